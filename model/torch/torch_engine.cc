@@ -25,11 +25,11 @@
 namespace linnet::model {
 namespace {
 
-EngineInfo MakeInfo(const Bundle& bundle, const TorchEngineOptions& options,
-                    const ScriptedModel& model) {
+EngineInfo MakeInfo(const Bundle& bundle, const TorchEngineOptions& options, at::Device device,
+                    ComputeType compute) {
   EngineInfo info;
-  info.device = model.device().str();
-  info.compute_type = ComputeTypeName(model.compute());
+  info.device = device.str();
+  info.compute_type = ComputeTypeName(compute);
   info.threads = options.threads > 0 ? options.threads : UsableCores();
   info.rows = options.rows;
   info.encoder_cache_tokens =
@@ -38,7 +38,8 @@ EngineInfo MakeInfo(const Bundle& bundle, const TorchEngineOptions& options,
   info.source_vocabulary_size = bundle.source_vocabulary_size();
   info.special = bundle.special_tokens();
   info.max_language_tokens = LanguagePairs(bundle.manifest).max_forced_tokens();
-  info.batch_invariant = options.batch_invariant || (model.device().is_cpu() && model.packed());
+  info.batch_invariant =
+      options.batch_invariant || (device.is_cpu() && compute != ComputeType::kBfloat16);
   info.limits.max_beam_size = std::min(info.limits.max_beam_size, info.rows);
   info.limits.max_source_tokens = bundle.manifest.limits().max_source_tokens();
   info.limits.max_target_tokens = bundle.manifest.limits().max_target_tokens();
@@ -73,7 +74,7 @@ absl::Status Build(const Bundle& bundle, const TorchEngineOptions& options, at::
                    const std::string& no_graphs, std::unique_ptr<ScriptedEngine>& engine) {
   ASSIGN_OR_RETURN(ScriptedModel model,
                    ScriptedModel::Load(bundle.model_file(), device, options.compute));
-  EngineInfo info = MakeInfo(bundle, options, model);
+  EngineInfo info = MakeInfo(bundle, options, device, model.compute());
   ASSIGN_OR_RETURN(info.grammar, bundle.target_grammar());
   model.GiveLogitsInFloat32(info.vocabulary_size);
   std::optional<Shortlist> shortlist;
@@ -97,6 +98,13 @@ absl::Status Build(const Bundle& bundle, const TorchEngineOptions& options, at::
 }
 
 }  // namespace
+
+absl::StatusOr<EngineInfo> TorchEngineInfo(const Bundle& bundle,
+                                           const TorchEngineOptions& options) {
+  ASSIGN_OR_RETURN(const at::Device device, OpenDevice(options.device));
+  ASSIGN_OR_RETURN(const ComputeType compute, ResolveComputeType(options.compute, options.device));
+  return MakeInfo(bundle, options, device, compute);
+}
 
 absl::StatusOr<std::unique_ptr<Engine>> MakeTorchEngine(const Bundle& bundle,
                                                         const TorchEngineOptions& options) {

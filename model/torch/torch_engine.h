@@ -48,4 +48,7 @@ namespace linnet::model {
 absl::StatusOr<std::unique_ptr<Engine>> MakeTorchEngine(const Bundle& bundle,
                                                         const TorchEngineOptions& options);
 
+// The info of that engine without loading it, except for its grammar and its measured encoder cost.
+absl::StatusOr<EngineInfo> TorchEngineInfo(const Bundle& bundle, const TorchEngineOptions& options);
+
 }  // namespace linnet::model

@@ -47,6 +47,8 @@ struct Options {
   std::filesystem::path models;
   std::filesystem::path bundle_keys;  // file of BundleKeys; empty: no signature is required
   int64_t max_model_bytes = 0;        // of all models in memory; 0: no limit
+  bool load_on_demand = false;        // engines are loaded when they are first used
+  std::string pinned_models;          // names of those that are loaded at start, with commas
   std::string listen = "127.0.0.1:50051";
   std::string metrics_listen = "127.0.0.1:9464";
   std::string admin_listen;  // empty: not served

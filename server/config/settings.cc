@@ -63,8 +63,17 @@ void AddModels(CLI::App& app, Options& options) {
       .Add(
           "max-model-bytes", options.max_model_bytes,
           "Max bytes of the files of all models in memory, including those that a reload replaces; "
+          "with --load-on-demand, of the memory of their engines as measured when they are loaded; "
           "0: no limit")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 50));
+  group
+      .Add("load-on-demand", options.load_on_demand,
+           "Load the engine of a model when it is first used, and unload the one that was used "
+           "least recently, of those without calls, when --max-model-bytes is reached")
+      ->default_str("false");
+  group.Add("pinned-models", options.pinned_models,
+            "Names of models, separated by commas, that --load-on-demand loads at start and never "
+            "unloads");
 }
 
 void AddNetwork(CLI::App& app, Options& options) {

@@ -15,6 +15,10 @@ namespace {
 
 constexpr std::array kPriorities = {Priority::kBatch, Priority::kNormal, Priority::kInteractive};
 
+constexpr std::array kLoadStates = {std::pair(LoadState::kAvailable, "available"),
+                                    std::pair(LoadState::kLoading, "loading"),
+                                    std::pair(LoadState::kLoaded, "loaded")};
+
 constexpr std::array kCodes = {absl::StatusCode::kOk,
                                absl::StatusCode::kCancelled,
                                absl::StatusCode::kUnknown,
@@ -295,6 +299,12 @@ ModelMetrics& Metrics::AddModel(const ModelLabels& labels, int rows, int64_t enc
   handles.up_->Set(1);
   handles.oom_retries_ = &page.oom_retries.Add(model);
   handles.restarts_ = &page.restarts.Add(model);
+  for (const auto& [state, name] : kLoadStates)
+    handles.states_[state] = &page.model_state.Add(with("state", name));
+  handles.resident_bytes_ = &page.resident_bytes.Add(model);
+  handles.loads_ = &page.loads.Add(with("result", "ok"));
+  handles.load_failures_ = &page.loads.Add(with("result", "failed"));
+  handles.unloads_ = &page.unloads.Add(model);
   handles.cache_hits_ = &page.cache_hits.Add(model);
   handles.cache_misses_ = &page.cache_misses.Add(model);
   handles.coalesced_ = &page.coalesced.Add(model);
@@ -317,9 +327,10 @@ void Metrics::RemoveModel(const std::string& name) {
   const auto model = models_.find(name);
   if (model == models_.end() || model->second->info_ == nullptr) return;
   families_->model_info.Remove(std::exchange(model->second->info_, nullptr));
-  for (prometheus::Gauge* gauge :
-       {model->second->waiting_, model->second->running_, model->second->up_})
+  for (prometheus::Gauge* gauge : {model->second->waiting_, model->second->running_,
+                                   model->second->up_, model->second->resident_bytes_})
     gauge->Set(0);
+  for (const auto& [state, gauge] : model->second->states_) gauge->Set(0);
 }
 
 void Metrics::Reloaded(bool ok) { (ok ? reloads_ok_ : reloads_failed_)->Increment(); }
@@ -367,6 +378,19 @@ void ModelMetrics::StepMade(const StepReport& report, absl::Duration step) {
 void ModelMetrics::SetEngine(bool up, int restarts) {
   up_->Set(up ? 1 : 0);
   if (const double more = restarts - restarts_->Value(); more > 0) restarts_->Increment(more);
+}
+
+void ModelMetrics::SetLoads(const LoadStats& stats) {
+  for (const auto& [state, gauge] : states_) gauge->Set(state == stats.state ? 1 : 0);
+  resident_bytes_->Set(stats.state == LoadState::kLoaded ? static_cast<double>(stats.bytes) : 0.0);
+  // A replaced version of the model begins at zero again.
+  const auto raise = [](prometheus::Counter& counter, int64_t value) {
+    if (const double more = static_cast<double>(value) - counter.Value(); more > 0)
+      counter.Increment(more);
+  };
+  raise(*loads_, stats.loads);
+  raise(*load_failures_, stats.failures);
+  raise(*unloads_, stats.unloads);
 }
 
 void ModelMetrics::SequenceFinished(const SequenceTimes& times, const SequenceFacts& facts) {

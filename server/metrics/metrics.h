@@ -15,6 +15,7 @@
 #include "server/base/caller.h"
 #include "server/base/mutex.h"
 #include "server/cache/answer_cache.h"
+#include "server/schedule/scheduler.h"
 #include "server/schedule/sequence.h"
 #include "server/schedule/step_report.h"
 
@@ -82,6 +83,7 @@ class ModelMetrics {
   void StepMade(const StepReport& report, absl::Duration step);
   // `up`: the engine works. `restarts`: number of rebuilds so far.
   void SetEngine(bool up, int restarts);
+  void SetLoads(const LoadStats& stats);
   void SequenceFinished(const SequenceTimes& times, const SequenceFacts& facts);
   // Sequences that were answered from the cache before they reached the scheduler.
   void CacheHits(int sequences);
@@ -98,6 +100,9 @@ class ModelMetrics {
   prometheus::Gauge *waiting_, *running_, *up_;
   prometheus::Counter *finished_, *cancelled_, *expired_, *failed_, *shed_, *limited_;
   prometheus::Counter *restarts_, *oom_retries_;
+  std::map<LoadState, prometheus::Gauge*> states_;
+  prometheus::Gauge* resident_bytes_;
+  prometheus::Counter *loads_, *load_failures_, *unloads_;
   prometheus::Counter *cache_hits_, *cache_misses_, *coalesced_;
   prometheus::Counter *encoded_, *padding_, *source_tokens_, *unknown_tokens_, *target_tokens_;
 };

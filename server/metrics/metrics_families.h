@@ -173,6 +173,18 @@ class MetricFamilies {
       Gauge("linnet_model_serving",
             "1 for each model that accepts calls, 0 for one whose engine is down or that could not "
             "be loaded.");
+  GaugeFamily& model_state =
+      Gauge("linnet_model_state",
+            "1 for the state of the engine of a model: available (on disk), loading or loaded.");
+  GaugeFamily& resident_bytes =
+      Gauge("linnet_model_resident_bytes",
+            "Growth of the process when the engine of a model was loaded last, in bytes; 0 while "
+            "it is not loaded.");
+  CounterFamily& loads =
+      Counter("linnet_model_loads_total", "Loads of the engine of a model: ok or failed.");
+  CounterFamily& unloads =
+      Counter("linnet_model_unloads_total",
+              "Engines that were unloaded because another one needed their memory.");
   GaugeFamily& load_time =
       Gauge("linnet_model_load_duration_seconds", "Time to read, convert and warm up the model.");
   CounterFamily& reloads = Counter("linnet_model_reloads_total",

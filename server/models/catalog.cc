@@ -18,10 +18,11 @@ namespace linnet::server {
 absl::StatusOr<std::unique_ptr<Catalog>> Catalog::Load(
     const std::filesystem::path& root, const EngineFactory& factory, const BatcherOptions& options,
     Metrics& metrics, StepObserver observer, int64_t max_bytes, const Supervision& supervision,
-    const std::filesystem::path& bundle_keys, AnswerCache* cache) {
-  std::unique_ptr<Catalog> catalog(
-      new Catalog(root, {factory, options, std::move(observer), supervision, bundle_keys, cache},
-                  max_bytes, metrics));
+    const std::filesystem::path& bundle_keys, AnswerCache* cache,
+    const OnDemandOptions& on_demand) {
+  std::unique_ptr<Catalog> catalog(new Catalog(
+      root, {factory, options, std::move(observer), supervision, bundle_keys, cache, on_demand},
+      max_bytes, metrics));
   const ReloadReport report = catalog->Reload();
   RETURN_IF_ERROR(report.status);
   if (!catalog->models().empty()) return catalog;

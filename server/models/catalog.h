@@ -62,12 +62,14 @@ class Catalog {
   // not served; if none can be loaded, returns the error of the first. `max_bytes` limits the total
   // file size of all models in memory; 0 = no limit. If `bundle_keys` names a file of BundleKeys,
   // which is read at every load, bundles must be signed. With a `cache`, which outlives the
-  // catalog, the models keep their answers there.
+  // catalog, the models keep their answers there. With `on_demand` the engines of models that are
+  // not pinned are loaded when they are first used.
   static absl::StatusOr<std::unique_ptr<Catalog>> Load(
       const std::filesystem::path& root, const EngineFactory& factory,
       const BatcherOptions& options, Metrics& metrics, StepObserver observer = nullptr,
       int64_t max_bytes = 0, const Supervision& supervision = {},
-      const std::filesystem::path& bundle_keys = {}, AnswerCache* cache = nullptr);
+      const std::filesystem::path& bundle_keys = {}, AnswerCache* cache = nullptr,
+      const OnDemandOptions& on_demand = {});
   ~Catalog();  // blocks until all calls have released their models
 
   // Reads the registry again and loads new and changed bundles. Until they are loaded, and if one

@@ -24,6 +24,18 @@ absl::Status CheckBatchInvariance(const model::EngineInfo& info) {
       "the CPU, or answer-cache-bytes to 0"));
 }
 
+linnet::v1::ModelState StateOf(LoadState state) {
+  switch (state) {
+    case LoadState::kAvailable:
+      return linnet::v1::MODEL_STATE_AVAILABLE;
+    case LoadState::kLoading:
+      return linnet::v1::MODEL_STATE_LOADING;
+    case LoadState::kLoaded:
+      return linnet::v1::MODEL_STATE_LOADED;
+  }
+  return linnet::v1::MODEL_STATE_UNSPECIFIED;
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& registered,
@@ -58,6 +70,13 @@ absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& re
   RETURN_IF_ERROR(load(served->bundle.source_tokenizer(), served->source_tokenizer));
   RETURN_IF_ERROR(load(served->bundle.target_tokenizer(), served->target_tokenizer));
 
+  LoadOnDemand demand{.memory = options.on_demand.memory,
+                      .pinned = options.on_demand.pinned.contains(served->name()),
+                      .bytes = served->bytes};
+  const bool later = demand.memory != nullptr && !demand.pinned;
+  if (later) {
+    ASSIGN_OR_RETURN(demand.info, options.on_demand.info(served->bundle));
+  }
   // The metrics need the engine's info, so their handles are set after Start. The first step comes
   // later still.
   auto handles = std::make_shared<ModelMetrics*>(nullptr);
@@ -65,9 +84,9 @@ absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& re
       // The factory is also called to rebuild the engine. The model outlives the scheduler, so the
       // reference stays valid.
       [factory = options.factory, &bundle = served->bundle,
-       rebuild = false]() mutable -> absl::StatusOr<std::unique_ptr<model::Engine>> {
+       read_before = later]() mutable -> absl::StatusOr<std::unique_ptr<model::Engine>> {
         // The files may have changed since the bundle was read.
-        if (std::exchange(rebuild, true)) {
+        if (std::exchange(read_before, true)) {
           RETURN_IF_ERROR(model::CheckFiles(bundle));
         }
         return factory(bundle);
@@ -78,7 +97,7 @@ absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& re
         (*handles)->StepMade(report, cycle);
         if (observer) observer(key, report, cycle);
       },
-      options.supervision, served->key());
+      options.supervision, served->key(), demand);
   ASSIGN_OR_RETURN(served->scheduler, std::move(scheduler));
   const model::EngineInfo& info = served->scheduler->engine_info();
   if (options.cache != nullptr) {
@@ -95,6 +114,11 @@ absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& re
                                                   .compute_type = info.compute_type,
                                                   .sha256 = served->bundle.model_sha256()},
                                                  info.rows, info.encoder_cache_tokens, load_time);
+  if (later) {
+    Log(LogLevel::kInfo, "model_available",
+        {{"model", served->key()}, {"version", manifest.version()}});
+    return served;
+  }
   const GoldenResult golden = served->golden = AnswerGoldenExamples(*served);
   WarmUp(*served);
   Log(golden.different == 0 ? LogLevel::kInfo : LogLevel::kWarning, "model_loaded",
@@ -133,6 +157,7 @@ linnet::v1::Model ServedModel::Describe() const {
   model.set_description(manifest.description());
   model.set_provisional(manifest.provisional());
   model.set_max_beam_size(info.limits.max_beam_size);
+  model.set_state(StateOf(scheduler->load_stats().state));
   for (const linnet::v1::LanguageTokens& each : languages.all()) {
     linnet::v1::LanguagePair& pair = *model.add_language_pairs();
     pair.set_source_language_code(each.source_language_code());

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -43,9 +44,21 @@ struct ServedModel {
 
 using EngineFactory =
     std::function<absl::StatusOr<std::unique_ptr<model::Engine>>(const model::Bundle& bundle)>;
+using EngineInfoFactory =
+    std::function<absl::StatusOr<model::EngineInfo>(const model::Bundle& bundle)>;
 // Called after every step of a model's scheduler, on its thread; `model` is the model's key.
 using StepObserver =
     std::function<void(const std::string& model, const StepReport&, absl::Duration cycle)>;
+
+// Engines are loaded on demand.
+struct OnDemandOptions {
+  // Outlives the models. Null: engines are loaded with their models.
+  EngineMemory* memory = nullptr;
+  // The info of an engine that is not loaded yet.
+  EngineInfoFactory info = nullptr;
+  // Names of models whose engines are loaded at once, and stay.
+  std::set<std::string> pinned = {};
+};
 
 struct LoadOptions {
   EngineFactory factory;
@@ -56,11 +69,13 @@ struct LoadOptions {
   // It is shared by all models and outlives them. With it, an engine without batch invariance is
   // refused. Null: no answers are kept.
   AnswerCache* cache = nullptr;
+  OnDemandOptions on_demand = {};
 };
 
 // Loads a bundle: checks its signature if there are keys, builds its engine, decodes its golden
 // examples, and runs WarmUp, so that its speed is known. A golden example with another answer is
-// logged and not an error, because rounding differs between machines.
+// logged and not an error, because rounding differs between machines. An engine that is loaded on
+// demand is not built, so nothing is decoded.
 absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& registered,
                                                        const LoadOptions& options,
                                                        Metrics& metrics);

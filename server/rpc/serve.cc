@@ -55,7 +55,8 @@ void LogFailure(const EngineFailure& failure, const std::filesystem::path& recor
 
 }  // namespace
 
-int Serve(const ParsedOptions& parsed, const Catalog::EngineFactory& factory) {
+int Serve(const ParsedOptions& parsed, const Catalog::EngineFactory& factory,
+          const EngineInfoFactory& info) {
   const Options& options = parsed.options;
   // The process survives a closed log pipe.
   std::signal(SIGPIPE, SIG_IGN);
@@ -63,7 +64,7 @@ int Serve(const ParsedOptions& parsed, const Catalog::EngineFactory& factory) {
 
   LogSettings(parsed.settings);
   LogGrpc(LoadedGrpc(), options);
-  auto server = Server::Start(options, factory, EndAtOnce);
+  auto server = Server::Start(options, factory, info, EndAtOnce);
   if (!server.ok()) {
     std::fprintf(stderr, "linnet-server: %s\n", std::string(server.status().message()).c_str());
     return kCouldNotStart;

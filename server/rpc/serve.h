@@ -12,8 +12,9 @@ constexpr int kUsageError = 2;
 // An engine stalled, lost its device or could not be restarted: the process must be restarted.
 constexpr int kEngineFailed = 3;
 
-// Serves until a signal or the failure of an engine ends it, and returns the exit status. Call it
-// once, before the process has other threads.
-int Serve(const ParsedOptions& parsed, const Catalog::EngineFactory& factory);
+// `info` is needed for load-on-demand alone. Serves until a signal or the failure of an engine ends
+// it, and returns the exit status. Call it once, before the process has other threads.
+int Serve(const ParsedOptions& parsed, const Catalog::EngineFactory& factory,
+          const EngineInfoFactory& info = nullptr);
 
 }  // namespace linnet::server

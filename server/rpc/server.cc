@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "proto/status_macros.h"
 #include "server/base/log.h"
@@ -30,6 +31,7 @@ constexpr absl::Duration kCertificateInterval = absl::Seconds(5);
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
                                                       const Catalog::EngineFactory& factory,
+                                                      const EngineInfoFactory& info,
                                                       std::function<void()> end) {
   std::unique_ptr<Server> server(new Server(options, std::move(end)));
   ASSIGN_OR_RETURN(server->proxies_, TrustedProxies::Parse(options.security.trusted_proxies));
@@ -47,18 +49,34 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
   ASSIGN_OR_RETURN(server->page_, MetricsPage::Open(options.metrics_listen, server->metrics_));
   server->metrics_address_ = WithPort(options.metrics_listen, server->page_->port());
 
+  OnDemandOptions on_demand;
+  if (options.load_on_demand && info == nullptr) {
+    return absl::InvalidArgumentError(
+        "--load-on-demand is set, and this program cannot describe an engine without loading it");
+  }
+  if (options.load_on_demand) {
+    on_demand = {.memory = &server->engine_memory_,
+                 .info = info,
+                 .pinned = absl::StrSplit(options.pinned_models, ',', absl::SkipWhitespace())};
+  }
   auto catalog = Catalog::Load(
       options.models, factory, options.batcher, server->metrics_,
       [&admission = server->admission_](const std::string& model, const StepReport& report,
                                         absl::Duration cycle) {
         admission.StepMade(model, report, cycle);
       },
-      options.max_model_bytes,
+      options.load_on_demand ? 0 : options.max_model_bytes,
       {.stall_timeout = options.engine_stall_timeout,
        .load_timeout = options.engine_load_timeout,
        .supervisor = &server->supervisor_},
-      options.bundle_keys, options.answer_cache_bytes > 0 ? &server->cache_ : nullptr);
+      options.bundle_keys, options.answer_cache_bytes > 0 ? &server->cache_ : nullptr, on_demand);
   ASSIGN_OR_RETURN(server->catalog_, std::move(catalog));
+  for (const std::string& name : on_demand.pinned) {
+    if (const auto model = server->catalog_->Named(name); !model.ok()) {
+      return absl::NotFoundError(
+          absl::StrCat("--pinned-models has \"", name, "\": ", model.status().message()));
+    }
+  }
   server->calls_ = std::make_unique<TextCalls>(
       *server->catalog_, server->admission_, server->pool_, server->metrics_, options.text,
       options.slow_call > absl::ZeroDuration() ? options.slow_call : absl::InfiniteDuration());
@@ -127,6 +145,7 @@ void Server::ShowHealth() {
     const EngineHealth health = model->scheduler->health();
     const bool up = health.state == EngineHealth::State::kUp;
     model->metrics->SetEngine(up, health.restarts);
+    model->metrics->SetLoads(model->scheduler->load_stats());
     serving[model->key()] = up;
   }
   for (const std::string& folder : catalog_->not_loaded())

@@ -30,6 +30,7 @@
 #include "server/rpc/metrics_page.h"
 #include "server/rpc/text_service.h"
 #include "server/rpc/timed_operations.h"
+#include "server/schedule/engine_memory.h"
 #include "server/schedule/supervisor.h"
 #include "server/schedule/ticker.h"
 #include "server/text/text_call.h"
@@ -50,6 +51,7 @@ class Server {
   // process does not end otherwise.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const Options& options,
                                                        const Catalog::EngineFactory& factory,
+                                                       const EngineInfoFactory& info,
                                                        std::function<void()> end);
   ~Server();  // drains at once
 
@@ -76,6 +78,7 @@ class Server {
         pool_(options.text_threads),
         admission_(options.admission, metrics_),
         cache_(options.answer_cache_bytes, options.cache_tenant),
+        engine_memory_(options.max_model_bytes),
         reads_(options.security.request_timeout, "slow_requests",
                "the request did not come in time; send it at once, or in smaller parts"),
         writes_(options.security.send_timeout, "slow_readers",
@@ -105,6 +108,7 @@ class Server {
   TextPool pool_;
   Admission admission_;
   AnswerCache cache_;
+  EngineMemory engine_memory_;
   std::unique_ptr<Catalog> catalog_;
   std::unique_ptr<TextCalls> calls_;
   std::unique_ptr<TextService> service_;

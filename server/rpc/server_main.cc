@@ -44,9 +44,10 @@ int Main(int argc, char** argv) {
     return Fail(status, kUsageError);
   TakeLibraryLogs();
 
-  return Serve(parsed, [engine](const model::Bundle& bundle) {
-    return model::MakeTorchEngine(bundle, engine);
-  });
+  return Serve(
+      parsed,
+      [engine](const model::Bundle& bundle) { return model::MakeTorchEngine(bundle, engine); },
+      [engine](const model::Bundle& bundle) { return model::TorchEngineInfo(bundle, engine); });
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ auto Catch(const Call& call) -> decltype(call()) {
   }
 }
 
-absl::Status NoEngine() { return absl::UnavailableError("the engine is being rebuilt"); }
+absl::Status NoEngine() { return absl::UnavailableError("the engine is being loaded"); }
 
 }  // namespace
 
@@ -30,6 +30,10 @@ GuardedEngine::GuardedEngine(std::unique_ptr<model::Engine> engine, StallDetecto
       detector_(detector),
       stall_timeout_(stall_timeout),
       engine_(std::move(engine)) {}
+
+GuardedEngine::GuardedEngine(const model::EngineInfo& info, StallDetector& detector,
+                             absl::Duration stall_timeout)
+    : info_(info), detector_(detector), stall_timeout_(stall_timeout) {}
 
 bool GuardedEngine::HasRoom(std::span<const model::SequenceInput> sequences) const {
   return engine_ != nullptr && engine_->HasRoom(sequences);

@@ -25,6 +25,10 @@ class GuardedEngine final : public model::Engine {
   GuardedEngine(std::unique_ptr<model::Engine> engine, StallDetector& detector,
                 absl::Duration stall_timeout);
 
+  // Without an engine, which Replace brings; with the info that it will have.
+  GuardedEngine(const model::EngineInfo& info, StallDetector& detector,
+                absl::Duration stall_timeout);
+
   const model::EngineInfo& info() const override { return info_; }
   bool HasRoom(std::span<const model::SequenceInput> sequences) const override;
   absl::Status Check(const model::SequenceInput& sequence) const override;

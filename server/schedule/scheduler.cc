@@ -27,24 +27,24 @@ using State = EngineHealth::State;
 }  // namespace
 
 Scheduler::Scheduler(EngineFactory factory, const BatcherOptions& options, Observer observer,
-                     const Supervision& supervision, const std::string& model)
+                     const Supervision& supervision, const std::string& model,
+                     const LoadOnDemand& demand)
     : factory_(std::move(factory)),
       options_(options),
       observer_(std::move(observer)),
       supervision_(supervision),
       model_(model),
+      demand_(demand),
       restarts_(supervision.max_failed_rebuilds) {
   if (supervision_.supervisor != nullptr) supervision_.supervisor->Add(*this);
   thread_ = std::thread([this] { Run(); });
 }
 
-absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Start(EngineFactory factory,
-                                                            const BatcherOptions& options,
-                                                            Observer observer,
-                                                            const Supervision& supervision,
-                                                            const std::string& model) {
+absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Start(
+    EngineFactory factory, const BatcherOptions& options, Observer observer,
+    const Supervision& supervision, const std::string& model, const LoadOnDemand& demand) {
   std::unique_ptr<Scheduler> scheduler(
-      new Scheduler(std::move(factory), options, std::move(observer), supervision, model));
+      new Scheduler(std::move(factory), options, std::move(observer), supervision, model, demand));
   Scheduler& self = *scheduler;
   MutexLock lock(self.mu_);
   while (!self.started_.has_value()) self.changed_.Wait(self.mu_);
@@ -71,7 +71,14 @@ absl::Status Scheduler::Submit(std::vector<std::unique_ptr<Sequence>>& sequences
     MutexLock lock(mu_);
     if (draining_) return ShuttingDown();
     if (health_.state == State::kFailed) return EngineDown(kProcessRestart);
+    if (next_load_.has_value()) {
+      const absl::Duration left = Elapsed(MonotonicNow(), *next_load_);
+      if (left > absl::ZeroDuration()) return EngineDown(std::max(left, absl::Seconds(1)));
+      next_load_.reset();
+      health_.state = State::kUp;
+    }
     if (health_.state == State::kDown) return EngineDown(absl::Seconds(1));
+    last_used_ = MonotonicNow();
     // Reserve first: if there is no memory, none of the sequences is taken.
     if (const size_t size = inbox_.size() + sequences.size(); size > inbox_.capacity())
       inbox_.reserve(std::max(size, 2 * inbox_.capacity()));
@@ -99,7 +106,10 @@ void Scheduler::Drain(absl::Time deadline) {
 
 EngineHealth Scheduler::health() const {
   MutexLock lock(mu_);
-  return health_;
+  EngineHealth health = health_;
+  // The next sequence loads the engine again.
+  if (next_load_.has_value() && *next_load_ <= MonotonicNow()) health.state = State::kUp;
+  return health;
 }
 
 std::optional<EngineFailure> Scheduler::failure() const {
@@ -175,6 +185,7 @@ void Scheduler::Run() {
     while (!stopping_) changed_.Wait(mu_);
   }
   engine_->Remove();  // on the thread that made it
+  if (demand_.memory != nullptr) demand_.memory->Release(*this);
 }
 
 absl::StatusOr<std::unique_ptr<model::Engine>> Scheduler::Build() {
@@ -191,9 +202,17 @@ absl::StatusOr<std::unique_ptr<model::Engine>> Scheduler::Build() {
 }
 
 absl::Status Scheduler::BuildFirst() {
-  ASSIGN_OR_RETURN(std::unique_ptr<model::Engine> engine, Build());
-  engine_ =
-      std::make_unique<GuardedEngine>(std::move(engine), detector_, supervision_.stall_timeout);
+  const bool later = demand_.memory != nullptr && !demand_.pinned;
+  if (later) {
+    engine_ = std::make_unique<GuardedEngine>(demand_.info, detector_, supervision_.stall_timeout);
+    MutexLock lock(mu_);
+    loads_.state = LoadState::kAvailable;
+  } else {
+    // A pinned engine is loaded even if there is no room: others make room when they are needed.
+    ASSIGN_OR_RETURN(std::unique_ptr<model::Engine> engine, BuildMeasured());
+    engine_ =
+        std::make_unique<GuardedEngine>(std::move(engine), detector_, supervision_.stall_timeout);
+  }
   batcher_ = std::make_unique<Batcher>(*engine_, options_);
   return absl::OkStatus();
 }
@@ -202,15 +221,19 @@ void Scheduler::Serve() {
   while (true) {
     std::vector<std::unique_ptr<Sequence>> taken;
     std::vector<SnapshotRequest> snapshot_requests;
-    bool ending, stopping;
+    bool ending, stopping, load, unload;
     {
       MutexLock lock(mu_);
       idle_ = batcher_->idle();
       if (idle_) changed_.NotifyAll();
-      while (idle_ && inbox_.empty() && snapshot_requests_.empty() && !stopping_)
+      while (idle_ && inbox_.empty() && snapshot_requests_.empty() && !stopping_ && !unload_)
         changed_.Wait(mu_);
       snapshot_requests = std::exchange(snapshot_requests_, {});
-      taken = std::exchange(inbox_, {});
+      // Sequences that came after the request keep the engine.
+      unload = std::exchange(unload_, false) && idle_ && inbox_.empty() &&
+               loads_.state == LoadState::kLoaded;
+      load = loads_.state != LoadState::kLoaded && !inbox_.empty() && !ending_;
+      if (!load) taken = std::exchange(inbox_, {});
       idle_ = batcher_->idle() && taken.empty();
       ending = ending_;
       stopping = stopping_;
@@ -224,6 +247,8 @@ void Scheduler::Serve() {
       request.callback(batcher_->Snapshot(request.max));
     if (ending) EndAll(ShuttingDown(), ShuttingDown());
     if (stopping) return;
+    if (unload) UnloadNow();
+    if (load) Load();
     if (batcher_->idle()) {
       const StepReport report = batcher_->TakeReport();
       if (report.finished > 0 && observer_) observer_(report, absl::ZeroDuration());

@@ -15,6 +15,7 @@
 #include "server/base/monotonic.h"
 #include "server/base/mutex.h"
 #include "server/schedule/batcher.h"
+#include "server/schedule/engine_memory.h"
 #include "server/schedule/guarded_engine.h"
 #include "server/schedule/restart_policy.h"
 #include "server/schedule/stall_detector.h"
@@ -42,6 +43,28 @@ struct Supervision {
   Supervisor* supervisor = nullptr;                         // outlives the scheduler
 };
 
+// Where the engine of a model is.
+enum class LoadState { kAvailable, kLoading, kLoaded };
+
+// An engine that is loaded when its first sequences come, and unloaded when another one needs its
+// memory.
+struct LoadOnDemand {
+  EngineMemory* memory = nullptr;  // outlives the scheduler; null: the engine is always loaded
+  bool pinned = false;             // loaded at start and never unloaded
+  model::EngineInfo info = {};     // that the engine will have, unless it is pinned
+  int64_t bytes = 0;               // estimate of its memory before the first load
+};
+
+// The loads of an engine so far.
+struct LoadStats {
+  LoadState state = LoadState::kLoaded;
+  int64_t loads = 0;
+  int64_t failures = 0;
+  int64_t unloads = 0;
+  int64_t bytes = 0;  // memory of the engine, measured in its last load; 0: not loaded yet
+  absl::Duration last_load = absl::ZeroDuration();
+};
+
 // Runs a batcher and its engine on a thread of its own, with a thread-safe inbox for sequences.
 //
 // When the engine fails as a whole, its running sequences end with the error and the waiting ones
@@ -49,6 +72,10 @@ struct Supervision {
 // (RestartPolicy). Until it is rebuilt, Submit refuses. An engine that does not return from a call,
 // that has lost its device or that cannot be rebuilt has failed for good: all its sequences end,
 // and the Supervisor ends the process.
+//
+// With LoadOnDemand the engine is loaded when the first sequences come, which wait in the inbox
+// until then. A load that fails ends them with UNAVAILABLE and is not tried again for some time
+// (RestartPolicy).
 //
 // Every sequence in the inbox holds a permit of Admission, so the inbox needs no limit of its own.
 // The engine is built, used and destroyed on the one thread, because LibTorch's settings are per
@@ -67,7 +94,8 @@ class Scheduler {
                                                           const BatcherOptions& options,
                                                           Observer observer,
                                                           const Supervision& supervision = {},
-                                                          const std::string& model = "");
+                                                          const std::string& model = "",
+                                                          const LoadOnDemand& demand = {});
   // Ends all sequences with UNAVAILABLE and joins the thread: with a stalled engine it blocks until
   // the engine's call returns.
   ~Scheduler();
@@ -89,6 +117,14 @@ class Scheduler {
   // load_timeout, ends all sequences and marks the engine as failed for good.
   void EndIfStalled(MonotonicTime now);
   EngineHealth health() const;
+  LoadStats load_stats() const;
+
+  // For EngineMemory, with its lock held. When the last sequence came, if the engine is loaded,
+  // holds no sequences and may be unloaded.
+  std::optional<MonotonicTime> idle_since() const;
+  // Unloads the engine soon. False if that is not possible now.
+  bool Unload();
+
   // Set once the engine has failed for good.
   std::optional<EngineFailure> failure() const;
 
@@ -108,7 +144,7 @@ class Scheduler {
   };
 
   Scheduler(EngineFactory factory, const BatcherOptions& options, Observer observer,
-            const Supervision& supervision, const std::string& model);
+            const Supervision& supervision, const std::string& model, const LoadOnDemand& demand);
   // These run on the scheduler's thread.
   void Run();
   absl::Status BuildFirst();
@@ -117,6 +153,16 @@ class Scheduler {
   // scheduler is stopping.
   bool Rebuild(absl::Status why, std::vector<std::string> request_ids);
   absl::StatusOr<std::unique_ptr<model::Engine>> Build();
+  // On demand. Load returns when the engine is loaded, or when no sequence waits for it any longer.
+  void Load();
+  // Waits for room. False if no sequence waits any longer.
+  bool ReserveMemory();
+  // Builds the engine into the reserved memory.
+  absl::StatusOr<std::unique_ptr<model::Engine>> BuildMeasured();
+  void LoadFailed(const absl::Status& why);
+  void UnloadNow();
+  // Ends the sequences of the inbox that are cancelled or expired.
+  void EndUnwanted();
   // These run on the scheduler's thread or, after a stall, on the supervisor's.
   // Makes Submit refuse from now on.
   void SetDown(EngineHealth::State state, const absl::Status& why,
@@ -130,6 +176,7 @@ class Scheduler {
   const Observer observer_;
   const Supervision supervision_;
   const std::string model_;
+  const LoadOnDemand demand_;
   StallDetector detector_;
   // Used by the scheduler's thread alone; once a call has stalled, by the supervisor's thread
   // alone. Set before started_.
@@ -146,6 +193,11 @@ class Scheduler {
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;  // the thread returns after that
   bool idle_ ABSL_GUARDED_BY(mu_) = true;       // the batcher holds no sequences
   EngineHealth health_ ABSL_GUARDED_BY(mu_);
+  LoadStats loads_ ABSL_GUARDED_BY(mu_);
+  bool unload_ ABSL_GUARDED_BY(mu_) = false;  // the thread unloads the engine if it is still idle
+  MonotonicTime last_used_ ABSL_GUARDED_BY(mu_);
+  // After a load on demand has failed: until then Submit refuses.
+  std::optional<MonotonicTime> next_load_ ABSL_GUARDED_BY(mu_);
   std::vector<std::string> failed_requests_ ABSL_GUARDED_BY(mu_);  // of the last failure
   std::vector<SnapshotRequest> snapshot_requests_ ABSL_GUARDED_BY(mu_);
   std::thread thread_;  // last: it uses all of the above

@@ -182,6 +182,11 @@ absl::Status DecodingCall::Submit() {
     request_.model->metrics->CacheHits(static_cast<int>(hits));
   needed.answer =
       pool_.EstimateTime(TextStage::kAnswer, FlowOf(context_.caller), request_.text_bytes);
+  if (const LoadStats loads = request_.model->scheduler->load_stats();
+      loads.state != LoadState::kLoaded) {
+    needed.answer += loads.last_load;
+    unusual_ = true;
+  }
   // A call that the cache has answered costs no work, and nothing remains to be estimated.
   if (!sequences.empty()) RETURN_IF_ERROR(permit_->Charge(needed, absl::Now()));
   if (streams()) writer_.emplace(request_, works_);
@@ -227,7 +232,7 @@ bool DecodingCall::AnswerFromCache(Sequence& sequence, Segment& segment) {
   }
   target_tokens_ += std::ssize(answer.hypotheses.front().tokens);
   slowest_ = segment.work->result.times;
-  shared_ = true;
+  unusual_ = true;
   return true;
 }
 
@@ -263,7 +268,7 @@ void DecodingCall::SegmentDone(size_t index, absl::StatusOr<SequenceResult> resu
       PreparedSegment& work = *segments_[index].work;
       work.result = *std::move(result);
       segments_[index].done = true;
-      shared_ |= work.result.origin != ResultOrigin::kEngine;
+      unusual_ |= work.result.origin != ResultOrigin::kEngine;
       const model::Hypothesis& best = work.result.hypotheses.front();
       const model::TokenId unknown = request_.model->bundle.special_tokens().unk;
       target_tokens_ += std::ssize(best.tokens);
@@ -362,9 +367,8 @@ void DecodingCall::Assemble() {
     SetDuration(absl::Now() - context_.arrived, *timings.mutable_total());
   }
   // Measured here, because the way from the engine to here can be late as well. gRPC cancels a call
-  // at its deadline, and usually reports it first. A shared result comes sooner than its work would
-  // take, so it says nothing about estimates.
-  if ((status.ok() && !shared_) || absl::IsDeadlineExceeded(status) || absl::IsCancelled(status))
+  // at its deadline, and usually reports it first.
+  if (!unusual_ && (status.ok() || absl::IsDeadlineExceeded(status) || absl::IsCancelled(status)))
     permit_->Ended(absl::Now(), /*finished=*/status.ok());
   End(std::move(status));
 }

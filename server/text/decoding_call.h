@@ -115,7 +115,8 @@ class DecodingCall : public std::enable_shared_from_this<DecodingCall> {
   // Written by the scheduler's thread until all sequences have ended.
   SequenceTimes slowest_;
   int64_t target_tokens_ = 0;
-  bool shared_ = false;  // a result did not come from a run of its own
+  // A result was shared, or the call waited for a load: its time says nothing about estimates.
+  bool unusual_ = false;
   absl::Time ended_ = absl::InfinitePast();
 
   Mutex mu_;

@@ -55,7 +55,7 @@ class ServerHealthTest : public ::testing::Test {
           }
           return std::make_unique<test::EchoEngine>(engine);
         },
-        [this] { ++ends; });
+        /*info=*/nullptr, [this] { ++ends; });
     ASSERT_THAT(server, IsOk());
     server_ = *std::move(server);
     channel_ = grpc::CreateChannel(server_->grpc_address(), grpc::InsecureChannelCredentials());

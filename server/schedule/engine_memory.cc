@@ -1,0 +1,58 @@
+#include "server/schedule/engine_memory.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "server/schedule/scheduler.h"
+
+namespace linnet::server {
+
+bool EngineMemory::Reserve(Scheduler& scheduler, int64_t bytes) {
+  MutexLock lock(mu_);
+  if (loading_ != nullptr) return false;
+  if (max_bytes_ > 0 && bytes_ + bytes > max_bytes_) {
+    MakeRoom(bytes);
+    return false;
+  }
+  loading_ = &scheduler;
+  reserved_[&scheduler] = bytes;
+  bytes_ += bytes;
+  return true;
+}
+
+void EngineMemory::SetLoaded(Scheduler& scheduler, int64_t bytes) {
+  MutexLock lock(mu_);
+  if (loading_ == &scheduler) loading_ = nullptr;
+  bytes_ += bytes - std::exchange(reserved_[&scheduler], bytes);
+}
+
+void EngineMemory::Release(Scheduler& scheduler) {
+  MutexLock lock(mu_);
+  if (loading_ == &scheduler) loading_ = nullptr;
+  const auto reserved = reserved_.find(&scheduler);
+  if (reserved == reserved_.end()) return;
+  bytes_ -= reserved->second;
+  reserved_.erase(reserved);
+}
+
+int64_t EngineMemory::bytes() const {
+  MutexLock lock(mu_);
+  return bytes_;
+}
+
+void EngineMemory::MakeRoom(int64_t bytes) {
+  std::vector<std::pair<MonotonicTime, Scheduler*>> idle;
+  for (const auto& [scheduler, reserved] : reserved_) {
+    if (const auto since = scheduler->idle_since(); since.has_value())
+      idle.emplace_back(*since, scheduler);
+  }
+  std::sort(idle.begin(), idle.end());
+  int64_t left = bytes_ + bytes - max_bytes_;
+  for (const auto& [since, scheduler] : idle) {
+    if (left <= 0) return;
+    if (scheduler->Unload()) left -= reserved_.at(scheduler);
+  }
+}
+
+}  // namespace linnet::server

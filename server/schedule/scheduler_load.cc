@@ -1,0 +1,167 @@
+// Loads the engine of a scheduler on demand and unloads it.
+#include <malloc.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "proto/status_macros.h"
+#include "server/base/errors.h"
+#include "server/base/log.h"
+#include "server/schedule/scheduler.h"
+
+namespace linnet::server {
+namespace {
+
+// Interval at which a scheduler that waits for memory tries again.
+constexpr absl::Duration kReserveInterval = absl::Milliseconds(20);
+
+// Resident memory of this process, in bytes; 0 if it cannot be read.
+int64_t ResidentBytes() {
+  std::ifstream stream("/proc/self/statm");
+  int64_t size = 0, resident = 0;
+  stream >> size >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+}  // namespace
+
+LoadStats Scheduler::load_stats() const {
+  MutexLock lock(mu_);
+  return loads_;
+}
+
+std::optional<MonotonicTime> Scheduler::idle_since() const {
+  MutexLock lock(mu_);
+  const bool idle = loads_.state == LoadState::kLoaded && idle_ && inbox_.empty();
+  if (!idle || demand_.pinned || health_.state != EngineHealth::State::kUp) return std::nullopt;
+  return last_used_;
+}
+
+bool Scheduler::Unload() {
+  MutexLock lock(mu_);
+  if (!idle_ || !inbox_.empty()) return false;
+  unload_ = true;
+  changed_.NotifyAll();
+  return true;
+}
+
+void Scheduler::UnloadNow() {
+  engine_->Remove();
+  malloc_trim(0);  // the C library keeps freed pages otherwise
+  {
+    MutexLock lock(mu_);
+    loads_.state = LoadState::kAvailable;
+    ++loads_.unloads;
+  }
+  demand_.memory->Release(*this);
+  Log(LogLevel::kInfo, "engine_unloaded", {{"model", model_}});
+}
+
+void Scheduler::Load() {
+  const int64_t max = demand_.memory->max_bytes();
+  if (max > 0 && demand_.bytes > max) {
+    return LoadFailed(absl::ResourceExhaustedError(
+        absl::StrCat("the bundle has ", demand_.bytes, " bytes, and max-model-bytes is ", max)));
+  }
+  {
+    MutexLock lock(mu_);
+    loads_.state = LoadState::kLoading;
+  }
+  if (!ReserveMemory()) {
+    MutexLock lock(mu_);
+    loads_.state = LoadState::kAvailable;
+    return;
+  }
+  absl::StatusOr<std::unique_ptr<model::Engine>> engine = BuildMeasured();
+  if (!engine.ok()) return LoadFailed(engine.status());
+  engine_->Replace(*std::move(engine));
+  const LoadStats stats = load_stats();
+  Log(LogLevel::kInfo, "engine_loaded",
+      {{"model", model_},
+       {"seconds", absl::ToDoubleSeconds(stats.last_load)},
+       {"bytes", stats.bytes}});
+}
+
+bool Scheduler::ReserveMemory() {
+  const int64_t max = demand_.memory->max_bytes();
+  int64_t bytes = std::max(load_stats().bytes, demand_.bytes);
+  // An engine that has grown beyond the limit is loaded alone.
+  if (max > 0) bytes = std::min(bytes, max);
+  while (!demand_.memory->Reserve(*this, bytes)) {
+    EndUnwanted();
+    for (SnapshotRequest& request : TakeSnapshotRequests()) request.callback({});
+    MutexLock lock(mu_);
+    if (inbox_.empty() || ending_ || stopping_) return false;
+    changed_.WaitUntil(mu_, After(MonotonicNow(), kReserveInterval));
+  }
+  return true;
+}
+
+absl::StatusOr<std::unique_ptr<model::Engine>> Scheduler::BuildMeasured() {
+  const int64_t resident = ResidentBytes();
+  const MonotonicTime before = MonotonicNow();
+  ASSIGN_OR_RETURN(std::unique_ptr<model::Engine> engine, Build());
+  // The growth is too small if memory was free in the process before.
+  const int64_t bytes = std::max(ResidentBytes() - resident, demand_.bytes);
+  {
+    MutexLock lock(mu_);
+    loads_.state = LoadState::kLoaded;
+    ++loads_.loads;
+    loads_.bytes = bytes;
+    loads_.last_load = Elapsed(before, MonotonicNow());
+    last_used_ = MonotonicNow();
+  }
+  if (demand_.memory != nullptr) demand_.memory->SetLoaded(*this, bytes);
+  return engine;
+}
+
+void Scheduler::LoadFailed(const absl::Status& why) {
+  demand_.memory->Release(*this);
+  const MonotonicTime now = MonotonicNow();
+  const absl::Duration delay = std::max(restarts_.Failed(now), absl::Seconds(1));
+  SetDown(EngineHealth::State::kDown, why, {});
+  {
+    MutexLock lock(mu_);
+    loads_.state = LoadState::kAvailable;
+    ++loads_.failures;
+    next_load_ = After(now, delay);
+  }
+  Log(LogLevel::kError, "engine_not_loaded",
+      {{"model", model_},
+       {"why", why.ToString()},
+       {"retry_in_seconds", absl::ToDoubleSeconds(delay)}});
+  EndAll(EngineDown(delay), EngineDown(delay));
+}
+
+void Scheduler::EndUnwanted() {
+  const absl::Time now = absl::Now();
+  const auto expired = [&](const auto& sequence) { return sequence->deadline <= now; };
+  std::vector<std::unique_ptr<Sequence>> unwanted;
+  {
+    MutexLock lock(mu_);
+    const auto first = std::stable_partition(
+        inbox_.begin(), inbox_.end(), [&](const std::unique_ptr<Sequence>& sequence) {
+          return !expired(sequence) &&
+                 (sequence->cancelled == nullptr || !sequence->cancelled->cancelled());
+        });
+    unwanted.assign(std::make_move_iterator(first), std::make_move_iterator(inbox_.end()));
+    inbox_.erase(first, inbox_.end());
+  }
+  if (unwanted.empty()) return;
+  StepReport report;
+  for (auto& sequence : unwanted) {
+    const bool late = expired(sequence);
+    ++(late ? report.expired : report.cancelled);
+    sequence->sink->Done(
+        late ? absl::DeadlineExceededError("the deadline passed while the model was loading")
+             : absl::CancelledError("cancelled by the caller"));
+  }
+  if (observer_) observer_(report, absl::ZeroDuration());
+}
+
+}  // namespace linnet::server

@@ -1,0 +1,252 @@
+// Tests of schedulers whose engines are loaded on demand.
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "server/base/errors.h"
+#include "server/schedule/engine_memory.h"
+#include "server/schedule/scheduler.h"
+#include "tests/support/echo_engine.h"
+#include "tests/support/notification.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/waited_sink.h"
+
+namespace linnet::server {
+namespace {
+
+using test::EchoEngine;
+using test::Notification;
+using test::Say;
+using test::Waited;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// More than the process grows while a fake engine is built.
+constexpr int64_t kEngineBytes = int64_t{1} << 30;
+
+// An engine that is counted while it exists.
+class CountedEngine : public EchoEngine {
+ public:
+  CountedEngine(const Options& options, std::atomic<int>& alive)
+      : EchoEngine(options), alive_(alive) {
+    ++alive_;
+  }
+  ~CountedEngine() override { --alive_; }
+
+ private:
+  std::atomic<int>& alive_;
+};
+
+// A scheduler that loads a fake engine on demand, and counts the loads.
+struct DemandedModel {
+  explicit DemandedModel(EngineMemory& memory, EchoEngine::Options options = {},
+                         bool pinned = false) {
+    auto started = Scheduler::Start(
+        [this, options]() -> absl::StatusOr<std::unique_ptr<model::Engine>> {
+          ++builds;
+          if (on_build) on_build();
+          if (fails) return absl::InternalError("the file is damaged");
+          return std::make_unique<CountedEngine>(options, alive);
+        },
+        {}, nullptr, {}, "model",
+        {.memory = &memory,
+         .pinned = pinned,
+         .info = EchoEngine(options).info(),
+         .bytes = kEngineBytes});
+    EXPECT_THAT(started, IsOk());
+    scheduler = *std::move(started);
+  }
+
+  absl::Status Submit(std::unique_ptr<Sequence> sequence) {
+    std::vector<std::unique_ptr<Sequence>> one;
+    one.push_back(std::move(sequence));
+    return scheduler->Submit(one);
+  }
+  absl::Status Decode(model::TokenId token = 5) {
+    Waited waited;
+    if (absl::Status status = Submit(Say({token}, waited)); !status.ok()) return status;
+    if (absl::Status status = waited.status(); !status.ok()) return status;
+    EXPECT_THAT(waited.outcome.tokens(), ElementsAre(token, 2));
+    return absl::OkStatus();
+  }
+  LoadState state() const { return scheduler->load_stats().state; }
+
+  std::atomic<int> builds = 0;
+  std::atomic<int> alive = 0;
+  std::atomic<bool> fails = false;
+  std::function<void()> on_build = nullptr;
+  std::unique_ptr<Scheduler> scheduler;  // first to go: its thread uses the others
+};
+
+TEST(LoadOnDemandTest, LoadsTheEngineWithTheFirstSequence) {
+  EngineMemory memory(0);
+  DemandedModel model(memory);
+  EXPECT_EQ(model.state(), LoadState::kAvailable);
+  EXPECT_EQ(model.scheduler->engine_info().rows, EchoEngine().info().rows);
+  EXPECT_EQ(model.builds, 0);
+  EXPECT_THAT(model.Decode(), IsOk());
+  EXPECT_THAT(model.Decode(6), IsOk());
+  EXPECT_EQ(model.builds, 1);
+  EXPECT_EQ(model.state(), LoadState::kLoaded);
+  EXPECT_GE(memory.bytes(), kEngineBytes);
+  model.scheduler = nullptr;
+  EXPECT_EQ(memory.bytes(), 0);
+}
+
+TEST(LoadOnDemandTest, ChecksSequencesBeforeTheEngineIsLoaded) {
+  EngineMemory memory(0);
+  DemandedModel model(memory);
+  Waited waited;
+  EXPECT_THAT(model.Submit(Say({1 << 29}, waited)),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("vocabulary")));
+  EXPECT_EQ(model.builds, 0);
+}
+
+TEST(LoadOnDemandTest, AllSequencesWaitForTheSameLoad) {
+  EngineMemory memory(0);
+  DemandedModel model(memory);
+  Notification building, go_on;
+  model.on_build = [&] {
+    building.Open();
+    go_on.Pass();
+  };
+  Waited first, second;
+  ASSERT_THAT(model.Submit(Say({5}, first)), IsOk());
+  building.Pass();
+  EXPECT_EQ(model.state(), LoadState::kLoading);
+  ASSERT_THAT(model.Submit(Say({6}, second)), IsOk());
+  go_on.Open();
+  EXPECT_THAT(first.status(), IsOk());
+  EXPECT_THAT(second.status(), IsOk());
+  EXPECT_EQ(model.builds, 1);
+}
+
+TEST(LoadOnDemandTest, UnloadsTheEngineThatWasUsedLeastRecently) {
+  EngineMemory memory(5 * kEngineBytes / 2);
+  DemandedModel a(memory), b(memory), c(memory);
+  EXPECT_THAT(a.Decode(), IsOk());
+  EXPECT_THAT(b.Decode(), IsOk());
+  EXPECT_THAT(a.Decode(), IsOk());
+  EXPECT_THAT(c.Decode(), IsOk());
+  EXPECT_EQ(b.alive, 0);
+  EXPECT_EQ(b.scheduler->load_stats().unloads, 1);
+  EXPECT_EQ(a.alive, 1);
+  EXPECT_THAT(b.Decode(), IsOk());
+  EXPECT_EQ(a.alive, 0);
+  EXPECT_EQ(c.alive, 1);
+  EXPECT_EQ(b.builds, 2);
+}
+
+TEST(LoadOnDemandTest, NeverUnloadsAnEngineInUse) {
+  EngineMemory memory(kEngineBytes);
+  Notification in_step, go_on;
+  DemandedModel busy(memory, {.on_step = [&] {
+                       in_step.Open();
+                       go_on.Pass();
+                     }});
+  DemandedModel other(memory);
+  Waited running, expired, cancelled, waiting;
+  ASSERT_THAT(busy.Submit(Say({5}, running)), IsOk());
+  in_step.Pass();
+  auto sequence = Say({6}, expired);
+  sequence->deadline = absl::Now() + absl::Milliseconds(1);
+  ASSERT_THAT(other.Submit(std::move(sequence)), IsOk());
+  sequence = Say({7}, cancelled);
+  sequence->cancelled = std::make_shared<Cancellation>();
+  sequence->cancelled->Cancel();
+  ASSERT_THAT(other.Submit(std::move(sequence)), IsOk());
+  ASSERT_THAT(other.Submit(Say({8}, waiting)), IsOk());
+  EXPECT_EQ(expired.status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(cancelled.status().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(other.builds, 0);
+  EXPECT_EQ(busy.alive, 1);
+  go_on.Open();
+  EXPECT_THAT(running.status(), IsOk());
+  EXPECT_THAT(waiting.status(), IsOk()) << "once the other engine is idle";
+  EXPECT_EQ(busy.alive, 0);
+}
+
+TEST(LoadOnDemandTest, APinnedEngineIsLoadedAtStartAndStays) {
+  EngineMemory memory(3 * kEngineBytes / 2);
+  DemandedModel pinned(memory, {}, /*pinned=*/true);
+  EXPECT_EQ(pinned.builds, 1);
+  EXPECT_EQ(pinned.state(), LoadState::kLoaded);
+  DemandedModel other(memory);
+  Waited waited;
+  auto sequence = Say({6}, waited);
+  sequence->deadline = absl::Now() + absl::Milliseconds(50);
+  ASSERT_THAT(other.Submit(std::move(sequence)), IsOk());
+  EXPECT_EQ(waited.status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(pinned.alive, 1);
+}
+
+TEST(LoadOnDemandTest, AFailedLoadIsRememberedForAWhile) {
+  EngineMemory memory(0);
+  DemandedModel model(memory);
+  model.fails = true;
+  EXPECT_EQ(model.Decode().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(model.scheduler->health().state, EngineHealth::State::kDown);
+  EXPECT_THAT(model.scheduler->health().why.message(), HasSubstr("damaged"));
+  model.fails = false;
+  const absl::Status refused = model.Decode();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable);
+  EXPECT_LE(RetryDelay(refused), absl::Seconds(2));
+  EXPECT_EQ(model.builds, 1) << "it was not tried again";
+  EXPECT_EQ(memory.bytes(), 0);
+  EXPECT_EQ(model.scheduler->load_stats().failures, 1);
+  EXPECT_FALSE(model.scheduler->failure().has_value()) << "the process goes on";
+}
+
+TEST(LoadOnDemandTest, ABundleBeyondTheLimitIsNotLoaded) {
+  EngineMemory memory(kEngineBytes / 2);
+  DemandedModel model(memory);
+  EXPECT_EQ(model.Decode().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(model.scheduler->health().why.message(), HasSubstr("max-model-bytes is 536870912"));
+  EXPECT_EQ(model.builds, 0);
+}
+
+TEST(LoadOnDemandTest, DrainEndsSequencesThatWaitForMemory) {
+  EngineMemory memory(kEngineBytes);
+  DemandedModel pinned(memory, {}, /*pinned=*/true), other(memory);
+  Waited waited;
+  ASSERT_THAT(other.Submit(Say({6}, waited)), IsOk());
+  other.scheduler->Drain(absl::Now());
+  EXPECT_EQ(waited.status().code(), absl::StatusCode::kUnavailable);
+}
+
+// Many callers of four models of which two fit: all are answered, and there are never three.
+TEST(LoadOnDemandTest, ServesMoreModelsThanFitUnderARandomLoad) {
+  EngineMemory memory(5 * kEngineBytes / 2);
+  std::atomic<int> most = 0;
+  std::vector<std::unique_ptr<DemandedModel>> models;
+  for (int i = 0; i < 4; ++i) models.push_back(std::make_unique<DemandedModel>(memory));
+  for (auto& model : models) {
+    model->on_build = [&] {
+      int alive = 1;  // the one that is about to be built
+      for (const auto& other : models) alive += other->alive;
+      most = std::max<int>(most, alive);
+    };
+  }
+  std::vector<std::thread> callers;
+  for (unsigned caller = 0; caller < 4; ++caller) {
+    callers.emplace_back([&, caller] {
+      std::mt19937 random(caller);
+      for (int i = 0; i < 25; ++i)
+        EXPECT_THAT(models[random() % 4]->Decode(5 + static_cast<int>(random() % 9)), IsOk());
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(most, 2);
+  int loads = 0;
+  for (const auto& model : models) loads += model->builds;
+  EXPECT_GT(loads, 4) << "some were loaded again";
+}
+
+}  // namespace
+}  // namespace linnet::server
