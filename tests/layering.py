@@ -25,7 +25,7 @@ RUNTIME = (
     "model/runtime model/runtime/bundle model/runtime/tokenizer model/runtime/text"
     " model/runtime/search"
 )
-TORCH = "model/torch model/torch/decoding model/torch/module"
+TORCH = "model/torch model/torch/decoding model/torch/encoder model/torch/module"
 SERVER = (
     "server/base server/cache server/schedule server/admission server/metrics server/identity"
     " server/models server/request server/text server/admin server/config"
@@ -46,8 +46,11 @@ ROOMS = {
     "model/runtime": "model/runtime/bundle model/runtime/tokenizer model/runtime/text"
     f" model/runtime/search {API}",
     "model/torch/module": f"{RUNTIME} model/ops {API} torch cuda openmp",
-    "model/torch/decoding": f"model/torch/module {RUNTIME} model/ops {API} torch",
-    "model/torch": f"model/torch/decoding model/torch/module {RUNTIME} model/ops {API} torch",
+    "model/torch/encoder": f"model/torch/module {RUNTIME} model/ops {API} torch",
+    "model/torch/decoding": "model/torch/encoder model/torch/module"
+    f" {RUNTIME} model/ops {API} torch",
+    "model/torch": "model/torch/decoding model/torch/encoder model/torch/module"
+    f" {RUNTIME} model/ops {API} torch",
     # The packages of Python, from the lowest; the modules at the root are those that several share.
     "model/linnet_model/network": TRAINING,
     "model/linnet_model": f"model/linnet_model/network {TRAINING}",

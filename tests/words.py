@@ -50,7 +50,7 @@ EXCEPTIONS = {
     r"house(s|keep\w*)?\b": r"docs/TRAINING|shortlist_test|copied_runs_|tokenizer_test|sentences",
     r"\bsits?\b|\bsitting\b": r"tests/bench/server/sentences\.py",
     r"\b(im)?patien\w*": r"model/linnet_model/sources\.toml",
-    r"\blanes?\b": r"model/ops/c(pu|uda)/|model/runtime/search/candidates|tests/ops/cuda_emul",
+    r"\blanes?\b": r"model/ops/c(pu|uda)/|model/runtime/search/candidates|tests/ops/cuda/emul",
     r"\bborders?\b": r"client/load/|\.html$|\.css$",
     r"\bk?Most[A-Z]\w*|\bkMost\b|\w+_(most|least)\b|\b(most|least)_\w+": r"\.py$|nginx",
 }

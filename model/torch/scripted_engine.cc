@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "model/ops/gemm_choice.h"
-#include "model/torch/decoding/encoder_times.h"
+#include "model/torch/encoder/encoder_times.h"
 #include "model/torch/module/catch_torch_errors.h"
 #include "proto/status_macros.h"
 

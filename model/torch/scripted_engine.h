@@ -13,10 +13,10 @@
 #include "model/runtime/search/shortlist.h"
 #include "model/torch/decoding/decoder_context.h"
 #include "model/torch/decoding/device_decoder.h"
-#include "model/torch/decoding/encoder_cache.h"
-#include "model/torch/decoding/free_list.h"
 #include "model/torch/decoding/host_decoder.h"
 #include "model/torch/decoding/running_sequence.h"
+#include "model/torch/encoder/encoder_cache.h"
+#include "model/torch/encoder/free_list.h"
 #include "model/torch/module/scripted_model.h"
 
 namespace linnet::model {

@@ -1,5 +1,5 @@
 // The device's beam search, run on the CPU: bit for bit the results of BeamSearch, in any batch.
-// CUDA compiles the same code (ops/beam_body.h).
+// CUDA compiles the same code (ops/search/beam_body.h).
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
@@ -14,12 +14,12 @@
 #include <random>
 #include <vector>
 
-#include "model/ops/beam_search.h"
 #include "model/ops/ops.h"
+#include "model/ops/search/beam_search.h"
 #include "model/runtime/search/candidates.h"
 #include "model/torch/decoding/beam_plan.h"
-#include "model/torch/decoding/free_list.h"
 #include "model/torch/decoding/log_normalizer.h"
+#include "model/torch/encoder/free_list.h"
 #include "tests/runtime/search_scenarios.h"
 #include "tests/support/status_matchers.h"
 

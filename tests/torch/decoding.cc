@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "model/ops/beam_search.h"
+#include "model/ops/search/beam_search.h"
 #include "tests/support/status_matchers.h"
 #include "tests/torch/tiny_model.h"
 

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "model/torch/decoding/encoder_times.h"
-#include "model/torch/decoding/job_thread.h"
+#include "model/torch/encoder/encoder_times.h"
+#include "model/torch/module/job_thread.h"
 #include "model/torch/torch_engine.h"
 #include "tests/support/status_matchers.h"
 #include "tests/torch/decoding.h"

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "model/torch/decoding/backpointers.h"
-#include "model/torch/decoding/free_list.h"
 #include "model/torch/decoding/log_normalizer.h"
+#include "model/torch/encoder/free_list.h"
 
 namespace linnet::model {
 namespace {

@@ -3,8 +3,8 @@
 #include <limits>
 #include <vector>
 
-#include "model/ops/beam_body.h"
 #include "model/ops/cpu/parallel.h"
+#include "model/ops/search/beam_body.h"
 
 namespace linnet::ops {
 namespace {

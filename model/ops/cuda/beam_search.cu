@@ -1,5 +1,5 @@
-#include "model/ops/beam_body.h"
 #include "model/ops/cuda/device.cuh"
+#include "model/ops/search/beam_body.h"
 
 namespace linnet::ops {
 namespace {

@@ -117,8 +117,8 @@ class BeamSearch {
   // The same with whole rows: `logits` is [live, vocabulary], row-major.
   absl::Status Advance(std::span<const float> logits, std::span<const float> log_normalizers);
 
-  // Applies a step that the device made by the same rules (ops/beam_search.h; beam search and
-  // scoring, without constraints): the live hypotheses in the order of their numbers, and those
+  // Applies a step that the device made by the same rules (ops/search/beam_search.h; beam search
+  // and scoring, without constraints): the live hypotheses in the order of their numbers, and those
   // that ended, best first. Advance must not be called on such a search.
   void Follow(std::span<const Candidate> live, std::span<const Candidate> ended);
   // The forced next token of every hypothesis after that many steps, or kNoToken.

@@ -61,7 +61,7 @@ class TokenGrammar {
   // The byte pieces of longer characters, ascending.
   std::span<const TokenId> byte_pieces() const { return byte_pieces_; }
 
-  // The automaton in the form of ops/beam_params.h: the class of each token, the transitions
+  // The automaton in the form of ops/search/beam_params.h: the class of each token, the transitions
   // [kStates, kClasses] with kBarred, and the tail of each state.
   std::span<const Class> classes() const { return classes_; }
   static std::vector<int32_t> Transitions();

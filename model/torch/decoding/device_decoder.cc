@@ -9,7 +9,7 @@
 #include <exception>
 
 #include "absl/strings/str_cat.h"
-#include "model/ops/beam_search.h"
+#include "model/ops/search/beam_search.h"
 #include "model/torch/decoding/beam_plan.h"
 #include "model/torch/module/catch_torch_errors.h"
 

@@ -16,8 +16,8 @@
 #include "model/ops/graph.h"
 #include "model/runtime/engine.h"
 #include "model/torch/decoding/decoder_context.h"
-#include "model/torch/decoding/encoder_cache.h"
 #include "model/torch/decoding/running_sequence.h"
+#include "model/torch/encoder/encoder_cache.h"
 #include "model/torch/module/device_event.h"
 
 namespace linnet::model {
@@ -28,7 +28,8 @@ class GraphsFailed : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Decodes sequences with beam search on the device (ops/beam_search.h), one step ahead of the host.
+// Decodes sequences with beam search on the device (ops/search/beam_search.h), one step ahead of
+// the host.
 //
 // Launch enqueues a step and returns at once; Collect waits for the oldest in-flight step and lets
 // the searches on the host follow it. The device stays busy if the next step is launched before the

@@ -4,10 +4,10 @@
 
 #include "model/torch/decoding/backpointers.h"
 #include "model/torch/decoding/decoder_context.h"
-#include "model/torch/decoding/encoder_cache.h"
 #include "model/torch/decoding/running_sequence.h"
 #include "model/torch/decoding/step_inputs.h"
 #include "model/torch/decoding/step_logits.h"
+#include "model/torch/encoder/encoder_cache.h"
 
 namespace linnet::model {
 

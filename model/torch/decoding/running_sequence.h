@@ -8,8 +8,8 @@
 #include "absl/status/status.h"
 #include "model/runtime/engine.h"
 #include "model/torch/decoding/alignment_pass.h"
-#include "model/torch/decoding/encoder_call.h"
-#include "model/torch/decoding/free_list.h"
+#include "model/torch/encoder/encoder_call.h"
+#include "model/torch/encoder/free_list.h"
 #include "model/torch/module/scripted_model.h"
 
 namespace linnet::model {

@@ -21,7 +21,7 @@ struct StepTensors {
   at::Tensor backpointers;    // int32 [R, B]
   at::Tensor blocks;          // int32 [R, M]
   at::Tensor source_lengths;  // int32 [R]
-  // The logits that the searches need: see RowNeed and ops/best_logits.h.
+  // The logits that the searches need: see RowNeed and ops/search/best_logits.h.
   at::Tensor counts;        // int32 [R]
   at::Tensor also;          // int32 [R]
   at::Tensor temperatures;  // float32 [R]
@@ -50,7 +50,7 @@ struct OutputRows {
 //   step(tokens, positions, backpointers, blocks, source_lengths, encoder_cache list, state list)
 //       -> logits [R, V]; changes state in place
 //   new_state(S)
-//       -> list of [K, S, ...], K positions (ops/convolution_step.h)
+//       -> list of [K, S, ...], K positions (ops/convolution/convolution_step.h)
 //   new_encoder_cache(N, P)
 //       -> list of [N, P, 2, d]
 //   step_best(as step, counts, also, temperatures)

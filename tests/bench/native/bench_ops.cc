@@ -14,10 +14,10 @@
 #include <optional>
 #include <vector>
 
-#include "model/ops/convolution.h"
-#include "model/ops/convolution_step.h"
-#include "model/ops/depthwise_conv.h"
-#include "model/ops/depthwise_conv_step.h"
+#include "model/ops/convolution/convolution.h"
+#include "model/ops/convolution/convolution_step.h"
+#include "model/ops/convolution/depthwise_conv.h"
+#include "model/ops/convolution/depthwise_conv_step.h"
 #include "model/ops/linear.h"
 #include "model/ops/ops.h"
 #include "model/ops/params.h"

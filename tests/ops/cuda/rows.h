@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "model/ops/params.h"
-#include "tests/ops/cuda_array.h"
-#include "tests/ops/cuda_memory.h"
+#include "tests/ops/cuda/array.h"
+#include "tests/ops/cuda/memory.h"
 
 namespace linnet::ops {
 

@@ -1,4 +1,4 @@
-#include "model/torch/decoding/encoder_times.h"
+#include "model/torch/encoder/encoder_times.h"
 
 #include <algorithm>
 #include <cmath>

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "model/ops/cpu/isa.h"
-#include "tests/ops/cuda_memory.h"
+#include "tests/ops/cuda/memory.h"
 
 // The CPU's kernels run on torch's threads (parallel.h). This binary does not link torch, and its
 // arrays are small, so one thread runs everything.

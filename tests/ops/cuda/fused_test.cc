@@ -1,5 +1,5 @@
 // The CUDA kernels that do several operations of a decoder step at once, compared with the CPU's or
-// with their formula. Built twice, like cuda_kernels_test.cc.
+// with their formula. Built twice, like kernels_test.cc.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "model/ops/params.h"
-#include "tests/ops/cuda_array.h"
-#include "tests/ops/cuda_memory.h"
-#include "tests/ops/cuda_rows.h"
+#include "tests/ops/cuda/array.h"
+#include "tests/ops/cuda/memory.h"
+#include "tests/ops/cuda/rows.h"
 
 namespace linnet::ops {
 namespace {

@@ -1,4 +1,4 @@
-#include "model/ops/beam_search.h"
+#include "model/ops/search/beam_search.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/empty.h>

@@ -1,4 +1,4 @@
-#include "model/ops/depthwise_conv.h"
+#include "model/ops/convolution/depthwise_conv.h"
 
 #include <ATen/ops/empty.h>
 #include <torch/csrc/autograd/autograd_not_implemented_fallback.h>

@@ -1,4 +1,4 @@
-#include "model/ops/convolution.h"
+#include "model/ops/convolution/convolution.h"
 
 #include <ATen/ops/empty.h>
 #include <torch/csrc/autograd/autograd_not_implemented_fallback.h>

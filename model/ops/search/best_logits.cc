@@ -1,4 +1,4 @@
-#include "model/ops/best_logits.h"
+#include "model/ops/search/best_logits.h"
 
 #include <ATen/ops/empty.h>
 #include <torch/csrc/autograd/autograd_not_implemented_fallback.h>

@@ -1,6 +1,6 @@
 // Runs CUDA kernels on the CPU, to test their arithmetic, indices and barriers without a GPU. A
 // thread of a block is a fiber; a barrier or a warp's exchange switches to the next one. Blocks run
-// one after the other. The header is included before every emulated file (emulate_cuda.py).
+// one after the other. The header is included before every emulated file (emulate.py).
 //
 // It finds wrong results, indices out of range (by asserts and the host's sanitizers), barriers
 // that some threads do not reach (the program ends), and shared memory that is read before a

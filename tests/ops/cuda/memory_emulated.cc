@@ -1,4 +1,4 @@
-#include "tests/ops/cuda_memory.h"
+#include "tests/ops/cuda/memory.h"
 
 namespace linnet::ops {
 

@@ -1,4 +1,4 @@
-#include "tests/ops/cuda_emulation.h"
+#include "tests/ops/cuda/emulation.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -1,5 +1,5 @@
 // The CUDA kernels compared with the CPU's. Built twice: cuda_kernels_test emulates them on the CPU
-// (cuda_emulation.h lists what that can find), cuda_kernels_gpu_test runs them on a GPU, without
+// (emulation.h lists what that can find), cuda_kernels_gpu_test runs them on a GPU, without
 // torch, so that compute-sanitizer takes seconds.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "model/ops/params.h"
-#include "tests/ops/cuda_array.h"
-#include "tests/ops/cuda_memory.h"
-#include "tests/ops/cuda_rows.h"
+#include "tests/ops/cuda/array.h"
+#include "tests/ops/cuda/memory.h"
+#include "tests/ops/cuda/rows.h"
 
 namespace linnet::ops {
 namespace {

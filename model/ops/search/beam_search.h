@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "model/ops/beam_params.h"
+#include "model/ops/search/beam_params.h"
 
 // torch.ops.linnet:
 //   beam_inputs(Tensor plan, Tensor[] tables, int[] special, int row_blocks)

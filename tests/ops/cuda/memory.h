@@ -3,15 +3,15 @@
 #include <cstdint>
 #include <vector>
 
-#include "tests/ops/cuda_array.h"
+#include "tests/ops/cuda/array.h"
 
 namespace linnet::ops {
 
 // Memory that kernels read and write during one launch.
 //
-// Emulated kernels use the host's memory directly (cuda_memory_emulated.cc). On a GPU every array
+// Emulated kernels use the host's memory directly (memory_emulated.cc). On a GPU every array
 // is copied to an allocation of exactly its size, so that compute-sanitizer finds accesses beyond
-// it (cuda_memory_gpu.cc).
+// it (memory_gpu.cc).
 class KernelMemory {
  public:
   KernelMemory() = default;

@@ -1,4 +1,4 @@
-#include "model/torch/decoding/job_thread.h"
+#include "model/torch/module/job_thread.h"
 
 #include <utility>
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "model/ops/beam_params.h"
+#include "model/ops/search/beam_params.h"
 
 // One step of the beam search of one sequence, shared by both devices: the CPU runs it on one
 // thread, CUDA on the threads of a block. Given the same logits and normalizers it computes the

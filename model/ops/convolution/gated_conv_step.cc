@@ -1,4 +1,4 @@
-#include "model/ops/gated_conv_step.h"
+#include "model/ops/convolution/gated_conv_step.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/empty.h>

@@ -1,4 +1,4 @@
-#include "model/torch/decoding/encoder_cache.h"
+#include "model/torch/encoder/encoder_cache.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>

@@ -1,4 +1,4 @@
-// CUDA's beam search compared with the CPU's, emulated or on a GPU: see cuda_kernels_test.cc.
+// CUDA's beam search compared with the CPU's, emulated or on a GPU: see kernels_test.cc.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,10 +9,10 @@
 #include <random>
 #include <vector>
 
-#include "model/ops/beam_body.h"
 #include "model/ops/params.h"
-#include "tests/ops/cuda_array.h"
-#include "tests/ops/cuda_memory.h"
+#include "model/ops/search/beam_body.h"
+#include "tests/ops/cuda/array.h"
+#include "tests/ops/cuda/memory.h"
 
 namespace linnet::ops {
 namespace {

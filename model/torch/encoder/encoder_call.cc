@@ -1,4 +1,4 @@
-#include "model/torch/decoding/encoder_call.h"
+#include "model/torch/encoder/encoder_call.h"
 
 #include <chrono>
 #include <exception>

@@ -1,4 +1,4 @@
-#include "model/torch/decoding/free_list.h"
+#include "model/torch/encoder/free_list.h"
 
 #include <cassert>
 #include <utility>

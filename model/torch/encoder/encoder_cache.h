@@ -10,9 +10,9 @@
 
 #include "absl/status/status.h"
 #include "model/runtime/search/token.h"
-#include "model/torch/decoding/encoder_call.h"
-#include "model/torch/decoding/free_list.h"
-#include "model/torch/decoding/job_thread.h"
+#include "model/torch/encoder/encoder_call.h"
+#include "model/torch/encoder/free_list.h"
+#include "model/torch/module/job_thread.h"
 #include "model/torch/module/scripted_model.h"
 
 namespace linnet::model {

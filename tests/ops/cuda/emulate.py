@@ -1,4 +1,4 @@
-"""Translates a .cu file to C++ for cuda_emulation.h: emulate_cuda.py KERNELS.cu OUT.cc
+"""Translates a .cu file to C++ for emulation.h: emulate.py KERNELS.cu OUT.cc
 
 Two things in the kernels are not C++: launches and dynamic shared memory. The header defines all
 else as macros and functions.
