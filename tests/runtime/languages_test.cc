@@ -3,7 +3,7 @@
 
 #include "model/runtime/engine.h"
 #include "tests/runtime/bundle_fixture.h"
-#include "tests/runtime/search_scenarios.h"
+#include "tests/runtime/search/search_scenarios.h"
 
 namespace linnet::model {
 namespace {

@@ -20,7 +20,7 @@
 #include "model/torch/decoding/beam_plan.h"
 #include "model/torch/decoding/log_normalizer.h"
 #include "model/torch/encoder/free_list.h"
-#include "tests/runtime/search_scenarios.h"
+#include "tests/runtime/search/search_scenarios.h"
 #include "tests/support/status_matchers.h"
 
 namespace linnet::model {

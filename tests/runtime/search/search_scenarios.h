@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "model/runtime/search/search.h"
-#include "tests/runtime/search_reference.h"
+#include "tests/runtime/search/search_reference.h"
 
 namespace linnet::model {
 

@@ -10,8 +10,8 @@
 #include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "model/runtime/search/candidates.h"
-#include "tests/runtime/search_reference.h"
-#include "tests/runtime/search_scenarios.h"
+#include "tests/runtime/search/search_reference.h"
+#include "tests/runtime/search/search_scenarios.h"
 #include "tests/support/status_matchers.h"
 
 namespace linnet::model {

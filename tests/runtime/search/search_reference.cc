@@ -1,4 +1,4 @@
-#include "tests/runtime/search_reference.h"
+#include "tests/runtime/search/search_reference.h"
 
 #include <algorithm>
 #include <cmath>

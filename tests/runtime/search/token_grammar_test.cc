@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "tests/runtime/search_reference.h"
-#include "tests/runtime/search_scenarios.h"
+#include "tests/runtime/search/search_reference.h"
+#include "tests/runtime/search/search_scenarios.h"
 #include "tests/support/status_matchers.h"
 
 namespace linnet::model {

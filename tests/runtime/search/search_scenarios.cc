@@ -1,4 +1,4 @@
-#include "tests/runtime/search_scenarios.h"
+#include "tests/runtime/search/search_scenarios.h"
 
 #include <algorithm>
 #include <array>

@@ -5,7 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "model/runtime/engine.h"
-#include "tests/runtime/search_scenarios.h"
+#include "tests/runtime/search/search_scenarios.h"
 #include "tests/support/status_matchers.h"
 
 namespace linnet::model {

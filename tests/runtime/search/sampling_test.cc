@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "tests/runtime/search_scenarios.h"
+#include "tests/runtime/search/search_scenarios.h"
 #include "tests/support/status_matchers.h"
 
 namespace linnet::model {

@@ -14,7 +14,7 @@
 #include "model/runtime/engine.h"
 #include "model/runtime/search/constraints.h"
 #include "model/runtime/search/search.h"
-#include "tests/runtime/search_scenarios.h"
+#include "tests/runtime/search/search_scenarios.h"
 #include "tests/support/status_matchers.h"
 
 namespace linnet::model {
