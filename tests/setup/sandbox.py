@@ -210,7 +210,9 @@ class Sandbox:
 
     def popen(self, *command: str, user: int | None = None, **environment: str) -> subprocess.Popen:
         return subprocess.Popen(
-            [f"./{command[0]}", *command[1:]],
+            # A shell cannot trap signals that it inherits as ignored, as when the tests themselves
+            # run in the background of a script. (A preexec_fn may abort in a process with threads.)
+            ["/usr/bin/env", "--default-signal=INT", f"./{command[0]}", *command[1:]],
             cwd=self.tree,
             env={"PATH": str(self.folder / "bin"), "SANDBOX": str(self.folder), **environment},
             stdin=subprocess.DEVNULL,
@@ -219,9 +221,6 @@ class Sandbox:
             text=True,
             user=user,
             start_new_session=True,
-            # A shell cannot trap signals that it inherits as ignored, as when the tests themselves
-            # run in the background of a script.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def run(self, *command: str, user: int | None = None, **environment: str) -> tuple[int, str]:
