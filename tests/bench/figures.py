@@ -168,6 +168,18 @@ def refused_connections() -> str:
     return table(["one more connection is refused", ""], rows)
 
 
+def robustness() -> str:
+    results = result("robustness")
+    rows = [
+        [f"fuzz target {target}, {it['seconds'] / 60:.0f} minutes", f"{it['inputs']:,} inputs"]
+        for target, it in results["fuzz"].items()
+    ]
+    simulated = results["simulation"]
+    found = ", ".join(f"{simulated[name]:,} {name}" for name in ("calls", "restarts", "reloads"))
+    rows.append(["deterministic simulation", found])
+    return f"{table(['without a failure', ''], rows)}\n\n{on(results)}"
+
+
 def first_start() -> str:
     results = result("first-start")
     rows = []
@@ -201,6 +213,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "glossaries": glossaries,
     "memory": memory,
     "refused-connections": refused_connections,
+    "robustness": robustness,
     "step-while-many-wait": step_while_many_wait,
 }
 
