@@ -33,6 +33,9 @@ CLI::App* AddTranslate(CLI::App* app, Flags* flags) {
               "language of the texts; not needed if only one fits the models or if the server can "
               "detect it");
   AddRequest(translate, flags, &flags->translate);
+  translate->add_flag_callback(
+      "--direct-only", [flags] { flags->translate.set_direct_only(true); },
+      "fail if no model translates the pair directly, instead of going through a third language");
   AddTexts(translate, flags, true, [flags] { return Lists(flags->translate); });
   AddScores(translate, flags);
   AddGlossary(translate, &flags->translate);

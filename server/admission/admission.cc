@@ -20,6 +20,10 @@ std::string Format(absl::Duration duration) {
   return absl::FormatDuration(absl::Trunc(duration, absl::Milliseconds(1)));
 }
 
+int64_t TokensOf(const CallWork& work) {
+  return work.size.tokens + (work.next.has_value() ? work.next->size.tokens : 0);
+}
+
 }  // namespace
 
 Admission::Admission(const AdmissionLimits& limits, AdmissionObserver& observer, uint32_t seed)
@@ -90,7 +94,7 @@ absl::Status Admission::TakeBytes(const Caller& caller, int64_t bytes, int64_t h
 
 absl::StatusOr<Estimate> Admission::Charge(const Caller& caller, const CallWork& work,
                                            absl::Time now) {
-  const int64_t tokens = work.size.tokens;
+  const int64_t tokens = TokensOf(work);
   ErrorMetadata metadata = {{"requestTokens", absl::StrCat(tokens)}};
   if (tokens > limits_.max_tokens) {
     metadata.emplace_back("maxTokens", absl::StrCat(limits_.max_tokens));
@@ -120,34 +124,63 @@ absl::StatusOr<Estimate> Admission::Charge(const Caller& caller, const CallWork&
   }
   Estimate expected = estimator.TimeToFinish(caller, work.size);
   if (expected.time > absl::ZeroDuration()) expected.time += work.answer;
-  observer_.Estimated(expected.time);
-  RETURN_IF_ERROR(CheckDeadline(work, expected, now));
-  // Either may throw std::bad_alloc; then neither is changed.
-  estimator.Add(caller, tokens, work.size.rows);
+  Estimate expected_next;
+  if (work.next.has_value()) {
+    expected_next = models_[work.next->model].estimator.TimeToFinish(caller, work.next->size);
+  }
+  observer_.Estimated(expected.time + expected_next.time);
+  RETURN_IF_ERROR(CheckDeadline(work, expected, expected_next, now));
+  Add(caller, work);
+  ReportAdmitted();
+  return expected;
+}
+
+void Admission::Add(const Caller& caller, const CallWork& work) {
+  // Each may throw std::bad_alloc; then nothing is changed.
+  LatencyEstimator& estimator = models_[work.model].estimator;
+  LatencyEstimator* const next =
+      work.next.has_value() ? &models_[work.next->model].estimator : nullptr;
+  estimator.Add(caller, work.size.tokens, work.size.rows);
+  bool next_added = false;
   try {
-    tokens_.Take(caller, tokens);
+    if (next != nullptr) next->Add(caller, work.next->size.tokens, work.next->size.rows);
+    next_added = next != nullptr;
+    tokens_.Take(caller, TokensOf(work));
   } catch (...) {
-    estimator.Remove(caller, tokens, work.size.rows);
+    if (next_added) next->Remove(caller, work.next->size.tokens, work.next->size.rows);
+    estimator.Remove(caller, work.size.tokens, work.size.rows);
     throw;
   }
+}
+
+Estimate Admission::Take(const Caller& caller, const CallWork& work) {
+  MutexLock lock(mu_);
+  Estimate expected = models_[work.model].estimator.TimeToFinish(caller, work.size);
+  if (expected.time > absl::ZeroDuration()) expected.time += work.answer;
+  Add(caller, work);
   ReportAdmitted();
   return expected;
 }
 
 absl::Status Admission::CheckDeadline(const CallWork& work, const Estimate& expected,
-                                      absl::Time now) {
+                                      const Estimate& expected_next, absl::Time now) {
   Model& model = models_[work.model];
   const absl::Duration left = work.deadline - now;
-  const absl::Duration needed = model.estimator.TimeNeeded(expected, now);
+  const LatencyEstimator* const next =
+      work.next.has_value() ? &models_[work.next->model].estimator : nullptr;
+  absl::Duration needed = model.estimator.TimeNeeded(expected, now);
+  if (next != nullptr) needed += next->TimeNeeded(expected_next, now);
   if (needed <= left) return absl::OkStatus();
   // If the answer would take longer on an idle server as well, the deadline is wrong (the client's
   // error), not the load of the server.
-  const absl::Duration needed_when_idle =
+  absl::Duration needed_when_idle =
       model.estimator.TimeNeeded(model.estimator.TimeWhenIdle(work.size), now);
+  if (next != nullptr)
+    needed_when_idle += next->TimeNeeded(next->TimeWhenIdle(work.next->size), now);
   const bool too_short = needed_when_idle > left;
   if (too_short && model.estimator.idle() && model.probes.Admit(now, left)) return absl::OkStatus();
   observer_.Rejected(too_short ? RejectReason::kShortDeadline : RejectReason::kDeadline);
-  ErrorMetadata metadata = {{"requestTokens", absl::StrCat(work.size.tokens)},
+  ErrorMetadata metadata = {{"requestTokens", absl::StrCat(TokensOf(work))},
                             {"estimate", Format(too_short ? needed_when_idle : needed)},
                             {"remaining", Format(left)}};
   if (too_short) {
@@ -206,10 +239,9 @@ int64_t Admission::bytes() const {
 Permit::Permit(Permit&& other) noexcept
     : admission_(std::exchange(other.admission_, nullptr)),
       caller_(std::move(other.caller_)),
-      model_(std::move(other.model_)),
       bytes_(other.bytes_),
-      tokens_(other.tokens_),
-      rows_per_token_(other.rows_per_token_),
+      work_(std::move(other.work_)),
+      next_(std::move(other.next_)),
       charged_(other.charged_),
       estimate_(other.estimate_) {}
 
@@ -218,10 +250,9 @@ Permit& Permit::operator=(Permit&& other) noexcept {
   GiveBackAll();
   admission_ = std::exchange(other.admission_, nullptr);
   caller_ = std::move(other.caller_);
-  model_ = std::move(other.model_);
   bytes_ = other.bytes_;
-  tokens_ = other.tokens_;
-  rows_per_token_ = other.rows_per_token_;
+  work_ = std::move(other.work_);
+  next_ = std::move(other.next_);
   charged_ = other.charged_;
   estimate_ = other.estimate_;
   return *this;
@@ -229,18 +260,32 @@ Permit& Permit::operator=(Permit&& other) noexcept {
 
 Permit::~Permit() { GiveBackAll(); }
 
+Permit::Work::Work(std::string model, const CallSize& size)
+    : model(std::move(model)),
+      tokens(size.tokens),
+      rows_per_token(size.rows / static_cast<double>(std::max<int64_t>(1, size.tokens))) {}
+
 absl::Status Permit::Charge(const CallWork& work, absl::Time now) {
-  model_ = work.model;
+  Work charged(work.model, work.size);
+  Work next = work.next.has_value() ? Work(work.next->model, work.next->size) : Work();
   ASSIGN_OR_RETURN(Estimate estimate, admission_->Charge(caller_, work, now));
-  tokens_ = work.size.tokens;
-  rows_per_token_ = work.size.rows / static_cast<double>(std::max<int64_t>(1, tokens_));
+  work_ = std::move(charged);
+  next_ = std::move(next);
   charged_ = now;
   estimate_ = estimate;
   return absl::OkStatus();
 }
 
+void Permit::Continue(const CallWork& work, absl::Time now) {
+  Work charged(work.model, work.size);
+  GiveBackWork();
+  estimate_ = admission_->Take(caller_, work);
+  work_ = std::move(charged);
+  charged_ = now;
+}
+
 void Permit::Ended(absl::Time now, bool finished) {
-  admission_->Ended(model_, estimate_, now - charged_, now, finished);
+  admission_->Ended(work_.model, estimate_, now - charged_, now, finished);
 }
 
 absl::Status Permit::Hold(int64_t bytes) {
@@ -255,17 +300,17 @@ void Permit::SetBytes(int64_t bytes) {
   bytes_ = bytes;
 }
 
-void Permit::GiveBack(int64_t tokens) {
-  tokens = std::min(tokens, tokens_);
+void Permit::GiveBack(int64_t tokens, Work& work) {
+  tokens = std::min(tokens, work.tokens);
   if (tokens <= 0) return;
-  tokens_ -= tokens;
-  admission_->GiveBackTokens(caller_, model_, tokens,
-                             static_cast<double>(tokens) * rows_per_token_);
+  work.tokens -= tokens;
+  admission_->GiveBackTokens(caller_, work.model, tokens,
+                             static_cast<double>(tokens) * work.rows_per_token);
 }
 
 void Permit::GiveBackAll() {
   if (admission_ == nullptr) return;
-  if (tokens_ > 0) GiveBack(tokens_);
+  GiveBackWork();
   std::exchange(admission_, nullptr)->ChangeBytes(caller_, -bytes_);
 }
 

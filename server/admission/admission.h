@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <random>
 #include <string>
 
@@ -33,6 +34,12 @@ struct CallWork {
   absl::Duration answer =
       absl::ZeroDuration();  // estimated time to build the answer after decoding
   absl::Time deadline = absl::InfiniteFuture();
+  // Work on another model that begins when this has ended: an estimate. The deadline is for both.
+  struct Next {
+    std::string model;
+    CallSize size = {};
+  };
+  std::optional<Next> next = std::nullopt;
 };
 
 class Permit;
@@ -72,10 +79,14 @@ class Admission {
   // Changes the bytes without a check against the limit. Negative: gives them back.
   void ChangeBytes(const Caller& caller, int64_t bytes);
   absl::StatusOr<Estimate> Charge(const Caller& caller, const CallWork& work, absl::Time now);
+  // Charges without a check.
+  Estimate Take(const Caller& caller, const CallWork& work);
+  void Add(const Caller& caller, const CallWork& work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Ended(const std::string& model, const Estimate& estimate, absl::Duration actual,
              absl::Time now, bool finished);
   // Not OK if the call is not expected to end before its deadline.
-  absl::Status CheckDeadline(const CallWork& work, const Estimate& expected, absl::Time now)
+  absl::Status CheckDeadline(const CallWork& work, const Estimate& expected,
+                             const Estimate& expected_next, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void GiveBackTokens(const Caller& caller, const std::string& model, int64_t tokens, double rows);
   // The retry delay for a client when the work ahead of it takes `drain`. Jitter of 25 % keeps
@@ -118,26 +129,43 @@ class Permit {
   // now, DEADLINE_EXCEEDED if the call is not expected to end in time, INVALID_ARGUMENT if it never
   // fits; on error the permit is unchanged.
   absl::Status Charge(const CallWork& work, absl::Time now);
-  // Gives back a part of the work, when it has ended.
-  void GiveBack(int64_t tokens);
-  // Gives back all of the work and keeps the bytes.
-  void GiveBackWork() { GiveBack(tokens_); }
+  // True if CallWork::next was charged and has not begun.
+  bool has_next() const { return next_.tokens > 0; }
+  // Replaces what is charged, which has_next(), by the next work, now that its size is known. That
+  // is not refused: the call was admitted with its estimate, and is half done.
+  void Continue(const CallWork& work, absl::Time now);
+  // Gives back a part of the work, but not of the next, when it has ended.
+  void GiveBack(int64_t tokens) { GiveBack(tokens, work_); }
+  // Gives back all of the work, the next included, and keeps the bytes.
+  void GiveBackWork() {
+    GiveBack(work_.tokens, work_);
+    GiveBack(next_.tokens, next_);
+  }
   // Compares the time that the work took with its estimate. `finished` is false if the deadline or
   // a cancellation ended it. Do not call it for work that ended for another reason.
   void Ended(absl::Time now, bool finished);
 
  private:
   friend class Admission;
+  // Work that is charged for a model.
+  struct Work {
+    Work() = default;
+    Work(std::string model, const CallSize& size);
+    std::string model = {};
+    int64_t tokens = 0;
+    double rows_per_token = 0;
+  };
+
   Permit(Admission& admission, const Caller& caller, int64_t bytes)
       : admission_(&admission), caller_(caller), bytes_(bytes) {}
+  void GiveBack(int64_t tokens, Work& work);
   void GiveBackAll();
 
   Admission* admission_;
   Caller caller_;
-  std::string model_;
   int64_t bytes_ = 0;
-  int64_t tokens_ = 0;
-  double rows_per_token_ = 0;
+  Work work_;
+  Work next_;
   absl::Time charged_ = absl::InfinitePast();
   Estimate estimate_;
 };

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -109,6 +110,18 @@ class Catalog {
                              absl::string_view source_language, absl::string_view target_language,
                              absl::string_view source_field) const;
 
+  // Two models that translate through a third language.
+  struct Pivot {
+    Found first;
+    Found second;
+  };
+  // Finds default models that translate from the source language into a third one and from that
+  // into the target language, each matched as Find does. The third language is English where that
+  // is possible, else the first one in the order of the alphabet. Languages whose primary subtag is
+  // that of the source or the target are not tried.
+  std::optional<Pivot> FindPivot(absl::string_view source_language,
+                                 absl::string_view target_language) const;
+
   // The source languages for a task with this target language (empty: any), sorted, without
   // duplicates: those of the default models, NOT_FOUND with the list of models if there is none; or
   // those of the named model, which may be none.
@@ -132,6 +145,9 @@ class Catalog {
   std::vector<Entry> entries() const;
   // The served models and the replaced ones that are still in use.
   std::vector<std::shared_ptr<ServedModel>> InMemory() const;
+  // The first default model by name one of whose pairs matches, or one without a model.
+  static Found FindPair(linnet::v1::Task task, absl::string_view source, absl::string_view target,
+                        const std::vector<Entry>& entries);
   static absl::Status Unknown(absl::string_view name, const std::vector<Entry>& entries);
   static absl::Status NoPair(linnet::v1::Task task, const std::string& asked,
                              const std::vector<Entry>& entries);

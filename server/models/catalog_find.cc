@@ -1,5 +1,6 @@
 // Catalog: selects the model for a request.
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -49,6 +50,12 @@ absl::Status CheckTag(absl::string_view field, absl::string_view tag) {
   return BadField(field, Reason::kBadLanguageCode,
                   absl::StrCat("\"", absl::CHexEscape(tag.substr(0, 40)),
                                "\" is no language code (BCP-47), such as \"en\" or \"de-AT\""));
+}
+
+absl::string_view Primary(absl::string_view tag) { return tag.substr(0, tag.find('-')); }
+
+bool SamePrimary(absl::string_view a, absl::string_view b) {
+  return absl::EqualsIgnoreCase(Primary(a), Primary(b));
 }
 
 // The languages of a named model leave several pairs: asks for the one that is missing.
@@ -127,19 +134,49 @@ absl::StatusOr<Catalog::Found> Catalog::Find(Task task, absl::string_view name,
     return BadField(source_field, Reason::kMissing, "is required where no model is named");
   }
   const std::vector<Entry> entries = this->entries();
-  for (const bool exact : {true, false}) {
-    for (const Entry& entry : entries) {
-      const ServedModel& model = *entry.model;
-      if (!entry.registered.by_default || model.bundle.manifest.task() != task) continue;
-      const auto* const languages = exact ? model.languages.Exact(source_language, target_language)
-                                          : model.languages.Find(source_language, target_language);
-      if (languages != nullptr) return Found{entry.model, languages};
-    }
-  }
+  if (Found found = FindPair(task, source_language, target_language, entries);
+      found.model != nullptr)
+    return found;
   const std::string asked = target_language.empty()
                                 ? std::string(source_language)
                                 : absl::StrCat(source_language, " to ", target_language);
   return NoPair(task, asked, entries);
+}
+
+Catalog::Found Catalog::FindPair(Task task, absl::string_view source, absl::string_view target,
+                                 const std::vector<Entry>& entries) {
+  for (const bool exact : {true, false}) {
+    for (const Entry& entry : entries) {
+      const ServedModel& model = *entry.model;
+      if (!entry.registered.by_default || model.bundle.manifest.task() != task) continue;
+      const auto* const languages =
+          exact ? model.languages.Exact(source, target) : model.languages.Find(source, target);
+      if (languages != nullptr) return {entry.model, languages};
+    }
+  }
+  return {};
+}
+
+std::optional<Catalog::Pivot> Catalog::FindPivot(absl::string_view source_language,
+                                                 absl::string_view target_language) const {
+  constexpr Task kTask = linnet::v1::TASK_TRANSLATE;
+  const std::vector<Entry> entries = this->entries();
+  std::set<std::pair<bool, std::string>> languages;  // English sorts first
+  for (const Entry& entry : entries) {
+    if (!entry.registered.by_default || entry.model->bundle.manifest.task() != kTask) continue;
+    for (const std::string& target : entry.model->languages.Targets(source_language)) {
+      std::string language = absl::AsciiStrToLower(target);
+      const bool english = Primary(language) == "en";
+      languages.emplace(!english, std::move(language));
+    }
+  }
+  for (const auto& [other, language] : languages) {
+    if (SamePrimary(language, source_language) || SamePrimary(language, target_language)) continue;
+    Pivot pivot = {FindPair(kTask, source_language, language, entries),
+                   FindPair(kTask, language, target_language, entries)};
+    if (pivot.first.model != nullptr && pivot.second.model != nullptr) return pivot;
+  }
+  return std::nullopt;
 }
 
 absl::Status Catalog::NoPair(Task task, const std::string& asked,

@@ -79,6 +79,7 @@ struct Asked {
   DecodingOptions options;
   std::map<std::string, std::string> paths = {};  // of options that are set in other fields
   const linnet::v1::Glossary* glossary = nullptr;
+  bool direct_only = true;  // two models never answer together
 };
 
 // Checks that the search of the request supports a glossary.
@@ -94,6 +95,22 @@ absl::Status CheckSearch(const Asked& asked, const ServedModel& model) {
         "glossary", Reason::kBadGlossary,
         absl::StrCat("cannot be used with beam_size ", options.beam_size, ": set it to 2 or more"));
   }
+  return absl::OkStatus();
+}
+
+// Checks that the settings make sense for a translation through a third language.
+absl::Status CheckPivot(const Asked& asked, absl::string_view source_language,
+                        absl::string_view language) {
+  const auto message = [&](absl::string_view what) {
+    return absl::StrCat(what,
+                        " cannot be carried through a third language, and no model translates ",
+                        source_language, " to ", asked.target_language, " directly, only through ",
+                        language, ": leave it out");
+  };
+  if (asked.options.has_n_best())
+    return BadField("options.n_best", Reason::kBadOption, message("an n-best list"));
+  if (asked.glossary != nullptr)
+    return BadField("glossary", Reason::kBadGlossary, message("a glossary"));
   return absl::OkStatus();
 }
 
@@ -123,8 +140,13 @@ absl::StatusOr<TextRequest> Check(const Request& request,
           checked.detected.has_value() ? checked.detected->language_code() : choices.front();
     }
   }
-  const absl::StatusOr<Catalog::Found> found = catalog.Find(
-      asked.task, asked.model, source_language, asked.target_language, asked.source_field);
+  absl::StatusOr<Catalog::Found> found = catalog.Find(asked.task, asked.model, source_language,
+                                                      asked.target_language, asked.source_field);
+  std::optional<Catalog::Pivot> pivot;
+  if (absl::IsNotFound(found.status()) && asked.model.empty() && !asked.direct_only) {
+    pivot = catalog.FindPivot(source_language, asked.target_language);
+    if (pivot.has_value()) found = pivot->first;
+  }
   if (absl::IsNotFound(found.status()) && checked.detected.has_value()) {
     return NoSuchModel(
         source_language,
@@ -133,7 +155,14 @@ absl::StatusOr<TextRequest> Check(const Request& request,
   }
   RETURN_IF_ERROR(found.status());
   const std::shared_ptr<ServedModel>& model = found->model;
-  RETURN_IF_ERROR(CheckDecodingOptions(asked.options, *model, asked.paths));
+  DecodingOptions options = asked.options;
+  if (pivot.has_value()) {
+    RETURN_IF_ERROR(CheckPivot(asked, source_language, found->languages->target_language_code()));
+    RETURN_IF_ERROR(CheckDecodingOptions(options, *pivot->second.model, asked.paths));
+    options.clear_min_target_tokens();
+    options.clear_max_target_tokens();
+  }
+  RETURN_IF_ERROR(CheckDecodingOptions(options, *model, asked.paths));
   if (asked.glossary != nullptr) {
     RETURN_IF_ERROR(CheckGlossary(*asked.glossary));
     RETURN_IF_ERROR(CheckSearch(asked, *model));
@@ -142,10 +171,24 @@ absl::StatusOr<TextRequest> Check(const Request& request,
   checked.model = model;
   checked.languages = found->languages;
   checked.language_code = found->languages->source_language_code();
-  checked.options = asked.options;
+  checked.options = std::move(options);
   checked.word_scores = request.word_scores();
   checked.alignments = request.alignments();
   if (request.has_use_cache()) checked.use_cache = request.use_cache();
+  if (pivot.has_value()) {
+    TextRequest second;
+    second.model = pivot->second.model;
+    second.languages = pivot->second.languages;
+    second.language_code = second.languages->source_language_code();
+    second.options = asked.options;
+    second.split = true;
+    second.word_scores = checked.word_scores;
+    second.alignments = checked.alignments;
+    second.use_cache = checked.use_cache;
+    second.detected = checked.detected;
+    second.may_be_empty = true;
+    checked.second = std::make_shared<const TextRequest>(std::move(second));
+  }
   return checked;
 }
 
@@ -163,7 +206,8 @@ absl::StatusOr<TextRequest> CheckTranslate(const linnet::v1::TranslateRequest& r
              .source_field = "source_language_code",
              .target_language = request.target_language_code(),
              .options = request.options(),
-             .glossary = request.glossary().entries().empty() ? nullptr : &request.glossary()},
+             .glossary = request.glossary().entries().empty() ? nullptr : &request.glossary(),
+             .direct_only = request.direct_only()},
             catalog, limits);
   if (checked.ok()) {
     checked->split = true;

@@ -61,6 +61,10 @@ struct TextRequest {
   int64_t text_bytes = 0;
   // Only if the language was detected.
   std::optional<linnet::v1::DetectedLanguage> detected;
+  // Set if `model` translates into a third language: the request for the model that reads that,
+  // without its items.
+  std::shared_ptr<const TextRequest> second = nullptr;
+  bool may_be_empty = false;  // a text may have no segments
 };
 
 // INVALID_ARGUMENT or UNIMPLEMENTED with the path of the field, or NOT_FOUND for models and

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -117,42 +118,60 @@ std::vector<AlignedWord> SourceWords(const model::Tokenizer& tokenizer,
   return words;
 }
 
-void FillWordAlignments(
-    std::span<const AlignedWord> source, size_t source_tokens, int source_begin,
-    std::span<const AlignedWord> target, int target_begin, std::span<const float> attention,
-    google::protobuf::RepeatedPtrField<linnet::v1::WordAlignment>& word_alignments) {
-  if (source.empty() || attention.empty()) return;
+WordAttention::WordAttention(std::span<const AlignedWord> source, size_t source_tokens,
+                             std::span<const float> attention)
+    : attention_(attention), source_tokens_(source_tokens), word_of_(source_tokens, -1) {
+  if (attention.empty()) return;
   // A source token in two words counts for the first.
-  std::vector<int> word_of(source_tokens, -1);
   for (size_t i = 0; i < source.size(); ++i) {
     for (size_t token = source[i].first_token; token < source[i].end_token; ++token) {
-      if (word_of[token] < 0) word_of[token] = static_cast<int>(i);
+      if (word_of_[token] < 0) word_of_[token] = static_cast<int>(i);
     }
   }
-  for (const AlignedWord& word : target) {
-    std::map<std::pair<int, int>, double> weights;  // by the bytes of the source word
-    for (size_t t = word.first_token; t < word.end_token; ++t) {
-      for (size_t s = 0; s < source_tokens; ++s) {
-        if (word_of[s] < 0) continue;
-        const AlignedWord& from = source[word_of[s]];
-        weights[{from.begin, from.end}] += attention[t * source_tokens + s];
-      }
+  std::map<WordRange, int> numbers;
+  const auto range = [&](int word) { return WordRange{source[word].begin, source[word].end}; };
+  for (const int word : word_of_) {
+    if (word >= 0) numbers.emplace(range(word), 0);
+  }
+  for (auto& [word, number] : numbers) {
+    number = static_cast<int>(source_.size());
+    source_.push_back(word);
+  }
+  for (int& word : word_of_) {
+    if (word >= 0) word = numbers[range(word)];
+  }
+}
+
+std::vector<float> WordAttention::WeightsOf(const AlignedWord& target) const {
+  std::vector<double> sums(source_.size());
+  for (size_t t = target.first_token; t < target.end_token; ++t) {
+    for (size_t s = 0; s < source_tokens_ && !attention_.empty(); ++s) {
+      if (word_of_[s] >= 0) sums[word_of_[s]] += attention_[t * source_tokens_ + s];
     }
-    std::vector<std::pair<std::pair<int, int>, float>> sorted;
-    for (const auto& [bytes, sum] : weights) {
-      sorted.emplace_back(bytes, static_cast<float>(sum / (word.end_token - word.first_token)));
-    }
-    std::stable_sort(sorted.begin(), sorted.end(),
-                     [](const auto& a, const auto& b) { return a.second > b.second; });
-    for (size_t i = 0; i < sorted.size() && (i == 0 || sorted[i].second >= kMinAlignmentWeight);
-         ++i) {
-      linnet::v1::WordAlignment& word_alignment = *word_alignments.Add();
-      word_alignment.set_source_begin(source_begin + sorted[i].first.first);
-      word_alignment.set_source_end(source_begin + sorted[i].first.second);
-      word_alignment.set_target_begin(target_begin + word.begin);
-      word_alignment.set_target_end(target_begin + word.end);
-      word_alignment.set_weight(sorted[i].second);
-    }
+  }
+  std::vector<float> weights;
+  for (const double sum : sums) {
+    weights.push_back(static_cast<float>(sum / (target.end_token - target.first_token)));
+  }
+  return weights;
+}
+
+void AddWordAlignments(
+    std::span<const WordRange> source, std::span<const float> weights, int source_begin,
+    const AlignedWord& target, int target_begin,
+    google::protobuf::RepeatedPtrField<linnet::v1::WordAlignment>& word_alignments) {
+  std::vector<size_t> sorted(source.size());
+  std::iota(sorted.begin(), sorted.end(), 0);
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [&](size_t a, size_t b) { return weights[a] > weights[b]; });
+  for (size_t i = 0; i < sorted.size() && (i == 0 || weights[sorted[i]] >= kMinAlignmentWeight);
+       ++i) {
+    linnet::v1::WordAlignment& word_alignment = *word_alignments.Add();
+    word_alignment.set_source_begin(source_begin + source[sorted[i]].begin);
+    word_alignment.set_source_end(source_begin + source[sorted[i]].end);
+    word_alignment.set_target_begin(target_begin + target.begin);
+    word_alignment.set_target_end(target_begin + target.end);
+    word_alignment.set_weight(weights[sorted[i]]);
   }
 }
 

@@ -34,12 +34,39 @@ std::vector<AlignedWord> SourceWords(const model::Tokenizer& tokenizer,
                                      std::span<const model::TokenId> tokens, absl::string_view text,
                                      std::span<const std::string> copies = {});
 
-// Adds to `word_alignments` for each target word the source word with the max weight and all others
-// of at least kMinAlignmentWeight. `attention` is [target tokens, source tokens], row-major.
+// Bytes [begin, end) of a word in its text.
+struct WordRange {
+  int begin = 0;
+  int end = 0;
+  friend auto operator<=>(const WordRange&, const WordRange&) = default;
+};
+
+// The attention of target words on source words. Borrows the attention.
+class WordAttention {
+ public:
+  // `attention` is [target tokens, source tokens], row-major; if it is empty there are no words.
+  WordAttention(std::span<const AlignedWord> source, size_t source_tokens,
+                std::span<const float> attention);
+
+  // The words of the source, in order, each once.
+  const std::vector<WordRange>& source() const { return source_; }
+  // The weight of each of them for a target word: the mean over its tokens of the sum over the
+  // tokens of the source word.
+  std::vector<float> WeightsOf(const AlignedWord& target) const;
+
+ private:
+  std::span<const float> attention_;
+  size_t source_tokens_;
+  std::vector<WordRange> source_;
+  std::vector<int> word_of_;  // of each source token, an index into source_; or -1
+};
+
+// Adds for a target word the source word with the max weight and all others of at least
+// kMinAlignmentWeight. `weights` is parallel to `source`.
 inline constexpr float kMinAlignmentWeight = 0.1f;
-void FillWordAlignments(
-    std::span<const AlignedWord> source, size_t source_tokens, int source_begin,
-    std::span<const AlignedWord> target, int target_begin, std::span<const float> attention,
+void AddWordAlignments(
+    std::span<const WordRange> source, std::span<const float> weights, int source_begin,
+    const AlignedWord& target, int target_begin,
     google::protobuf::RepeatedPtrField<linnet::v1::WordAlignment>& word_alignments);
 
 }  // namespace linnet::server

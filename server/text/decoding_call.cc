@@ -11,7 +11,6 @@
 #include "proto/status_macros.h"
 #include "server/base/errors.h"
 #include "server/base/log.h"
-#include "server/request/decoding_options.h"
 #include "server/text/memory_cost.h"
 
 namespace linnet::server {
@@ -20,33 +19,20 @@ namespace {
 // Bytes of text that one job prepares, or one text if that is longer.
 constexpr int64_t kBytesPerJob = 16384;
 
-void SetDuration(absl::Duration from, google::protobuf::Duration& to) {
+// Adds to `to`.
+void AddDuration(absl::Duration from, google::protobuf::Duration& to) {
   if (from < absl::ZeroDuration()) from = absl::ZeroDuration();  // the wall clock was set back
+  from += absl::Seconds(to.seconds()) + absl::Nanoseconds(to.nanos());
   to.set_seconds(absl::IDivDuration(from, absl::Seconds(1), &from));
   to.set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(from)));
 }
 
 }  // namespace
 
-class DecodingCall::SegmentSink : public Sink {
- public:
-  SegmentSink(std::shared_ptr<DecodingCall> call, size_t segment)
-      : call_(std::move(call)), segment_(segment) {}
-  void Progress(std::vector<model::TokenId> stable) override {
-    call_->SegmentStable(segment_, std::move(stable));
-  }
-  void Done(absl::StatusOr<SequenceResult> result) override {
-    call_->SegmentDone(segment_, std::move(result));
-  }
-
- private:
-  std::shared_ptr<DecodingCall> call_;
-  const size_t segment_;
-};
-
 DecodingCall::DecodingCall(TextPool& pool, Metrics& metrics, absl::Duration slow, int max_segments,
                            TextRequest request, std::shared_ptr<Permit> permit,
-                           const CallContext& context, Fill fill, OnPart on_part, Done done)
+                           const CallContext& context, Fill fill, OnPart on_part, Done done,
+                           std::shared_ptr<const PivotTexts> pivot)
     : pool_(pool),
       metrics_(metrics),
       slow_(slow),
@@ -57,7 +43,8 @@ DecodingCall::DecodingCall(TextPool& pool, Metrics& metrics, absl::Duration slow
       context_(WithoutPermit(context)),
       fill_(std::move(fill)),
       on_part_(std::move(on_part)),
-      done_(std::move(done)) {}
+      done_(std::move(done)),
+      pivot_(std::move(pivot)) {}
 
 int64_t DecodingCall::BytesOfNextJob() const {
   int64_t bytes = 0;
@@ -70,21 +57,23 @@ void DecodingCall::RunPrepare() {
   pool_.Run({.stage = TextStage::kPrepare,
              .flow = FlowOf(context_.caller),
              .call = context_.caller.call,
-             .bytes = BytesOfNextJob(),
+             .bytes = std::max<int64_t>(BytesOfNextJob(), 1),
              .run = [self = this->shared_from_this()] { self->Prepare(); },
              .fail = [self = this->shared_from_this()](
                          absl::Status status) { self->Fail(std::move(status)); }});
 }
 
 void DecodingCall::RunWork() {
-  pool_.Run({.stage = TextStage::kAnswer,
-             .flow = FlowOf(context_.caller),
-             .call = context_.caller.call,
-             // A stream has a job whenever more of a segment is stable.
-             .bytes = streams() ? request_.text_bytes / segment_count_ : request_.text_bytes,
-             .run = [self = this->shared_from_this()] { self->Work(); },
-             .fail = [self = this->shared_from_this()](
-                         absl::Status status) { self->Fail(std::move(status)); }});
+  pool_.Run(
+      {.stage = TextStage::kAnswer,
+       .flow = FlowOf(context_.caller),
+       .call = context_.caller.call,
+       // A stream has a job whenever more of a segment is stable.
+       .bytes = std::max<int64_t>(
+           streams() ? request_.text_bytes / std::max(segment_count_, 1) : request_.text_bytes, 1),
+       .run = [self = this->shared_from_this()] { self->Work(); },
+       .fail = [self = this->shared_from_this()](
+                   absl::Status status) { self->Fail(std::move(status)); }});
 }
 
 void DecodingCall::Prepare() {
@@ -135,105 +124,6 @@ absl::Status DecodingCall::PrepareTexts() {
   }
   tokenize_ += absl::Now() - before;
   return absl::OkStatus();
-}
-
-absl::Status DecodingCall::Submit() {
-  permit_->SetBytes(permit_->bytes() - std::exchange(encode_bytes_, 0));
-  metrics_.Tokenized(tokenize_, request_.text_bytes);
-  CallWork needed{.model = request_.model->key(), .deadline = context_.deadline};
-  int64_t result_bytes = 0;
-  for (const PreparedText& text : works_) {
-    for (const PreparedSegment& segment : text.segments) {
-      const auto source = static_cast<int>(segment.source.size());
-      model::SearchOptions options = MergeOptions(request_.model->bundle, request_.options, source);
-      if (segment.target.has_value())
-        options.max_target_tokens = static_cast<int>(segment.target->size());
-      result_bytes += ResultBytes(request_, options, source);
-    }
-  }
-  RETURN_IF_ERROR(permit_->Hold(result_bytes));
-
-  std::vector<std::unique_ptr<Sequence>> sequences;
-  std::vector<Segment> segments;
-  sequences.reserve(segment_count_);
-  segments.reserve(segment_count_);
-  for (PreparedText& text : works_) {
-    for (PreparedSegment& segment : text.segments) {
-      auto sequence = std::make_unique<Sequence>();
-      sequence->input = InputOf(request_, segment);
-      sequence->input.report_stable = streams();
-      sequence->caller = context_.caller;
-      sequence->deadline = context_.deadline;
-      sequence->cancelled = context_.cancelled;
-      source_tokens_ += std::ssize(segment.source);
-      segments.push_back({.work = &segment, .stable = {}});
-      if (AnswerFromCache(*sequence, segments.back())) continue;
-      sequence->sink = std::make_unique<SegmentSink>(this->shared_from_this(), segments.size() - 1);
-      const int64_t tokens = WorkOf(sequence->input);
-      needed.size.tokens += tokens;
-      needed.size.rows += model::RowsOf(sequence->input);
-      needed.size.longest = std::max(needed.size.longest, MaxTokens(sequence->input));
-      rows_ += model::RowsOf(sequence->input);
-      segments.back().tokens = tokens;
-      sequences.push_back(std::move(sequence));
-    }
-  }
-  if (const auto hits = segments.size() - sequences.size(); hits > 0)
-    request_.model->metrics->CacheHits(static_cast<int>(hits));
-  needed.answer =
-      pool_.EstimateTime(TextStage::kAnswer, FlowOf(context_.caller), request_.text_bytes);
-  if (const LoadStats loads = request_.model->scheduler->load_stats();
-      loads.state != LoadState::kLoaded) {
-    needed.answer += loads.last_load;
-    unusual_ = true;
-  }
-  // A call that the cache has answered costs no work, and nothing remains to be estimated.
-  if (!sequences.empty()) RETURN_IF_ERROR(permit_->Charge(needed, absl::Now()));
-  if (streams()) writer_.emplace(request_, works_);
-  {
-    MutexLock lock(mu_);
-    segments_ = std::move(segments);
-    open_ = static_cast<int>(sequences.size());
-  }
-  submitted_ = absl::Now();
-  if (sequences.empty()) {
-    ended_ = submitted_;
-    Wake();
-    return absl::OkStatus();
-  }
-  // On success no member may be touched any more: the sinks may already run.
-  try {
-    return AtField("request", Reason::kBeyondEngine, request_.model->scheduler->Submit(sequences));
-  } catch (...) {  // the scheduler took no sequence
-    MutexLock lock(mu_);
-    open_ = 0;
-    throw;
-  }
-}
-
-bool DecodingCall::AnswerFromCache(Sequence& sequence, Segment& segment) {
-  ModelCache* const cache = request_.model->cache.get();
-  if (cache == nullptr || !request_.use_cache.value_or(!sequence.input.options.sampling()))
-    return false;
-  sequence.cache = cache;
-  sequence.key = cache->KeyOf(context_.caller, sequence.input);
-  const auto found = cache->Find(sequence.key);
-  if (found == nullptr) return false;
-  const CachedAnswer& answer = *found;
-  const absl::Time now = absl::Now();
-  segment.work->result = {.hypotheses = answer.hypotheses,
-                          .times = {now, now, now, now},
-                          .attention = answer.attention,
-                          .origin = ResultOrigin::kCache};
-  segment.done = true;
-  if (streams()) {
-    segment.stable_ends = answer.stable_ends;
-    segment.cached = found;
-  }
-  target_tokens_ += std::ssize(answer.hypotheses.front().tokens);
-  slowest_ = segment.work->result.times;
-  unusual_ = true;
-  return true;
 }
 
 void DecodingCall::Fail(absl::Status status) {
@@ -312,13 +202,15 @@ void DecodingCall::Work() {
         job_queued_ = false;
         return;  // until all sequences have ended
       }
-      Segment& next = segments_[writer_->next()];
-      if (!next.stable_ends.empty()) {
-        const auto& best = next.work->result.hypotheses.front().tokens;
-        stable.assign(best.begin(), best.begin() + next.stable_ends.front());
-        next.stable_ends = next.stable_ends.subspan(1);
-      } else if (!next.done) {
-        stable = std::exchange(next.stable, {});
+      Segment* const next = writer_->next_is_empty() ? nullptr : &segments_[writer_->next()];
+      if (next == nullptr) {
+        // Nothing is to be waited for.
+      } else if (!next->stable_ends.empty()) {
+        const auto& best = next->work->result.hypotheses.front().tokens;
+        stable.assign(best.begin(), best.begin() + next->stable_ends.front());
+        next->stable_ends = next->stable_ends.subspan(1);
+      } else if (!next->done) {
+        stable = std::exchange(next->stable, {});
         if (stable.empty()) {
           job_queued_ = false;
           return;
@@ -356,15 +248,16 @@ void DecodingCall::Assemble() {
     const absl::Time before = absl::Now();
     const Reply reply = fill_(request_, works_);
     linnet::v1::Timings& timings = reply.timings;
-    // The response itself, and its serialised form.
-    reply_bytes_ = 2 * static_cast<int64_t>(reply.message.SpaceUsedLong());
+    reply_bytes_ = reply.bytes;
     metrics_.Detokenized(absl::Now() - before);
     request_.model->metrics->CallAnswered(source_tokens_, target_tokens_);
-    SetDuration(tokenize_, *timings.mutable_tokenize());
-    SetDuration(slowest_.added - slowest_.submitted, *timings.mutable_queue());
-    SetDuration(slowest_.finished - slowest_.added, *timings.mutable_decode());
-    SetDuration(slowest_.encoded - slowest_.added, *timings.mutable_encode());
-    SetDuration(absl::Now() - context_.arrived, *timings.mutable_total());
+    if (pivot_ != nullptr) timings = pivot_->timings;
+    timings.clear_total();
+    AddDuration(tokenize_, *timings.mutable_tokenize());
+    AddDuration(slowest_.added - slowest_.submitted, *timings.mutable_queue());
+    AddDuration(slowest_.finished - slowest_.added, *timings.mutable_decode());
+    AddDuration(slowest_.encoded - slowest_.added, *timings.mutable_encode());
+    AddDuration(absl::Now() - context_.arrived, *timings.mutable_total());
   }
   // Measured here, because the way from the engine to here can be late as well. gRPC cancels a call
   // at its deadline, and usually reports it first.
@@ -376,6 +269,8 @@ void DecodingCall::Assemble() {
 void DecodingCall::LogIfSlow(const absl::Status& status) const {
   const absl::Time now = absl::Now();
   if (now - context_.arrived < slow_) return;
+  // The second call of a pivot logs both.
+  if (request_.second != nullptr && status.ok()) return;
   size_t segments = 0;
   for (const PreparedText& work : works_) segments += work.segments.size();
   const auto seconds = [](absl::Time from, absl::Time to) {
@@ -383,6 +278,7 @@ void DecodingCall::LogIfSlow(const absl::Status& status) const {
                ? std::string("-")  // the phase was not reached
                : absl::StrCat(absl::ToDoubleSeconds(to - from));
   };
+  const absl::Time began = pivot_ == nullptr ? context_.arrived : pivot_->began;
   std::vector<LogField> fields = {{"code", absl::StatusCodeToString(status.code())},
                                   {"model", request_.model->key()},
                                   {"client", context_.caller.name()},
@@ -392,13 +288,17 @@ void DecodingCall::LogIfSlow(const absl::Status& status) const {
                                   {"source_tokens", source_tokens_},
                                   {"target_tokens", target_tokens_},
                                   {"seconds", seconds(context_.arrived, now)},
-                                  {"wait_seconds", seconds(context_.arrived, prepared_)},
+                                  {"wait_seconds", seconds(began, prepared_)},
                                   {"tokenize_seconds", absl::ToDoubleSeconds(tokenize_)},
                                   {"engine_seconds", seconds(submitted_, ended_)},
                                   {"queue_seconds", seconds(slowest_.submitted, slowest_.added)},
                                   {"encode_seconds", seconds(slowest_.added, slowest_.encoded)},
                                   {"decode_seconds", seconds(slowest_.encoded, slowest_.finished)},
                                   {"text_seconds", seconds(ended_, now)}};
+  if (pivot_ != nullptr) {  // the phases are those of the second model
+    fields.push_back({"pivot_model", pivot_->model_key});
+    fields.push_back({"pivot_seconds", seconds(context_.arrived, began)});
+  }
   AddTrace(context_.caller.trace, fields);
   Log(LogLevel::kWarning, "slow_call", fields);
 }
@@ -417,7 +317,8 @@ void DecodingCall::End(absl::Status status) {
   }
   writer_.reset();
   works_ = {};
-  permit_->GiveBackWork();
+  // The second call of a pivot continues with the permit.
+  if (request_.second == nullptr || !status.ok()) permit_->GiveBackWork();
   permit_->SetBytes(request_bytes_ + (status.ok() ? reply_bytes_ : 0));
   permit_.reset();
   Done done = std::move(done_);

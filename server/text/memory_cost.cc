@@ -57,6 +57,8 @@ int64_t ResultBytes(const TextRequest& request, const model::SearchOptions& opti
   if (request.alignments) {
     const auto alignments_per_word = static_cast<int64_t>(1 / kMinAlignmentWeight);
     bytes += source_tokens * tokens * sizeof(float) + tokens * alignments_per_word * kMessage +
+             // The part that is kept for the second model.
+             (request.second == nullptr ? 0 : source_tokens * tokens * sizeof(float)) +
              // The table that matches the source words as written to the decoded ones.
              source_tokens * source_tokens * sizeof(int) + source_tokens * kMessage;
   }

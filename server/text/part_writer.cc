@@ -8,15 +8,22 @@
 
 namespace linnet::server {
 
-PartWriter::PartWriter(const TextRequest& request, const std::vector<PreparedText>& works)
-    : request_(request), works_(works) {}
+PartWriter::PartWriter(const TextRequest& request, const std::vector<PreparedText>& works,
+                       const PivotTexts* pivot)
+    : request_(request), works_(works), pivot_(pivot) {}
 
 linnet::v1::TextPart PartWriter::PartOf(std::string text) {
+  const PreparedText& work = works_[content_];
   linnet::v1::TextPart part;
   part.set_content_index(static_cast<int>(content_));
   part.set_segment_index(static_cast<int>(segment_));
-  if (!std::exchange(gap_sent_, true)) {
-    text.insert(0, works_[content_].segments[segment_].gap);
+  if (!std::exchange(gap_sent_, true) && !work.segments.empty())
+    text.insert(0, work.segments[segment_].gap);
+  if (pivot_ != nullptr) {
+    const PivotSegment& segment = pivot_->segments[content_];
+    part.set_content_index(segment.content);
+    part.set_segment_index(segment.index);
+    if (!std::exchange(pivot_gap_sent_, true)) text.insert(0, segment.gap);
   }
   part.set_text(std::move(text));
   return part;
@@ -36,29 +43,47 @@ std::optional<linnet::v1::TextPart> PartWriter::Stable(std::span<const model::To
 
 absl::StatusOr<linnet::v1::TextPart> PartWriter::Done() {
   const PreparedText& work = works_[content_];
-  const PreparedSegment& segment = work.segments[segment_];
-  const bool last = segment_ + 1 == work.segments.size();
-  SegmentReply reply = ReplyOf(request_, segment, begin_ + static_cast<int>(segment.gap.size()));
-  if (!reply.text.starts_with(sent_)) {
-    return absl::InternalError(absl::StrCat(
-        "a stream would have to take back text: it sent ", sent_.size(), " bytes of content ",
-        content_, ", segment ", segment_, " that its result does not start with"));
+  if (pivot_ != nullptr && segment_ == 0) {
+    text_begin_ = begin_ + static_cast<int>(pivot_->segments[content_].gap.size());
+    begin_ = text_begin_;
   }
-  begin_ = reply.segment.target_end();
-  std::string rest = reply.text.substr(sent_.size());
+  const bool last = segment_ + 1 >= work.segments.size();
+  std::string rest;
+  std::optional<linnet::v1::Segment> written;
+  if (!work.segments.empty()) {
+    const PreparedSegment& segment = work.segments[segment_];
+    SegmentReply reply = ReplyOf(request_, segment, begin_ + static_cast<int>(segment.gap.size()));
+    if (!reply.text.starts_with(sent_)) {
+      return absl::InternalError(absl::StrCat(
+          "a stream would have to take back text: it sent ", sent_.size(), " bytes of content ",
+          content_, ", segment ", segment_, " that its result does not start with"));
+    }
+    begin_ = reply.segment.target_end();
+    rest = reply.text.substr(sent_.size());
+    if (pivot_ == nullptr) written = std::move(reply.segment);
+    ++next_;
+  }
   if (last) rest += work.tail;
+  bool content_ends = last;
+  if (last && pivot_ != nullptr) {
+    const PivotSegment& segment = pivot_->segments[content_];
+    written = ReplyOf(request_, segment, work, text_begin_).segment;
+    begin_ = written->target_end();
+    content_ends = segment.last;
+    if (segment.last) rest += pivot_->contents[segment.content].tail;
+  }
   linnet::v1::TextPart part = PartOf(std::move(rest));
-  *part.mutable_segment() = std::move(reply.segment);
+  if (written.has_value()) *part.mutable_segment() = *std::move(written);
 
   sent_.clear();
   gap_sent_ = false;
-  ++next_;
   ++segment_;
   if (last) {
     ++content_;
     segment_ = 0;
-    begin_ = 0;
+    pivot_gap_sent_ = false;
   }
+  if (content_ends) begin_ = 0;
   return part;
 }
 

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "linnet/v1/text_service.pb.h"
 #include "server/request/text_request.h"
+#include "server/text/pivot_texts.h"
 #include "server/text/prepared_text.h"
 
 namespace linnet::server {
@@ -19,11 +20,16 @@ namespace linnet::server {
 // the text that FillReply makes in the end. Not thread-safe.
 class PartWriter {
  public:
-  // Both must outlive the writer; `works` must not move or change in number.
-  PartWriter(const TextRequest& request, const std::vector<PreparedText>& works);
+  // All must outlive the writer; `works` must not move or change in number. With a `pivot` each of
+  // `works` translates one of its segments, and the parts are those of the contents that these
+  // belong to.
+  PartWriter(const TextRequest& request, const std::vector<PreparedText>& works,
+             const PivotTexts* pivot = nullptr);
 
   // True if every segment is written.
   bool finished() const { return content_ == works_.size(); }
+  // True if the next text, of a pivot, has no segments: Done writes it without a result.
+  bool next_is_empty() const { return works_[content_].segments.empty(); }
   // Index of the next segment, across all texts.
   size_t next() const { return next_; }
 
@@ -39,12 +45,15 @@ class PartWriter {
 
   const TextRequest& request_;
   const std::vector<PreparedText>& works_;
+  const PivotTexts* const pivot_;
   size_t content_ = 0;
   size_t segment_ = 0;  // index within the content
   size_t next_ = 0;
-  int begin_ = 0;     // bytes of the content's answer before the segment and its gap
-  std::string sent_;  // text of the segment so far, without its gap
+  int begin_ = 0;       // bytes of the content's answer before the segment and its gap
+  int text_begin_ = 0;  // of a pivot: bytes of the answer before the text of the pivot's segment
+  std::string sent_;    // text of the segment so far, without its gap
   bool gap_sent_ = false;
+  bool pivot_gap_sent_ = false;
 };
 
 }  // namespace linnet::server

@@ -247,6 +247,16 @@ LanguageMismatch::LanguageMismatch(const TextRequest& request, const LanguageGue
                 {"confidence", absl::StrCat(seen.share)},
                 {"modelLanguage", request.language_code}}) {}
 
+linnet::v1::Warning LanguageWarning(const TextRequest& request,
+                                    const LanguageGuess::Language& seen) {
+  LanguageMismatch mismatch(request, seen);
+  linnet::v1::Warning warning;
+  warning.set_reason(std::string(ConditionOf(Reason::kLanguageMismatch).name));
+  warning.set_message(std::move(mismatch.message));
+  warning.mutable_metadata()->insert(mismatch.metadata.begin(), mismatch.metadata.end());
+  return warning;
+}
+
 absl::StatusOr<PreparedText> PrepareText(const TextRequest& request, const TextItem& item,
                                          const PrepareLimits& limits) {
   const ServedModel& model = *request.model;
@@ -284,7 +294,8 @@ absl::StatusOr<PreparedText> PrepareText(const TextRequest& request, const TextI
                              .text = TextOf(text, part.place),
                              .result = {}});
   }
-  if (work.segments.empty()) return BadField(field, Reason::kEmpty, "text is only white space");
+  if (work.segments.empty() && !request.may_be_empty)
+    return BadField(field, Reason::kEmpty, "text is only white space");
   if (item.target != nullptr) {
     ASSIGN_OR_RETURN(work.segments.front().target, Target(request, item));
   }

@@ -10,6 +10,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "linnet/v1/text_service.pb.h"
 #include "model/runtime/text/segmenter.h"
 #include "server/base/errors.h"
 #include "server/request/glossary.h"
@@ -54,6 +55,8 @@ struct LanguageMismatch {
   std::string message;
   ErrorMetadata metadata;
 };
+linnet::v1::Warning LanguageWarning(const TextRequest& request,
+                                    const LanguageGuess::Language& seen);
 // Splits and tokenises one text, and its target. INVALID_ARGUMENT with the item's path if the model
 // cannot read the text or it has too many segments, or the error of `hold`.
 absl::StatusOr<PreparedText> PrepareText(const TextRequest& request, const TextItem& item,

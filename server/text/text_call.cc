@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +13,7 @@
 #include "server/identity/authentication.h"
 #include "server/request/language_detector.h"
 #include "server/text/decoding_call.h"
+#include "server/text/pivot_texts.h"
 #include "server/text/prepared_text.h"
 #include "server/text/text_reply.h"
 
@@ -40,6 +42,11 @@ CallContext WithDeadline(const TextLimits& limits, const CallContext& context) {
       std::min(context.deadline,
                context.arrived + (has_one ? limits.max_deadline : limits.default_deadline));
   return limited;
+}
+
+// Memory of a response and of its serialised form.
+int64_t ReplyBytes(const google::protobuf::Message& response) {
+  return 2 * static_cast<int64_t>(response.SpaceUsedLong());
 }
 
 // Adds to an exceeded deadline that the server set it, if the client did not. `context` is the
@@ -147,7 +154,7 @@ void TextCalls::Start(const Request& request, Response& response, const CallCont
   auto fill = [&response](const TextRequest& asked,
                           const std::vector<PreparedText>& works) -> DecodingCall::Reply {
     FillReply(asked, works, response);
-    return {*response.mutable_timings(), response};
+    return {*response.mutable_timings(), ReplyBytes(response)};
   };
   // The call counts as in flight until its answer is delivered; no member is touched after that.
   auto end = [this, asked = WithoutPermit(context),
@@ -159,9 +166,66 @@ void TextCalls::Start(const Request& request, Response& response, const CallCont
     done(std::move(status));
     Leave();
   };
+  if constexpr (std::is_same_v<Response, linnet::v1::TranslateResponse>) {
+    if (checked->second != nullptr) {
+      return StartPivot(*std::move(checked), *std::move(permit), own, response, std::move(on_part),
+                        std::move(end));
+    }
+  }
   std::make_shared<DecodingCall>(pool_, metrics_, slow_call_, limits_.max_segments,
                                  *std::move(checked), *std::move(permit), own, std::move(fill),
                                  std::move(on_part), std::move(end))
+      ->Start();
+}
+
+void TextCalls::StartPivot(TextRequest first, std::shared_ptr<Permit> permit,
+                           const CallContext& context, linnet::v1::TranslateResponse& response,
+                           OnPart on_part, Done end) {
+  struct Both {
+    std::shared_ptr<const TextRequest> second;
+    std::vector<TextItem> items;
+    std::shared_ptr<Permit> permit;
+    CallContext context;
+    OnPart on_part;
+    Done end;
+  };
+  auto pivot = std::make_shared<PivotTexts>();
+  auto both = std::make_shared<Both>(Both{first.second, first.items, permit, WithoutPermit(context),
+                                          std::move(on_part), std::move(end)});
+  auto fill_first = [pivot](const TextRequest& asked,
+                            const std::vector<PreparedText>& works) -> DecodingCall::Reply {
+    *pivot = PivotTextsOf(asked, works);
+    return {pivot->timings, pivot->bytes()};
+  };
+  auto fill_second = [&response, pivot](
+                         const TextRequest& asked,
+                         const std::vector<PreparedText>& works) -> DecodingCall::Reply {
+    FillReply(asked, *pivot, works, response);
+    return {*response.mutable_timings(), ReplyBytes(response)};
+  };
+  // The call ends once, also if there is no memory for its second half.
+  auto finish = [both](absl::Status status) {
+    both->permit.reset();
+    if (both->end != nullptr) std::exchange(both->end, nullptr)(std::move(status));
+  };
+  auto then = [this, both, pivot, finish,
+               fill_second = std::move(fill_second)](absl::Status status) mutable {
+    if (!status.ok()) return finish(std::move(status));
+    try {
+      pivot->began = absl::Now();
+      std::make_shared<DecodingCall>(
+          pool_, metrics_, slow_call_, limits_.max_segments,
+          RequestOf(*both->second, *pivot, both->items), std::exchange(both->permit, nullptr),
+          both->context, std::move(fill_second), std::move(both->on_part), finish, pivot)
+          ->Start();
+    } catch (const std::exception& error) {
+      finish(absl::InternalError(
+          absl::StrCat("the second model's call did not begin: ", error.what())));
+    }
+  };
+  std::make_shared<DecodingCall>(pool_, metrics_, slow_call_, limits_.max_segments,
+                                 std::move(first), std::move(permit), both->context,
+                                 std::move(fill_first), /*on_part=*/nullptr, std::move(then))
       ->Start();
 }
 

@@ -80,6 +80,10 @@ class TextCalls {
   template <typename Request, typename Response>
   void Start(const Request& request, Response& response, const CallContext& context, OnPart on_part,
              Done done);
+  // Starts the first of the two calls of a translation through a third language, and the second
+  // when that has ended. Both have the same permit, deadline, caller and cancellation.
+  void StartPivot(TextRequest first, std::shared_ptr<Permit> permit, const CallContext& context,
+                  linnet::v1::TranslateResponse& response, OnPart on_part, Done end);
   // Returns the permit of the context, or a new one for a request of that many bytes.
   absl::StatusOr<std::shared_ptr<Permit>> PermitOf(const CallContext& context, int64_t bytes);
   // DEADLINE_TOO_CLOSE if the texts cannot be prepared in time.

@@ -43,14 +43,6 @@ void FillWords(const std::vector<AlignedWord>& words, const model::Hypothesis& h
   }
 }
 
-void AddWarning(const TextRequest& request, const LanguageGuess::Language& seen,
-                linnet::v1::Warning& warning) {
-  LanguageMismatch mismatch(request, seen);
-  warning.set_reason(std::string(ConditionOf(Reason::kLanguageMismatch).name));
-  warning.set_message(std::move(mismatch.message));
-  warning.mutable_metadata()->insert(mismatch.metadata.begin(), mismatch.metadata.end());
-}
-
 // Fills the fields that Translation and Summary have in common.
 template <typename Reply>
 void FillText(const TextRequest& request, const PreparedText& work, Reply& reply) {
@@ -74,7 +66,7 @@ void FillText(const TextRequest& request, const PreparedText& work, Reply& reply
   reply.mutable_usage()->set_source_tokens(source_tokens);
   reply.mutable_usage()->set_target_tokens(target_tokens);
   if (work.other_language.has_value())
-    AddWarning(request, *work.other_language, *reply.add_warnings());
+    *reply.add_warnings() = LanguageWarning(request, *work.other_language);
 }
 
 template <typename Response>
@@ -89,7 +81,8 @@ void FillLanguage(const TextRequest& request, Response& response) {
 
 }  // namespace
 
-SegmentReply ReplyOf(const TextRequest& request, const PreparedSegment& work, int begin) {
+SegmentReply ReplyOf(const TextRequest& request, const PreparedSegment& work, int begin,
+                     const PivotSegment* pivot) {
   const model::Tokenizer& tokenizer = *request.model->target_tokenizer;
   const model::Hypothesis& best = work.result.hypotheses.front();
   SegmentReply reply;
@@ -108,13 +101,48 @@ SegmentReply ReplyOf(const TextRequest& request, const PreparedSegment& work, in
         AlignedWords(tokenizer, best.tokens, reply.text, work.copies);
     if (request.word_scores) FillWords(words, best, segment);
     if (request.alignments) {
-      FillWordAlignments(
-          SourceWords(*request.model->source_tokenizer, work.source, work.text, work.copies),
-          work.source.size(), work.place.begin, words, begin, work.result.attention,
-          *segment.mutable_word_alignments());
+      const std::vector<AlignedWord> source =
+          SourceWords(*request.model->source_tokenizer, work.source, work.text, work.copies);
+      const WordAttention attention(source, work.source.size(), work.result.attention);
+      for (const AlignedWord& word : words) {
+        if (attention.source().empty()) break;  // the model has no alignments
+        std::vector<float> weights = attention.WeightsOf(word);
+        if (pivot != nullptr)
+          weights = pivot->attention.Compose(attention.source(), work.place.begin, weights);
+        AddWordAlignments(pivot == nullptr ? attention.source() : pivot->attention.source, weights,
+                          pivot == nullptr ? work.place.begin : pivot->place.begin, word, begin,
+                          *segment.mutable_word_alignments());
+      }
     }
   }
   FillTerms(work.terms, reply.text, work.place.begin, begin, segment);
+  return reply;
+}
+
+SegmentReply ReplyOf(const TextRequest& request, const PivotSegment& pivot,
+                     const PreparedText& work, int begin) {
+  SegmentReply reply;
+  linnet::v1::Segment& segment = reply.segment;
+  segment.set_source_begin(pivot.place.begin);
+  segment.set_source_end(pivot.place.end);
+  segment.set_part_of_sentence(pivot.place.part_of_sentence);
+  float score = pivot.score;
+  bool limited = pivot.ended_by_limit;
+  for (const PreparedSegment& sentence : work.segments) {
+    reply.text += sentence.gap;
+    SegmentReply part =
+        ReplyOf(request, sentence, begin + static_cast<int>(reply.text.size()), &pivot);
+    reply.text += part.text;
+    score += part.segment.score();
+    limited |= part.segment.finish_reason() == linnet::v1::FINISH_REASON_LENGTH;
+    segment.mutable_words()->MergeFrom(part.segment.words());
+    segment.mutable_word_alignments()->MergeFrom(part.segment.word_alignments());
+  }
+  reply.text += work.tail;
+  segment.set_target_begin(begin);
+  segment.set_target_end(begin + static_cast<int>(reply.text.size()));
+  segment.set_score(score);
+  segment.set_finish_reason(ReasonOf(limited));
   return reply;
 }
 
@@ -123,6 +151,41 @@ void FillReply(const TextRequest& request, const std::vector<PreparedText>& work
   FillModel(request, response);
   FillLanguage(request, response);
   for (const PreparedText& work : works) FillText(request, work, *response.add_translations());
+}
+
+void FillReply(const TextRequest& request, const PivotTexts& pivot,
+               const std::vector<PreparedText>& works, linnet::v1::TranslateResponse& response) {
+  FillModel(request, response);
+  FillLanguage(request, response);
+  response.mutable_pivot()->set_language_code(pivot.language_code);
+  response.mutable_pivot()->set_model(pivot.model);
+  response.mutable_pivot()->set_model_version(pivot.model_version);
+  size_t next = 0;
+  for (const PivotTexts::Content& content : pivot.contents) {
+    linnet::v1::Translation& reply = *response.add_translations();
+    linnet::v1::TokenUsage& usage = *reply.mutable_usage();
+    std::string text;
+    reply.set_finish_reason(linnet::v1::FINISH_REASON_STOP);
+    for (const size_t end = next + content.segments; next < end; ++next) {
+      const PivotSegment& segment = pivot.segments[next];
+      text += segment.gap;
+      SegmentReply part = ReplyOf(request, segment, works[next], static_cast<int>(text.size()));
+      text += part.text;
+      if (part.segment.finish_reason() == linnet::v1::FINISH_REASON_LENGTH)
+        reply.set_finish_reason(linnet::v1::FINISH_REASON_LENGTH);
+      *reply.add_segments() = std::move(part.segment);
+      int source_tokens = segment.source_tokens;
+      int target_tokens = segment.target_tokens;
+      for (const PreparedSegment& work : works[next].segments) {
+        source_tokens += static_cast<int>(work.source.size());
+        target_tokens += static_cast<int>(work.result.hypotheses.front().tokens.size());
+      }
+      usage.set_source_tokens(usage.source_tokens() + source_tokens);
+      usage.set_target_tokens(usage.target_tokens() + target_tokens);
+    }
+    reply.set_text(std::move(text) + content.tail);
+    if (content.warning.has_value()) *reply.add_warnings() = *content.warning;
+  }
 }
 
 void FillReply(const TextRequest& request, const std::vector<PreparedText>& works,

@@ -5,21 +5,31 @@
 
 #include "linnet/v1/text_service.pb.h"
 #include "server/request/text_request.h"
+#include "server/text/pivot_texts.h"
 #include "server/text/prepared_text.h"
 
 namespace linnet::server {
 
-// The reply for a segment and its text, which starts at byte `begin` of the answer.
+// The reply for a segment and its text, which starts at byte `begin` of the answer. With a `pivot`
+// the segment is a part of its text, and is aligned to the source of that.
 struct SegmentReply {
   linnet::v1::Segment segment;
   std::string text;
 };
-SegmentReply ReplyOf(const TextRequest& request, const PreparedSegment& work, int begin);
+SegmentReply ReplyOf(const TextRequest& request, const PreparedSegment& work, int begin,
+                     const PivotSegment* pivot = nullptr);
+// The same of a segment of the source whose pivot text the request's model has translated.
+SegmentReply ReplyOf(const TextRequest& request, const PivotSegment& pivot,
+                     const PreparedText& work, int begin);
 
 // Assembles the texts of the answer: the best hypothesis of each segment, separated by their gaps.
 // `works` are parallel to the request's contents and have all their results.
 void FillReply(const TextRequest& request, const std::vector<PreparedText>& works,
                linnet::v1::TranslateResponse& response);
+// The same through a third language. `works` are parallel to the segments of the pivot, and the
+// request is that of the second model.
+void FillReply(const TextRequest& request, const PivotTexts& pivot,
+               const std::vector<PreparedText>& works, linnet::v1::TranslateResponse& response);
 void FillReply(const TextRequest& request, const std::vector<PreparedText>& works,
                linnet::v1::SummarizeResponse& response);
 void FillReply(const TextRequest& request, const std::vector<PreparedText>& works,

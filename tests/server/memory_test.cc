@@ -33,9 +33,16 @@ class CountedServer {
   CountedServer()
       : server_({.rows = 64, .encoder_cache_tokens = 4096, .on_step = [this] { Look(); }},
                 {.max_tokens = int64_t{1} << 40, .max_bytes = int64_t{1} << 30}) {
+    // Translations to French go through German.
+    test::WriteBundle(server_.folder.path() / "de-fr",
+                      test::TinyManifest("de-fr", linnet::v1::TASK_TRANSLATE, "de", "fr"));
+    EXPECT_TRUE(server_.catalog->Reload().ok());
     // Allocations that are made once, by the first call of each kind.
     EXPECT_THAT(Call(ToGerman({"The dog runs."})), IsOk());
     EXPECT_THAT(Call(ToGerman({"Warm. Up."})), IsOk());
+    TranslateRequest french = ToGerman({"The dog runs."});
+    french.set_target_language_code("fr");
+    EXPECT_THAT(Call(french), IsOk());
   }
 
   // Runs a call as the service does: it holds a permit from its first byte. Returns its status.
@@ -121,6 +128,14 @@ std::vector<Scenario> Scenarios() {
   entry.set_source_text("a");
   entry.set_target_text("The dog runs through the garden of the old dog");
   terms.mutable_options()->set_beam_size(2);
+  for (const auto& contents :
+       {std::vector<std::string>{Many(sentence, 400)}, std::vector<std::string>(2000, "dog"),
+        std::vector<std::string>{Many("the dog ", 2000)}}) {
+    TranslateRequest& pivot = add("through a third language", contents);
+    pivot.set_target_language_code("fr");
+    pivot.set_alignments(contents.size() == 1);
+    pivot.set_word_scores(contents.size() == 1);
+  }
   return scenarios;
 }
 

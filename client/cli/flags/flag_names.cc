@@ -27,6 +27,7 @@ const std::vector<FlagName>& Names() {
         {"length", "--summary-words"},
         {"word_scores", "--word-scores"},
         {"alignments", "--alignments"},
+        {"direct_only", "--direct-only"},
         {"glossary", "--glossary"},
         {"labels", "--label"},
         {"model", "--model"},

@@ -176,6 +176,7 @@ class AsyncClient:
         model: str = "",
         glossary: Terms | None = None,
         options: api.DecodingOptions | None = None,
+        direct_only: bool = False,
         timeout: float | None = None,
         request_id: str = "",
     ) -> str: ...
@@ -189,6 +190,7 @@ class AsyncClient:
         model: str = "",
         glossary: Terms | None = None,
         options: api.DecodingOptions | None = None,
+        direct_only: bool = False,
         timeout: float | None = None,
         request_id: str = "",
     ) -> list[str]: ...
@@ -201,13 +203,14 @@ class AsyncClient:
         model: str = "",
         glossary: Terms | None = None,
         options: api.DecodingOptions | None = None,
+        direct_only: bool = False,
         timeout: float | None = None,
         request_id: str = "",
     ) -> api.TranslateResponse | str | list[str]:
         """Same as Client.translate."""
         if isinstance(text, api.TranslateRequest):
             return await self._unary(self._text.Translate, text, timeout, request_id)
-        settings = translation(to, source, model, glossary, options)
+        settings = translation(to, source, model, glossary, options, direct_only)
 
         async def answers(contents: list[str]) -> list[TextAnswer]:
             request = api.TranslateRequest()

@@ -177,6 +177,7 @@ class Client:
         model: str = "",
         glossary: Terms | None = None,
         options: api.DecodingOptions | None = None,
+        direct_only: bool = False,
         timeout: float | None = None,
         request_id: str = "",
     ) -> str: ...
@@ -190,6 +191,7 @@ class Client:
         model: str = "",
         glossary: Terms | None = None,
         options: api.DecodingOptions | None = None,
+        direct_only: bool = False,
         timeout: float | None = None,
         request_id: str = "",
     ) -> list[str]: ...
@@ -202,15 +204,17 @@ class Client:
         model: str = "",
         glossary: Terms | None = None,
         options: api.DecodingOptions | None = None,
+        direct_only: bool = False,
         timeout: float | None = None,
         request_id: str = "",
     ) -> api.TranslateResponse | str | list[str]:
         """Translates a request, or a text or a list of texts to the language `to`. Texts are sent
         in as many calls as they need; the timeout applies to each call. `glossary` maps terms to
-        their translations."""
+        their translations. Where no model translates the pair, two do through a third language,
+        unless `direct_only`."""
         if isinstance(text, api.TranslateRequest):
             return self._unary(self._text.Translate, text, timeout, request_id)
-        request = translation(to, source, model, glossary, options)
+        request = translation(to, source, model, glossary, options, direct_only)
         plan = Plan.of(text)
         for places in plan.calls():
             del request.contents[:]

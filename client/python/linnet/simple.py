@@ -32,6 +32,7 @@ def translate(  # type: ignore[overload-overlap]
     model: str = "",
     glossary: Terms | None = None,
     options: api.DecodingOptions | None = None,
+    direct_only: bool = False,
     timeout: float | None = None,
     server: str = "",
 ) -> str: ...
@@ -44,6 +45,7 @@ def translate(
     model: str = "",
     glossary: Terms | None = None,
     options: api.DecodingOptions | None = None,
+    direct_only: bool = False,
     timeout: float | None = None,
     server: str = "",
 ) -> list[str]: ...
@@ -55,11 +57,13 @@ def translate(
     model: str = "",
     glossary: Terms | None = None,
     options: api.DecodingOptions | None = None,
+    direct_only: bool = False,
     timeout: float | None = None,
     server: str = "",
 ) -> str | list[str]:
     """Translates a text or a list of texts to the language `to`. The language of the texts,
-    `source`, is not needed if only one fits the models or if the server can detect it."""
+    `source`, is not needed if only one fits the models or if the server can detect it. Where no
+    model translates the pair, two do through a third language, unless `direct_only`."""
     return default_client(server).translate(
         text,
         to=to,
@@ -67,6 +71,7 @@ def translate(
         model=model,
         glossary=glossary,
         options=options,
+        direct_only=direct_only,
         timeout=timeout,
     )
 

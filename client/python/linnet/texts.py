@@ -147,7 +147,12 @@ class Plan:
 
 
 def translation(
-    to: str, source: str, model: str, terms: Terms | None, options: api.DecodingOptions | None
+    to: str,
+    source: str,
+    model: str,
+    terms: Terms | None,
+    options: api.DecodingOptions | None,
+    direct_only: bool = False,
 ) -> api.TranslateRequest:
     """The request without its texts."""
     return api.TranslateRequest(
@@ -156,6 +161,7 @@ def translation(
         model=model,
         glossary=None if terms is None else glossary(terms),
         options=options,
+        direct_only=direct_only,
     )
 
 

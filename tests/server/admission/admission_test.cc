@@ -68,6 +68,70 @@ TEST_F(AdmissionTest, GivesBackWorkAsItEndsAndNeverMoreThanCharged) {
   EXPECT_EQ(admission.bytes(), kCall + 10);
 }
 
+TEST_F(AdmissionTest, ChargesTheNextModelsWorkFromTheStart) {
+  auto permit = Enter(10);
+  CallWork work = Tokens(40);
+  work.next = {.model = "de-fr", .size = {.tokens = 61, .longest = 1, .rows = 1}};
+  EXPECT_EQ(ErrorReason(permit->Charge(work, now)), "CALL_TOO_LARGE") << "together 101 of 100";
+  EXPECT_FALSE(permit->has_next());
+  work.next->size.tokens = 30;
+  ASSERT_THAT(permit->Charge(work, now), IsOk());
+  EXPECT_EQ(admission.tokens(), 70);
+  permit->GiveBack(50);
+  EXPECT_EQ(admission.tokens(), 30) << "the next work is kept";
+  EXPECT_TRUE(permit->has_next());
+  // Its size is known now, and is more than there is room for: the call is half done.
+  auto filler = Enter(0, other);
+  ASSERT_THAT(filler->Charge(Tokens(50), now), IsOk());
+  permit->Continue({.model = "de-fr", .size = {.tokens = 90, .longest = 1, .rows = 1}}, now);
+  EXPECT_EQ(admission.tokens(), 140);
+  EXPECT_FALSE(permit->has_next());
+  permit->GiveBack(90);
+  EXPECT_EQ(admission.tokens(), 50);
+}
+
+TEST_F(AdmissionTest, GivesBackTheNextWorkOfACallThatEndsEarly) {
+  CallWork work = Tokens(40);
+  work.next = {.model = "de-fr", .size = {.tokens = 30, .longest = 1, .rows = 1}};
+  auto permit = Enter(10);
+  ASSERT_THAT(permit->Charge(work, now), IsOk());
+  permit->GiveBackWork();
+  EXPECT_EQ(admission.tokens(), 0);
+  {
+    auto destroyed = Enter(10);
+    ASSERT_THAT(destroyed->Charge(work, now), IsOk());
+  }
+  EXPECT_EQ(admission.tokens(), 0);
+}
+
+TEST_F(AdmissionTest, DeadlineIsForTheWorkOfBothModels) {
+  for (int i = 0; i < 50; ++i) Full();
+  for (int i = 0; i < 50; ++i) {
+    admission.StepMade("de-fr",
+                       {.rows = 1,
+                        .finished_tokens = 10,
+                        .finished_steps = 10,
+                        .rows_limit = 1,
+                        .stepped = true,
+                        .ended = now},
+                       absl::Milliseconds(100));
+  }
+  // Keeps the engine from being idle, so that nothing is admitted as a probe.
+  auto running = Enter(0, other);
+  ASSERT_THAT(running->Charge(Tokens(1), now), IsOk());
+  // Each model needs a second or two for ten steps.
+  CallWork work{.model = "en-de",
+                .size = {.tokens = 10, .longest = 10, .rows = 1},
+                .deadline = now + absl::Seconds(4)};
+  auto permit = Enter(0);
+  ASSERT_THAT(permit->Charge(work, now), IsOk());
+  permit->GiveBackWork();
+  work.next = {.model = "de-fr", .size = {.tokens = 40, .longest = 40, .rows = 1}};
+  EXPECT_EQ(ErrorReason(permit->Charge(work, now)), "DEADLINE_TOO_SHORT");
+  work.deadline = now + absl::Seconds(60);
+  EXPECT_THAT(permit->Charge(work, now), IsOk());
+}
+
 TEST_F(AdmissionTest, GivesBackAMovedPermitOnce) {
   auto first = Enter(1);
   auto second = Enter(2);

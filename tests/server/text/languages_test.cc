@@ -132,6 +132,39 @@ TEST_F(LanguagesTest, TargetLanguageChoosesThePair) {
   EXPECT_THAT(find("many", "", "fr"), HasSubstr("is required: \"many\" translates"));
 }
 
+TEST_F(LanguagesTest, PivotIsEnglishElseTheFirstOfTheAlphabet) {
+  const auto find = [&](const char* source, const char* target) -> std::string {
+    const auto pivot = catalog->FindPivot(source, target);
+    if (!pivot.has_value()) return "none";
+    return pivot->first.model->name() + " " + pivot->first.languages->source_language_code() + " " +
+           pivot->first.languages->target_language_code() + ", " + pivot->second.model->name() +
+           " " + pivot->second.languages->source_language_code() + " " +
+           pivot->second.languages->target_language_code();
+  };
+  const auto add = [&](const char* name, const char* source, const char* target) {
+    test::WriteBundle(folder.path() / name,
+                      test::TinyManifest(name, linnet::v1::TASK_TRANSLATE, source, target));
+    ASSERT_TRUE(catalog->Reload().ok());
+  };
+  EXPECT_EQ(find("it", "fr"), "none");
+  EXPECT_EQ(find("fr", "de"), "none");
+  add("it-sv", "it", "sv");
+  add("sv-fr", "sv", "fr");
+  EXPECT_EQ(find("it", "fr"), "it-sv it sv, sv-fr sv fr");
+  add("it-de", "it", "de");
+  EXPECT_EQ(find("it", "fr"), "it-de it de, many de fr");
+  add("it-en", "it", "en");
+  EXPECT_EQ(find("it", "fr"), "it-en it en, many en fr");
+  EXPECT_EQ(find("it-CH", "fr-CA"), "it-en it en, many en fr");
+  EXPECT_EQ(find("it", "pt-br"), "it-en it en, many en pt-BR");
+  EXPECT_EQ(find("it", "pt"), "none");
+  // A variety of the source or target language is no pivot.
+  add("it-fr", "it", "fr-CA");
+  add("fr-nl", "fr-CA", "nl");
+  EXPECT_EQ(find("it", "nl"), "it-fr it fr-CA, fr-nl fr-CA nl");
+  EXPECT_EQ(find("fr", "nl"), "none");
+}
+
 TEST_F(LanguagesTest, SourceLanguageOfANamedModelIsDetected) {
   TranslateRequest request = To("fr", {"Der Hund läuft über die lange Straße nach Hause."}, "");
   request.set_model("many");

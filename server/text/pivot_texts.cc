@@ -1,0 +1,109 @@
+#include "server/text/pivot_texts.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace linnet::server {
+namespace {
+
+PivotAttention AttentionOf(const TextRequest& first, const PreparedSegment& work,
+                           const std::string& text) {
+  const std::vector<AlignedWord> source =
+      SourceWords(*first.model->source_tokenizer, work.source, work.text, work.copies);
+  const WordAttention attention(source, work.source.size(), work.result.attention);
+  PivotAttention kept;
+  kept.source = attention.source();
+  for (const AlignedWord& word :
+       AlignedWords(*first.model->target_tokenizer, work.result.hypotheses.front().tokens, text,
+                    work.copies)) {
+    const std::vector<float> weights = attention.WeightsOf(word);
+    kept.pivot.push_back({word.begin, word.end});
+    kept.weights.insert(kept.weights.end(), weights.begin(), weights.end());
+  }
+  return kept;
+}
+
+template <typename Item>
+int64_t BytesOf(const std::vector<Item>& items) {
+  return static_cast<int64_t>(items.capacity() * sizeof(Item));
+}
+
+}  // namespace
+
+std::vector<float> PivotAttention::Compose(std::span<const WordRange> words, int begin,
+                                           std::span<const float> row) const {
+  std::vector<double> sums(source.size());
+  for (size_t i = 0; i < words.size(); ++i) {
+    // The last word that begins at this one or before it.
+    const int at = begin + words[i].begin;
+    const auto after =
+        std::upper_bound(pivot.begin(), pivot.end(), at,
+                         [](int at, const WordRange& word) { return at < word.begin; });
+    if (after == pivot.begin()) continue;
+    const float* const weight = weights.data() + (after - pivot.begin() - 1) * source.size();
+    for (size_t s = 0; s < sums.size(); ++s) sums[s] += static_cast<double>(row[i]) * weight[s];
+  }
+  return {sums.begin(), sums.end()};
+}
+
+int64_t PivotTexts::bytes() const {
+  int64_t bytes = sizeof(*this) + BytesOf(contents) + BytesOf(segments) +
+                  static_cast<int64_t>(timings.SpaceUsedLong());
+  for (const Content& content : contents) {
+    bytes += static_cast<int64_t>(content.tail.capacity());
+    if (content.warning.has_value())
+      bytes += static_cast<int64_t>(content.warning->SpaceUsedLong());
+  }
+  for (const PivotSegment& segment : segments) {
+    bytes += static_cast<int64_t>(segment.gap.capacity() + segment.text.capacity()) +
+             BytesOf(segment.attention.source) + BytesOf(segment.attention.pivot) +
+             BytesOf(segment.attention.weights);
+  }
+  return bytes;
+}
+
+PivotTexts PivotTextsOf(const TextRequest& first, const std::vector<PreparedText>& works) {
+  PivotTexts pivot;
+  pivot.language_code = first.languages->target_language_code();
+  pivot.model = first.model->name();
+  pivot.model_version = first.model->bundle.manifest.version();
+  pivot.model_key = first.model->key();
+  for (const PreparedText& work : works) {
+    PivotTexts::Content& content = pivot.contents.emplace_back();
+    content.segments = static_cast<int>(work.segments.size());
+    content.tail = work.tail;
+    if (work.other_language.has_value())
+      content.warning = LanguageWarning(first, *work.other_language);
+    for (int i = 0; i < content.segments; ++i) {
+      const PreparedSegment& segment = work.segments[i];
+      const model::Hypothesis& best = segment.result.hypotheses.front();
+      PivotSegment& kept = pivot.segments.emplace_back();
+      kept.content = static_cast<int>(pivot.contents.size()) - 1;
+      kept.index = i;
+      kept.last = i + 1 == content.segments;
+      kept.place = segment.place;
+      kept.gap = segment.gap;
+      kept.text = first.model->target_tokenizer->Decode(best.tokens, segment.copies);
+      kept.score = best.score;
+      kept.ended_by_limit = best.ended_by_limit;
+      kept.source_tokens = static_cast<int>(segment.source.size());
+      kept.target_tokens = static_cast<int>(best.tokens.size());
+      if (first.alignments) kept.attention = AttentionOf(first, segment, kept.text);
+    }
+  }
+  return pivot;
+}
+
+TextRequest RequestOf(const TextRequest& second, const PivotTexts& pivot,
+                      const std::vector<TextItem>& items) {
+  TextRequest request = second;
+  for (const PivotSegment& segment : pivot.segments) {
+    request.items.push_back({.path = items[segment.content].path, .text = &segment.text});
+    request.text_bytes += std::ssize(segment.text);
+  }
+  return request;
+}
+
+}  // namespace linnet::server

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "linnet/v1/text_service.pb.h"
+#include "model/runtime/text/segmenter.h"
+#include "server/request/text_request.h"
+#include "server/text/aligned_words.h"
+#include "server/text/prepared_text.h"
+
+namespace linnet::server {
+
+// The attention of the words of a pivot text on the words of its source, kept after the call of the
+// first model has ended.
+struct PivotAttention {
+  std::vector<WordRange> source;  // words of the source segment
+  std::vector<WordRange> pivot;   // words of the pivot text, in order
+  std::vector<float> weights;     // [pivot, source], row-major
+
+  // The product of a row of attention on words of the pivot text and these weights: a row of
+  // attention on the source. `row` is parallel to `words`, whose ranges are shifted by `begin`
+  // in the pivot text. A word there that is a part of a word here takes the weights of that.
+  std::vector<float> Compose(std::span<const WordRange> words, int begin,
+                             std::span<const float> row) const;
+};
+
+// The translation of a segment of the source into the third language.
+struct PivotSegment {
+  int content = 0;           // index of its text in the request
+  int index = 0;             // of the segment in that text
+  bool last = false;         // of that text
+  model::TextSegment place;  // in the source
+  std::string gap;           // text before it in the answer
+  std::string text;          // in the third language; may be empty
+  float score = 0;
+  bool ended_by_limit = false;
+  int source_tokens = 0;
+  int target_tokens = 0;
+  PivotAttention attention;  // only if alignments were requested
+};
+
+// The texts of a call in a third language, between the two models that translate it. Written by the
+// call of the first model, and immutable when that of the second begins.
+struct PivotTexts {
+  struct Content {
+    int segments = 0;  // at least one
+    std::string tail;  // text after its last segment in the answer
+    std::optional<linnet::v1::Warning> warning;
+  };
+
+  std::string language_code;
+  std::string model;  // that wrote the segments, and its version
+  std::string model_version;
+  std::string model_key;  // for the log
+  std::vector<Content> contents;
+  std::vector<PivotSegment> segments;       // of all contents, in order
+  linnet::v1::Timings timings;              // of the first model
+  absl::Time began = absl::InfinitePast();  // when the second model's turn came
+
+  // Their memory.
+  int64_t bytes() const;
+};
+
+// From the results of the first model.
+PivotTexts PivotTextsOf(const TextRequest& first, const std::vector<PreparedText>& works);
+// The request for the second model, with one item for each segment. Borrows the pivot's texts.
+TextRequest RequestOf(const TextRequest& second, const PivotTexts& pivot,
+                      const std::vector<TextItem>& items);
+
+}  // namespace linnet::server

@@ -1,0 +1,520 @@
+// Translation through a third language, by two models.
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/base/log.h"
+#include "server/text/pivot_texts.h"
+#include "tests/server/text/request_fixture.h"
+#include "tests/server/text/text_fixture.h"
+#include "tests/support/search_engine.h"
+
+namespace linnet::server {
+namespace {
+
+using linnet::v1::Segment;
+using linnet::v1::TextPart;
+using linnet::v1::TranslateRequest;
+using linnet::v1::TranslateResponse;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// A server with the models en-de and de-fr, and so with English to French through German.
+struct PivotServer : TextFixture {
+  // Echo engines with options of their own.
+  static auto Echo(test::EchoEngine::Options first, test::EchoEngine::Options second) {
+    return [first, second](const model::Bundle& bundle) {
+      test::EchoEngine::Options options = IsSecond(bundle) ? second : first;
+      options.limits = kTinyLimits;
+      return std::make_unique<test::EchoEngine>(options);
+    };
+  }
+  // Real searches over noise, different for each model.
+  static auto Noise(uint64_t seed) {
+    return [seed](const model::Bundle& bundle) {
+      return std::make_unique<test::SearchEngine>(400, kTinyLimits, 2 * seed + IsSecond(bundle));
+    };
+  }
+  static bool IsSecond(const model::Bundle& bundle) { return bundle.manifest.name() == "de-fr"; }
+
+  template <std::invocable<const model::Bundle&> Factory, typename... Rest>
+  explicit PivotServer(Factory factory, Rest... rest) : TextFixture(factory, rest...) {
+    test::WriteBundle(folder.path() / "de-fr",
+                      test::TinyManifest("de-fr", linnet::v1::TASK_TRANSLATE, "de", "fr"));
+    EXPECT_TRUE(catalog->Reload().ok());
+  }
+  PivotServer() : PivotServer(Echo({}, {})) {}
+
+  TranslateResponse Translated(const TranslateRequest& request) {
+    TranslateResponse response;
+    EXPECT_THAT(Call(&TextCalls::Translate, request, response), IsOk());
+    return response;
+  }
+};
+
+TranslateRequest To(const std::string& target, std::vector<std::string> contents,
+                    const std::string& source = "en") {
+  TranslateRequest request = ToGerman(std::move(contents));
+  request.set_source_language_code(source);
+  request.set_target_language_code(target);
+  return request;
+}
+
+// The status, response and parts of one stream.
+struct Received {
+  absl::Status status;
+  TranslateResponse response;
+  std::vector<TextPart> parts;
+};
+
+Received Stream(TextFixture& server, const TranslateRequest& request) {
+  Received received;
+  test::Notification done;
+  server.calls->StreamTranslate(
+      request, received.response, {.arrived = absl::Now()},
+      [&](TextPart part) { received.parts.push_back(std::move(part)); },
+      [&](absl::Status status) {
+        received.status = std::move(status);
+        done.Open();
+      });
+  done.Pass();
+  return received;
+}
+
+std::string WithoutTimings(TranslateResponse response) {
+  response.clear_timings();
+  return response.SerializeAsString();
+}
+
+std::string TextOf(const std::string& text, const Segment& segment) {
+  return text.substr(segment.target_begin(), segment.target_end() - segment.target_begin());
+}
+
+TEST(PivotTest, AnswerIsThatOfTwoCallsMadeByHand) {
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    PivotServer server(PivotServer::Noise(seed));
+    const std::vector<std::string> contents = {" A bird sings.  The dog runs.\n\nShe writes. ",
+                                               "Last one."};
+    TranslateRequest request = To("fr", contents);
+    request.mutable_options()->set_beam_size(1 + static_cast<int>(seed % 4));
+    if (seed % 3 == 0) request.mutable_options()->set_normalize_scores(false);
+    request.set_word_scores(seed % 2 == 0);
+    const TranslateResponse answer = server.Translated(request);
+    request.set_target_language_code("de");
+    const TranslateResponse german = server.Translated(request);
+
+    ASSERT_EQ(answer.translations_size(), 2);
+    for (int i = 0; i < 2; ++i) {
+      const auto& translation = answer.translations(i);
+      const auto& first = german.translations(i);
+      ASSERT_EQ(translation.segments_size(), first.segments_size());
+      int source_tokens = first.usage().source_tokens();
+      int target_tokens = first.usage().target_tokens();
+      bool limited = first.finish_reason() == linnet::v1::FINISH_REASON_LENGTH;
+      std::string text;
+      int read = 0;
+      for (int j = 0; j < first.segments_size(); ++j) {
+        const Segment& segment = translation.segments(j);
+        const Segment& half = first.segments(j);
+        request.set_source_language_code("de");
+        request.set_target_language_code("fr");
+        request.set_contents(0, TextOf(first.text(), half));
+        while (request.contents_size() > 1) request.mutable_contents()->RemoveLast();
+        const TranslateResponse second = server.Translated(request);
+        const auto& french = second.translations(0);
+        EXPECT_EQ(TextOf(translation.text(), segment), french.text());
+        EXPECT_EQ(segment.source_begin(), half.source_begin());
+        EXPECT_EQ(segment.source_end(), half.source_end());
+        float score = half.score();
+        std::vector<std::string> words, expected;
+        for (const Segment& part : french.segments()) {
+          score += part.score();
+          for (const auto& word : part.words()) expected.push_back(word.ShortDebugString());
+        }
+        for (linnet::v1::Word word : segment.words()) {
+          word.set_target_begin(word.target_begin() - segment.target_begin());
+          word.set_target_end(word.target_end() - segment.target_begin());
+          words.push_back(word.ShortDebugString());
+        }
+        EXPECT_EQ(segment.score(), score);
+        EXPECT_EQ(words, expected);
+        source_tokens += french.usage().source_tokens();
+        target_tokens += french.usage().target_tokens();
+        limited |= french.finish_reason() == linnet::v1::FINISH_REASON_LENGTH;
+        // White space between sentences is that of the source.
+        text += contents[i].substr(read, segment.source_begin() - read) + french.text();
+        read = segment.source_end();
+      }
+      if (i == 0) text += " ";
+      EXPECT_EQ(translation.text(), text);
+      EXPECT_EQ(translation.usage().source_tokens(), source_tokens);
+      EXPECT_EQ(translation.usage().target_tokens(), target_tokens);
+      EXPECT_EQ(translation.finish_reason() == linnet::v1::FINISH_REASON_LENGTH, limited);
+    }
+  }
+}
+
+TEST(PivotTest, ReplyNamesBothModelsAndTheLanguage) {
+  PivotServer server;
+  const TranslateResponse answer = server.Translated(To("fr-CA", {"The dog runs."}, "en-GB"));
+  EXPECT_EQ(answer.model(), "de-fr");
+  EXPECT_EQ(answer.model_version(), "test");
+  EXPECT_EQ(answer.pivot().language_code(), "de");
+  EXPECT_EQ(answer.pivot().model(), "en-de");
+  EXPECT_EQ(answer.pivot().model_version(), "test");
+  EXPECT_EQ(answer.translations(0).text(), "The dog runs.");
+  EXPECT_FALSE(server.Translated(To("de", {"The dog runs."})).has_pivot());
+}
+
+TEST(PivotTest, DirectModelAlwaysWins) {
+  PivotServer server;
+  test::WriteBundle(server.folder.path() / "zz",
+                    test::TinyManifest("zz", linnet::v1::TASK_TRANSLATE, "en", "fr"));
+  ASSERT_TRUE(server.catalog->Reload().ok());
+  const TranslateResponse answer = server.Translated(To("fr", {"The dog runs."}));
+  EXPECT_EQ(answer.model(), "zz");
+  EXPECT_FALSE(answer.has_pivot());
+}
+
+TEST(PivotTest, DirectOnlyAndANamedModelKeepTheError) {
+  PivotServer server;
+  TranslateRequest request = To("fr", {"The dog runs."});
+  request.set_direct_only(true);
+  EXPECT_THAT(CheckRequest(request, *server.catalog, {}).status(),
+              StatusIs(absl::StatusCode::kNotFound,
+                       "no model translates en to fr: there is de to fr, en to de"));
+  request.set_direct_only(false);
+  request.set_model("de-fr");
+  EXPECT_THAT(CheckRequest(request, *server.catalog, {}).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("translates de to fr")));
+  linnet::v1::ScoreRequest score;
+  score.set_source_language_code("en");
+  score.set_target_language_code("fr");
+  score.add_pairs()->set_source_text("dog");
+  score.mutable_pairs(0)->set_target_text("chien");
+  EXPECT_THAT(CheckRequest(score, *server.catalog, {}).status(),
+              StatusIs(absl::StatusCode::kNotFound));
+}
+
+TEST(PivotTest, DetectedLanguageMayNeedAPivot) {
+  PivotServer server;
+  const TranslateResponse answer = server.Translated(
+      To("fr", {"The quick brown dog runs through the garden of the old school."}, ""));
+  EXPECT_EQ(answer.detected_language().language_code(), "en");
+  EXPECT_EQ(answer.pivot().language_code(), "de");
+}
+
+TEST(PivotTest, RefusesWhatCannotBeCarriedThrough) {
+  PivotServer server;
+  const auto refusal = [&](const TranslateRequest& request) {
+    return CheckRequest(request, *server.catalog, {}).status();
+  };
+  TranslateRequest request = To("fr", {"The dog runs."});
+  request.mutable_options()->set_n_best(2);
+  EXPECT_THAT(refusal(request),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("no model translates en to fr directly, only through de"),
+                             HasSubstr("leave it out"))));
+  EXPECT_EQ(Field(refusal(request)), "options.n_best");
+  request.clear_options();
+  request.mutable_glossary()->add_entries()->set_source_text("dog");
+  EXPECT_EQ(refusal(request).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Field(refusal(request)), "glossary");
+  request.clear_glossary();
+  request.mutable_options()->set_beam_size(9);
+  EXPECT_EQ(Field(refusal(request)), "options.beam_size");
+}
+
+TEST(PivotTest, LimitsOnTargetTokensAreForTheSecondModel) {
+  PivotServer server;
+  TranslateRequest request = To("fr", {"The dog runs through the garden."});
+  request.mutable_options()->set_max_target_tokens(2);
+  const TranslateResponse answer = server.Translated(request);
+  EXPECT_EQ(answer.translations(0).finish_reason(), linnet::v1::FINISH_REASON_LENGTH);
+  request.clear_options();
+  const TranslateResponse whole = server.Translated(request);
+  EXPECT_EQ(answer.translations(0).usage().source_tokens(),
+            whole.translations(0).usage().source_tokens())
+      << "the second model has read all that the first can write";
+}
+
+// Echo engines give three quarters of a token's attention to itself and the rest to the next one,
+// so both models have the same attention between words, and the answer has its square.
+TEST(PivotTest, AlignmentsAreTheProductOfBothModels) {
+  PivotServer server;
+  const std::string text = "A dog runs. \n A bird sings.";
+  TranslateRequest request = To("fr", {text});
+  request.set_alignments(true);
+  const TranslateResponse answer = server.Translated(request);
+  ASSERT_EQ(answer.translations(0).segments_size(), 2);
+  const model::Tokenizer& tokenizer = *server.catalog->models()[0]->source_tokenizer;
+  for (const Segment& segment : answer.translations(0).segments()) {
+    const std::string sentence = TextOf(text, segment);
+    std::vector<model::TokenId> tokens = *tokenizer.Encode(sentence);
+    tokens.push_back(2);
+    const size_t count = tokens.size();
+    std::vector<float> tokens_attention(count * count);
+    for (size_t t = 0; t < count; ++t) {
+      tokens_attention[t * count + t] += 0.75f;
+      tokens_attention[t * count + std::min(t + 1, count - 1)] += 0.25f;
+    }
+    const std::vector<AlignedWord> words = AlignedWords(tokenizer, tokens, sentence);
+    const WordAttention attention(words, count, tokens_attention);
+    ASSERT_EQ(words.size(), 3);
+    std::vector<std::vector<float>> weights;
+    for (const AlignedWord& word : words) weights.push_back(attention.WeightsOf(word));
+    std::map<std::pair<int, int>, float> expected, found;
+    for (size_t t = 0; t < 3; ++t) {
+      for (size_t s = 0; s < 3; ++s) {
+        float sum = 0;
+        for (size_t p = 0; p < 3; ++p) sum += weights[t][p] * weights[p][s];
+        if (sum >= kMinAlignmentWeight) expected[{words[t].begin, words[s].begin}] = sum;
+      }
+    }
+    for (const auto& link : segment.word_alignments()) {
+      found[{link.target_begin() - segment.target_begin(),
+             link.source_begin() - segment.source_begin()}] = link.weight();
+    }
+    ASSERT_EQ(found.size(), expected.size());
+    for (const auto& [words, weight] : expected) EXPECT_NEAR(found[words], weight, 1e-6);
+    EXPECT_GT(found.size(), 3) << "not the strongest alone";
+  }
+}
+
+TEST(PivotTest, AttentionIsComposedByWordsOfThePivot) {
+  // Two words of the pivot, "ab" and "cd", on two of the source.
+  PivotAttention first;
+  first.source = {{0, 3}, {4, 6}};
+  first.pivot = {{0, 2}, {3, 5}};
+  first.weights = {0.75f, 0.25f, 0.5f, 0.5f};
+  const std::vector<float> both = {0.5f, 0.25f};
+  EXPECT_THAT(first.Compose(std::vector<WordRange>{{0, 2}, {3, 5}}, 0, both),
+              ElementsAre(0.5f, 0.25f));
+  // The second sentence of the pivot text begins with its second word, which is cut in two.
+  EXPECT_THAT(first.Compose(std::vector<WordRange>{{0, 1}, {1, 2}}, 3, both),
+              ElementsAre(0.375f, 0.375f));
+  EXPECT_THAT(first.Compose({}, 0, {}), ElementsAre(0, 0));
+}
+
+// An echo engine that says nothing to sources of at most six tokens.
+struct Reticent : test::EchoEngine {
+  Reticent() : EchoEngine({.limits = kTinyLimits}) {}
+  absl::StatusOr<std::vector<model::SequenceEvent>> Step() override {
+    auto events = EchoEngine::Step();
+    for (model::SequenceEvent& event : *events) {
+      event.stable.clear();
+      for (model::Hypothesis& hypothesis : event.hypotheses) {
+        if (hypothesis.tokens.size() > 6) continue;
+        hypothesis.tokens = {hypothesis.tokens.back()};
+        hypothesis.token_scores = {-0.5f};
+      }
+    }
+    return events;
+  }
+};
+
+TEST(PivotTest, StreamedPartsAreThoseOfTheAnswer) {
+  const auto check = [](PivotServer& server, const TranslateRequest& request) {
+    const TranslateResponse unary = server.Translated(request);
+    const Received received = Stream(server, request);
+    ASSERT_THAT(received.status, IsOk());
+    EXPECT_EQ(WithoutTimings(received.response), WithoutTimings(unary));
+    EXPECT_TRUE(received.response.has_pivot());
+    std::vector<std::string> texts(unary.translations_size());
+    std::pair place = {0, 0};
+    int segments = 0;
+    for (const TextPart& part : received.parts) {
+      EXPECT_LE(place, std::pair(part.content_index(), part.segment_index())) << "in order";
+      place = {part.content_index(), part.segment_index()};
+      texts[part.content_index()] += part.text();
+      if (!part.has_segment()) continue;
+      const auto& whole = unary.translations(part.content_index()).segments(part.segment_index());
+      EXPECT_EQ(part.segment().SerializeAsString(), whole.SerializeAsString());
+      ++segments;
+    }
+    for (int i = 0; i < unary.translations_size(); ++i)
+      EXPECT_EQ(texts[i], unary.translations(i).text());
+    EXPECT_EQ(segments, 4) << "each segment is closed once";
+    EXPECT_EQ(server.admission.tokens(), 0);
+  };
+  TranslateRequest request =
+      To("fr", {" A bird sings.  The dog runs.\n\nShe writes a letter. ", "Go."});
+  request.set_word_scores(true);
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    PivotServer server(PivotServer::Noise(seed));
+    request.mutable_options()->set_beam_size(1 + static_cast<int>(seed % 4));
+    check(server, request);
+  }
+  const auto reticent = [](const model::Bundle& bundle) -> std::unique_ptr<model::Engine> {
+    if (!PivotServer::IsSecond(bundle)) return std::make_unique<Reticent>();
+    return std::make_unique<test::EchoEngine>(test::EchoEngine::Options{.limits = kTinyLimits});
+  };
+  request.clear_options();
+  PivotServer server(reticent);
+  check(server, request);
+}
+
+TEST(PivotTest, SentenceWithoutAPivotTextHasAnEmptyAnswer) {
+  PivotServer server([](const model::Bundle& bundle) -> std::unique_ptr<model::Engine> {
+    if (!PivotServer::IsSecond(bundle)) return std::make_unique<Reticent>();
+    return std::make_unique<test::EchoEngine>(test::EchoEngine::Options{.limits = kTinyLimits});
+  });
+  const TranslateResponse answer =
+      server.Translated(To("fr", {"Go.", "Go. The dog runs through the garden. Go."}));
+  EXPECT_EQ(answer.translations(0).text(), "");
+  ASSERT_EQ(answer.translations(0).segments_size(), 1);
+  EXPECT_EQ(answer.translations(0).segments(0).source_end(), 3);
+  EXPECT_EQ(answer.translations(1).text(), " The dog runs through the garden. ");
+  ASSERT_EQ(answer.translations(1).segments_size(), 3);
+  EXPECT_EQ(answer.translations(1).segments(2).target_begin(), 34);
+  const TranslateResponse nothing = server.Translated(To("fr", {"Go."}));
+  EXPECT_EQ(nothing.translations(0).text(), "");
+  const Received stream = Stream(server, To("fr", {"Go."}));
+  EXPECT_THAT(stream.status, IsOk());
+  ASSERT_EQ(stream.parts.size(), 1);
+  EXPECT_TRUE(stream.parts[0].has_segment());
+}
+
+TEST(PivotTest, CancellationInTheSecondModelEndsTheCall) {
+  auto cancelled = std::make_shared<Cancellation>();
+  bool warm = true;
+  PivotServer server(PivotServer::Echo({}, {.on_step = [&, cancelled] {
+                                         if (!warm) cancelled->Cancel();
+                                       }}));
+  warm = false;
+  TranslateResponse response;
+  EXPECT_EQ(server
+                .Call(&TextCalls::Translate, To("fr", {"The dog runs."}), response,
+                      {.arrived = absl::Now(), .cancelled = cancelled})
+                .code(),
+            absl::StatusCode::kCancelled);
+}
+
+TEST(PivotTest, CancellationInTheFirstModelNeverReachesTheSecond) {
+  auto cancelled = std::make_shared<Cancellation>();
+  bool warm = true;
+  int added = 0;
+  PivotServer server(PivotServer::Echo({.on_step =
+                                            [&, cancelled] {
+                                              if (!warm) cancelled->Cancel();
+                                            }},
+                                       {.on_add = [&] { ++added; }}));
+  warm = false;
+  added = 0;
+  TranslateResponse response;
+  EXPECT_EQ(server
+                .Call(&TextCalls::Translate, To("fr", {"The dog runs."}), response,
+                      {.arrived = absl::Now(), .cancelled = cancelled})
+                .code(),
+            absl::StatusCode::kCancelled);
+  EXPECT_EQ(added, 0);
+}
+
+TEST(PivotTest, ErrorOfTheSecondModelIsThatOfTheCall) {
+  TextFixture other;
+  const model::TokenId window =
+      other.catalog->models()[0]->source_tokenizer->Encode("window")->back();
+  PivotServer server(PivotServer::Echo({}, {.not_a_number = window}));
+  TranslateResponse response;
+  EXPECT_EQ(server
+                .Call(&TextCalls::Translate, To("fr", {"A bird sings.", "Please open the window"}),
+                      response)
+                .code(),
+            absl::StatusCode::kInternal);
+  EXPECT_EQ(response.translations_size(), 0);
+  EXPECT_EQ(Stream(server, To("fr", {"Please open the window"})).status.code(),
+            absl::StatusCode::kInternal);
+  EXPECT_THAT(server.Translated(To("fr", {"A bird sings."})).translations(0).text(),
+              "A bird sings.");
+}
+
+TEST(PivotTest, CallIsChargedForBothModelsBeforeItBegins) {
+  int64_t first = 0, second = 0;
+  bool warm = true;
+  Admission* admission = nullptr;
+  PivotServer server(PivotServer::Echo({.on_step =
+                                            [&] {
+                                              if (!warm && first == 0) first = admission->tokens();
+                                            }},
+                                       {.on_step = [&] {
+                                         if (!warm && second == 0) second = admission->tokens();
+                                       }}));
+  admission = &server.admission;
+  warm = false;
+  server.Translated(To("fr", {"The dog runs."}));
+  EXPECT_GT(second, 0);
+  EXPECT_EQ(first, 2 * second) << "an echo is as long as its source";
+  // More than the server admits at once.
+  PivotServer small(PivotServer::Echo({}, {}), AdmissionLimits{.max_tokens = first - 1});
+  TranslateResponse response;
+  const absl::Status refused =
+      small.Call(&TextCalls::Translate, To("fr", {"The dog runs."}), response);
+  EXPECT_EQ(ErrorReason(refused), ConditionOf(Reason::kCallTooLarge).name);
+  EXPECT_THAT(small.Call(&TextCalls::Translate, ToGerman({"The dog runs."}), response), IsOk());
+}
+
+TEST(PivotTest, SentencesOfACallShareBatchesOfBothModels) {
+  int first = 0, second = 0;
+  const auto widest = [](int& most) {
+    struct Watching : test::EchoEngine {
+      explicit Watching(int& most) : EchoEngine({.limits = kTinyLimits}), most(most) {}
+      absl::Status Add(std::span<const model::SequenceInput> inputs) override {
+        absl::Status status = EchoEngine::Add(inputs);
+        most = std::max(most, sequences());
+        return status;
+      }
+      int& most;
+    };
+    return std::make_unique<Watching>(most);
+  };
+  PivotServer server([&](const model::Bundle& bundle) {
+    return widest(PivotServer::IsSecond(bundle) ? second : first);
+  });
+  first = second = 0;
+  server.Translated(To("fr", {"The dog runs. A bird sings. She writes.", "He reads."}));
+  EXPECT_EQ(first, 4);
+  EXPECT_EQ(second, 4);
+  const std::string page = server.metrics.Text();
+  EXPECT_THAT(page, AllOf(HasSubstr("linnet_sequences_total{model=\"en-de\""),
+                          HasSubstr("linnet_sequences_total{model=\"de-fr\"")));
+}
+
+TEST(PivotTest, CachedAnswersOfBothModelsGiveTheSameReply) {
+  AnswerCache cache(1 << 20, CacheTenant::kToken);
+  PivotServer server(PivotServer::Noise(7), AdmissionLimits{}, TextLimits{}, BatcherOptions{},
+                     absl::InfiniteDuration(), &cache);
+  const TranslateRequest request = To("fr", {"The dog runs. A bird sings."});
+  const std::string said = WithoutTimings(server.Translated(request));
+  EXPECT_EQ(WithoutTimings(server.Translated(request)), said);
+  // The first model's part alone is cached.
+  ASSERT_TRUE(server.catalog->Reload().ok());
+  server.Translated(To("de", {"The dog runs. A bird sings."}));
+  EXPECT_EQ(WithoutTimings(server.Translated(request)), said);
+  EXPECT_EQ(WithoutTimings(Stream(server, request).response), said);
+}
+
+TEST(PivotTest, WarnsOfALanguageThatTheFirstModelDoesNotRead) {
+  PivotServer server;
+  const TranslateResponse answer =
+      server.Translated(To("fr", {"Hunde bellen laut auf der Straße, und die Katze schläft."}));
+  ASSERT_EQ(answer.translations(0).warnings_size(), 1);
+  EXPECT_THAT(answer.translations(0).warnings(0).message(), HasSubstr("model \"en-de\" reads"));
+}
+
+TEST(PivotTest, SlowCallIsLoggedOnceWithBothModels) {
+  PivotServer server(PivotServer::Echo({}, {}), AdmissionLimits{}, TextLimits{}, BatcherOptions{},
+                     absl::ZeroDuration());
+  ::testing::internal::CaptureStderr();
+  server.Translated(To("fr", {"The dog runs."}));
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, AllOf(HasSubstr("slow_call code=OK model=de-fr "),
+                         HasSubstr(" pivot_model=en-de "), Not(HasSubstr("pivot_seconds=-"))));
+  EXPECT_EQ(log.find("slow_call"), log.rfind("slow_call"));
+}
+
+}  // namespace
+}  // namespace linnet::server
