@@ -34,6 +34,7 @@ TRAINING = "torch numpy sentencepiece safetensors scoring progress"  # of the Py
 PYTHON = (
     "model/linnet_model model/linnet_model/network model/linnet_model/train"
     " model/linnet_model/export model/linnet_model/importers model/linnet_model/evaluation"
+    " model/linnet_model/commands"
 )
 ROOMS = {
     "proto": "protobuf grpc absl",  # grpc: the generated stubs
@@ -61,6 +62,8 @@ ROOMS = {
     f" model/linnet_model/train {TRAINING}",
     "model/linnet_model/evaluation": "model/linnet_model/network model/linnet_model"
     f" model/linnet_model/train model/linnet_model/export {TRAINING}",
+    "model/linnet_model/commands": "model/linnet_model/network model/linnet_model"
+    f" model/linnet_model/importers {TRAINING}",
     "server/base": f"{API} json spdlog",
     "server/cache": f"server/base {RUNTIME} {API}",
     "server/schedule": f"server/base server/cache {RUNTIME} {API}",
@@ -105,7 +108,7 @@ ROOMS = {
     "tests/e2e": "client python-tests numpy grpc protobuf",
     "tests/gpu": f"{PYTHON} {TRAINING} tests/bench",
     "tests/setup": "tests/gpu torch python-tests",
-    "tests/deploy": "python-tests grpc protobuf yaml",
+    "tests/deploy": "tests/data python-tests grpc protobuf yaml",
 }
 # A few files, and the targets made of them, may use more than their room.
 EXCEPTIONS = {
@@ -120,7 +123,8 @@ EXCEPTIONS = {
     "client/cli/line_editor*": "editline",
     "linnet_cli": "json editline",
     "model/linnet_model/evaluation/compare_report.py": "plots",
-    "model/linnet_model/__main__.py": "model/linnet_model/importers",
+    "model/linnet_model/__main__.py": "model/linnet_model/importers model/linnet_model/commands",
+    "model/linnet_model/importers/golden.py": "transformers",  # the reference implementation
     # Aliases: the commands keep their names.
     "model/linnet_model/random_bundle.py": "model/linnet_model/export",
     "model/linnet_model/import_fairseq.py": "model/linnet_model/importers",
@@ -177,6 +181,7 @@ MODULES = {
     "model/linnet_model/export": "linnet_model.export linnet_model.export.*",
     "model/linnet_model/importers": "linnet_model.importers linnet_model.importers.*",
     "model/linnet_model/evaluation": "linnet_model.evaluation linnet_model.evaluation.*",
+    "model/linnet_model/commands": "linnet_model.commands linnet_model.commands.*",
     "model/linnet_model": "linnet_model",
     "torch": "torch",
     "numpy": "numpy",

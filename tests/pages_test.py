@@ -156,13 +156,13 @@ def known_flags(command: Command, program) -> set[str] | None:
             return flags_of(help_of(path, arguments[0]))
         return flags_of(help_of(path))
     module = SCRIPTS.get(name, name).partition(":")[0]
-    if name == "linnet-model":  # import TOOLKIT …
+    if name == "linnet-model":  # import TOOLKIT …, check …
         table = (ROOT / "model/linnet_model/__main__.py").read_text()
         modules = dict(re.findall(r'"(\w+)": "(linnet_model\.[\w.]+)"', table))
-        assert arguments[:1] in ([], ["import"])
-        if len(arguments) < 2:
+        words = arguments[1:] if arguments[:1] == ["import"] else arguments
+        if not words or words[0].startswith(("-", "…")):
             return flags_of(table)
-        module = modules[arguments[1]]
+        module = modules[words[0]]
     if module.startswith("linnet_model."):
         path = ROOT / "model" / module.replace(".", "/")
         sources = [ROOT / "model/linnet_model/command_line.py"]

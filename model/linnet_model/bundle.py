@@ -38,6 +38,22 @@ MODEL, MANIFEST, SHORTLIST = "model.pt", "manifest.json", "shortlist.json"
 WEIGHT_TYPES = {"bfloat16": torch.bfloat16, "float32": torch.float32}
 
 
+@dataclass(frozen=True)
+class GoldenExample:
+    """A text and its known answer. `languages`: its pair, of a model that has several."""
+
+    source: str
+    target: str
+    languages: tuple[str, str] | None = None
+
+    def manifest(self) -> dict[str, str]:
+        fields = {"source_text": self.source, "target_text": self.target}
+        if self.languages is not None:
+            source, target = self.languages
+            fields |= {"source_language_code": source, "target_language_code": target}
+        return fields
+
+
 @dataclass
 class BundleFacts:
     """Version, licence, description and examples in a manifest."""
@@ -46,7 +62,7 @@ class BundleFacts:
     license: str = ""
     description: str = ""
     provisional: bool = False
-    golden_examples: list[tuple[str, str]] = field(default_factory=list)
+    golden_examples: Sequence[GoldenExample] = field(default_factory=list)
 
 
 @dataclass
@@ -244,7 +260,7 @@ def write_bundle(
             {"name": name, "bytes": (folder / name).stat().st_size, "sha256": sha256(folder / name)}
             for name in names
         ],
-        "golden_examples": [{"source_text": s, "target_text": t} for s, t in facts.golden_examples],
+        "golden_examples": [example.manifest() for example in facts.golden_examples],
         "license": facts.license,
         "description": facts.description,
         "provisional": facts.provisional,

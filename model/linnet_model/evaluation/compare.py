@@ -32,7 +32,8 @@ from sacrebleu.metrics.base import Metric
 
 from linnet_model.command_line import command, parser_for
 from linnet_model.config import ConfigError, ModelConfig, Recipe, read_recipe, to_tables
-from linnet_model.evaluation.score import decode_command, decode_with_command, read_references
+from linnet_model.decode_command import decode_texts, find_decode
+from linnet_model.evaluation.score import read_references
 from linnet_model.export.command import export
 from linnet_model.network.encoder_decoder import EncoderDecoder, parameter_count
 from linnet_model.text_files import read_pairs
@@ -188,7 +189,7 @@ def train_and_score(
     folder = options.data / recipe.data.folder
     domain = options.test or recipe.data.valid_domains[0]
     pairs = read_pairs(folder / f"test.{domain}.tsv")[: options.rows or None]
-    answers = decode_with_command(
+    answers = decode_texts(
         command,
         bundle,
         [pair.source for pair in pairs],
@@ -308,7 +309,7 @@ def kept(path: Path, make: Any) -> Any:
 
 def compare(options: argparse.Namespace) -> dict[str, Any]:
     base = read_recipe(options.recipe)
-    command = decode_command(options.decode)
+    command = find_decode(options.decode)
     if command is None:
         raise ConfigError("linnet-decode is not built, build it with ./start.sh --build")
     options.out.mkdir(parents=True, exist_ok=True)

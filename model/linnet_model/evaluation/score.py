@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import importlib.metadata
 import json
-import subprocess
 import sys
 import time
 from itertools import compress
@@ -27,12 +26,12 @@ from sentencepiece import SentencePieceProcessor
 from linnet_model.bundle import load_module, read_manifest
 from linnet_model.command_line import command, parser_for
 from linnet_model.config import ConfigError, DataConfig, from_tables
+from linnet_model.decode_command import decode_texts, find_decode
 from linnet_model.evaluation.facts import carried_over, made_up_sentences
 from linnet_model.evaluation.loops import looping_share
 from linnet_model.evaluation.score_run import score_run, test_rows
 from linnet_model.export.card import read_json, write_card
 from linnet_model.export.search import Options, answer_texts
-from linnet_model.network.ops import CHECKOUT
 from linnet_model.text_files import DataError, Pair, read_lines
 from linnet_model.tokenizer import load_tokenizer
 from linnet_model.train.validation import ROUGE, rouge
@@ -43,44 +42,6 @@ EXAMPLES = """examples:
   linnet-score --bundle model/bundles/en-de --data DATA --domain tatoeba --limit 200
   linnet-score --run runs/lm-de --data DATA
 """
-
-
-def decode_command(named: Path | None) -> Path | None:
-    """Returns `named`, else linnet-decode of this checkout's release build, or None."""
-    if named is not None:
-        if not named.is_file():
-            raise ConfigError(
-                f"no linnet-decode at {named}, build it with ./start.sh --build or use --engine "
-                "python"
-            )
-        return named
-    built = CHECKOUT / "build" / "release" / "bin" / "linnet-decode"
-    return built if built.is_file() else None
-
-
-def decode_with_command(
-    command: Path, bundle: Path, texts: list[str], extra: list[str]
-) -> list[str]:
-    """Decodes texts with linnet-decode as JSON lines. Raises ConfigError at the first error."""
-    lines = "".join(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in texts)
-    done = subprocess.run(
-        [str(command), "--bundle", str(bundle), *extra],
-        input=lines,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        check=False,
-    )
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
-    for number, answer in enumerate(answers, 1):
-        if "error" in answer:
-            raise ConfigError(f"{command.name} refused text {number}: {answer['error']['message']}")
-    if done.returncode != 0 or len(answers) != len(texts):
-        raise ConfigError(
-            f"{command.name} gave {len(answers)} answers to {len(texts)} texts and status "
-            f"{done.returncode}: {done.stderr.strip()[-500:]}"
-        )
-    return [answer["hypotheses"][0]["text"] for answer in answers]
 
 
 def tokenizer_of(bundle: Path, manifest: dict[str, Any], side: str) -> SentencePieceProcessor:
@@ -183,7 +144,7 @@ def score(
         raise ConfigError(f"{bundle} has no training.json, which names its data folder")
     config = from_tables(DataConfig, training["recipe"]["data"], "data.")
     task, folder = training["recipe"]["bundle"]["task"], data / config.folder
-    command = None if engine == "python" else decode_command(command)
+    command = None if engine == "python" else find_decode(command)
     if engine == "command" and command is None:
         raise ConfigError(
             "linnet-decode is not built, build it with ./start.sh --build or use --engine python"
@@ -196,7 +157,7 @@ def score(
 
     def answered(texts: list[str]) -> list[str]:
         if command:
-            return decode_with_command(command, bundle, texts, extra)
+            return decode_texts(command, bundle, texts, extra)
         return decode_in_python(bundle, manifest, reading, texts)
 
     tests: list[dict[str, Any]] = []

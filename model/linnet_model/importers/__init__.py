@@ -5,12 +5,16 @@ from __future__ import annotations
 import argparse
 import contextlib
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from linnet_model.bundle import WEIGHT_TYPES
+from linnet_model.bundle import WEIGHT_TYPES, print_files, read_manifest
 from linnet_model.command_line import parser_for
+from linnet_model.importers.golden import GoldenChoice
+from linnet_model.importers.origin import Origin
 from linnet_model.network.model_config import ConfigError, require
 
 
@@ -19,11 +23,56 @@ def import_parser(doc: str | None) -> argparse.ArgumentParser:
     parser = parser_for(doc)
     parser.add_argument("--out", type=Path, required=True, help="folder of the bundle")
     parser.add_argument("--name", help="name of the bundle [SOURCE-TARGET]")
-    parser.add_argument("--license", default="", help="license of the weights, as free text")
+    parser.add_argument(
+        "--license", default="", help="license of the weights, as free text; the card states it"
+    )
+    parser.add_argument(
+        "--source",
+        default="",
+        metavar="TEXT",
+        help="where the model comes from, for the card [the name of its folder or file]",
+    )
+    golden = parser.add_mutually_exclusive_group()
+    golden.add_argument(
+        "--golden",
+        type=Path,
+        metavar="FILE",
+        help="texts of the golden examples, one per line; or TEXT TAB ANSWER, with answers of the "
+        "toolkit [a few sentences, answered by transformers if it reads the model]",
+    )
+    golden.add_argument("--no-golden", action="store_true", help="make no golden examples")
     parser.add_argument(
         "--dtype", choices=sorted(WEIGHT_TYPES), default="float32", help="type of stored weights"
     )
     return parser
+
+
+def origin_of(options: argparse.Namespace) -> Origin:
+    """Returns what the flags of import_parser say about the origin of a model."""
+    choice = GoldenChoice(wanted=not options.no_golden, file=options.golden)
+    return Origin(options.license.strip(), options.source.strip(), choice)
+
+
+def report(
+    options: argparse.Namespace, program: str, source: str, manifest: dict[str, Any], more: str = ""
+) -> None:
+    """Reads the finished bundle once more and prints what it is; warns of what its card lacks."""
+    read_manifest(options.out)
+    print(f"{source}: {manifest['description']}{more}")
+    print_files(manifest)
+    examples = len(manifest["golden_examples"])
+    print(f"golden examples: {examples}")
+    if not manifest["license"]:
+        print(
+            f"{program}: no --license is given: the card says that the licence of the weights is "
+            "not stated; read it where the model comes from",
+            file=sys.stderr,
+        )
+    if not examples and not options.no_golden:
+        print(
+            f"{program}: the bundle has no golden examples, its MODEL_CARD.md says why",
+            file=sys.stderr,
+        )
 
 
 @contextlib.contextmanager

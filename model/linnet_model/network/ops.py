@@ -34,7 +34,12 @@ def load() -> None:
         return
     for path in candidates():
         if path.is_file():
-            torch.ops.load_library(str(path))
+            try:
+                torch.ops.load_library(str(path))
+            except OSError as error:
+                raise ConfigError(
+                    f"{path} does not load into torch {torch.__version__}: {error}"
+                ) from None
             return
     places = ", ".join(str(path) for path in candidates())
     raise ConfigError(

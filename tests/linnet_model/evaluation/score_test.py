@@ -1,15 +1,11 @@
 """Tests of linnet-score: scores, references and decoding."""
 
-import json
-import stat
 from pathlib import Path
 
 import pytest
 
 from linnet_model.config import ConfigError
 from linnet_model.evaluation.score import (
-    decode_command,
-    decode_with_command,
     keep_other_tests,
     length_ratio,
     measure,
@@ -52,36 +48,6 @@ def test_refuses_unknown_test_set_with_list(tmp_path: Path):
     assert test_domains(tmp_path, []) == ["news"]
     with pytest.raises(ConfigError, match=r"no test.law.tsv in .*, there are news"):
         test_domains(tmp_path, ["law"])
-
-
-def fake_decoder(tmp_path: Path, body: str) -> Path:
-    path = tmp_path / "linnet-decode"
-    path.write_text(f"#!/usr/bin/env python3\nimport json, sys\n{body}\n")
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    return path
-
-
-def test_decodes_json_lines_in_order(tmp_path: Path):
-    echo = fake_decoder(
-        tmp_path,
-        "for line in sys.stdin:\n"
-        "    text = json.loads(line)['text']\n"
-        "    print(json.dumps({'hypotheses': [{'text': ' '.join(sys.argv[1:]) + text}]}))",
-    )
-    answers = decode_with_command(echo, Path("b"), ["ä\u2028b", "c"], ["--threads=1"])
-    assert answers == ["--bundle b --threads=1ä\u2028b", "--bundle b --threads=1c"]
-
-
-def test_engine_error_ends_scoring(tmp_path: Path):
-    error = json.dumps({"error": {"code": "INVALID_ARGUMENT", "message": "text is too long"}})
-    bad = fake_decoder(tmp_path, f"print('''{error}'''); sys.exit(1)")
-    with pytest.raises(ConfigError, match="refused text 1: text is too long"):
-        decode_with_command(bad, tmp_path, ["a"], [])
-    mute = fake_decoder(tmp_path, "sys.exit('bundle is damaged')")
-    with pytest.raises(ConfigError, match=r"gave 0 answers to 1 texts .*: bundle is damaged"):
-        decode_with_command(mute, tmp_path, ["a"], [])
-    with pytest.raises(ConfigError, match="no linnet-decode at"):
-        decode_command(tmp_path / "none")
 
 
 def test_keeps_other_scores_of_same_weights():

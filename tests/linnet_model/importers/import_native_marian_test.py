@@ -240,7 +240,7 @@ def test_one_command_imports_each_toolkit(tmp_path: Path, capsys: pytest.Capture
         assert "--out" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         linnet_model(["import", "opennmt"])
-    assert "invalid choice: 'opennmt'" in capsys.readouterr().err
+    assert "import opennmt: choose from fairseq, marian, huggingface" in capsys.readouterr().err
 
 
 # --- Refusals -----------------------------------------------------------------------------------

@@ -23,18 +23,18 @@ import torch
 from linnet_model.bundle import (
     BundleFacts,
     TokenizerFiles,
-    print_files,
-    read_manifest,
     sha256,
     write_bundle,
 )
 from linnet_model.command_line import command
 from linnet_model.config import BundleConfig, to_tables
-from linnet_model.importers import import_parser, new_bundle
+from linnet_model.importers import import_parser, new_bundle, origin_of, report
 from linnet_model.importers.fairseq.checkpoint import read_checkpoint
 from linnet_model.importers.fairseq.dictionary import Dictionary, read_dictionary
 from linnet_model.importers.fairseq.names import from_fairseq, to_new_names
 from linnet_model.importers.fairseq.options import ModelFacts, model_facts
+from linnet_model.importers.golden import given_examples
+from linnet_model.importers.origin import NO_ORIGIN, Origin
 from linnet_model.network.encoder_decoder import EncoderDecoder, parameter_count
 from linnet_model.network.ensemble import Ensemble, check_members
 from linnet_model.network.model_config import ConfigError, ModelConfig, require
@@ -198,7 +198,12 @@ def bundle_config(
     return config
 
 
-def model_card(imported: Imported, config: BundleConfig, digests: list[tuple[str, str]]) -> str:
+def model_card(
+    imported: Imported,
+    config: BundleConfig,
+    digests: list[tuple[str, str]],
+    origin: list[str],
+) -> str:
     sizes = imported.facts.config
     several = len(digests) > 1
     lines = [
@@ -212,6 +217,7 @@ def model_card(imported: Imported, config: BundleConfig, digests: list[tuple[str
             else "a checkpoint of fairseq; data, training and licence are those of the checkpoint."
         ),
         "",
+        *origin,
         *(f"- checkpoint: `{name}`, sha256 `{digest}`" for name, digest in digests),
         f"- architecture: {imported.options.get('arch')}, "
         f"{parameter_count(imported.model):,} parameters",
@@ -231,7 +237,7 @@ def import_fairseq(
     name: str | None = None,
     source_language: str | None = None,
     target_language: str | None = None,
-    license_text: str = "",
+    origin: Origin = NO_ORIGIN,
     max_source_tokens: int | None = None,
     max_target_tokens: int | None = None,
 ) -> tuple[dict[str, Any], Imported]:
@@ -244,6 +250,13 @@ def import_fairseq(
     config = bundle_config(imported.options, imported.facts, name, source_language, target_language)
     digests = [(file.name, sha256(file)) for file in checkpoints]
     digest = "".join(digest for _, digest in digests)
+    golden = given_examples(origin.golden, "fairseq-interactive")
+    tokenizer = text.tokenizer(source, target)
+    require(
+        tokenizer is not None or not golden.examples,
+        "--golden has texts, but the bundle reads token ids only; give --sentencepiece or "
+        "--bpe-codes",
+    )
     several = f"{len(checkpoints)} models of " if len(checkpoints) > 1 else ""
     if several:
         digest = hashlib.sha256(digest.encode()).hexdigest()
@@ -253,20 +266,21 @@ def import_fairseq(
             imported.model,
             sizes,
             config,
-            text.tokenizer(source, target),
+            tokenizer,
             weight_type,
             BundleFacts(
                 version=f"fairseq-{digest[:12]}",
-                license=license_text,
+                license=origin.license,
                 description=f"imported from {several}fairseq ({imported.options.get('arch')}), "
                 f"{parameter_count(imported.model) / 1e6:.1f}M parameters",
+                golden_examples=golden.examples,
             ),
         )
         (partial / SOURCE_DICTIONARY).write_bytes(source_dictionary.read_bytes())
         (partial / TARGET_DICTIONARY).write_bytes(target_dictionary.read_bytes())
-        (partial / "MODEL_CARD.md").write_text(
-            model_card(imported, config, digests), encoding="utf-8"
-        )
+        found = ", ".join(f"`{file.resolve().parent.name}/{file.name}`" for file in checkpoints)
+        card = model_card(imported, config, digests, origin.card(found, golden))
+        (partial / "MODEL_CARD.md").write_text(card, encoding="utf-8")
     return manifest, imported
 
 
@@ -325,16 +339,14 @@ def main(arguments: list[str] | None = None) -> None:
         options.name,
         options.source_language,
         options.target_language,
-        options.license,
+        origin_of(options),
         options.max_source_tokens,
         options.max_target_tokens,
     )
-    read_manifest(options.out)
-    files = ", ".join(map(str, options.checkpoint))
-    print(f"{files}: {manifest['description']}, options in {imported.generation}")
+    files, more = ", ".join(map(str, options.checkpoint)), f", options in {imported.generation}"
+    report(options, "linnet-import-fairseq", files, manifest, more)
     for note in imported.facts.notes:
         print(f"note: {note}")
-    print_files(manifest)
 
 
 if __name__ == "__main__":

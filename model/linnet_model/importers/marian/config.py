@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from linnet_model.bundle import SpecialIds
+from linnet_model.importers.families import check_type
 from linnet_model.network.model_config import (
     MAX_FFN_WIDTH,
     MAX_LAYERS,
@@ -203,10 +204,7 @@ def read_facts(folder: Path) -> MarianFacts:
     those of that file."""
     file = folder / CONFIG
     table = read_json(file)
-    require(
-        table.get("model_type") == "marian",
-        f"{file} has model_type {json.dumps(table.get('model_type'))}, this reads marian",
-    )
+    check_type(file, table, ["marian"])
     of_search = SEARCH_READ | SEARCH_NO_EFFECT | SEARCH_ONLY.keys()
     check_known(file, table, READ | NO_EFFECT | ONLY.keys() | of_search)
     check_values(file, table, ONLY)

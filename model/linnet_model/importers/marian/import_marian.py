@@ -21,16 +21,16 @@ from typing import Any
 from linnet_model.bundle import (
     BundleFacts,
     TokenizerFiles,
-    print_files,
-    read_manifest,
     sha256,
     write_bundle,
 )
 from linnet_model.command_line import command
 from linnet_model.config import BundleConfig, to_tables
-from linnet_model.importers import import_parser, new_bundle
-from linnet_model.importers.marian.config import MarianFacts, read_facts, read_json
+from linnet_model.importers import import_parser, new_bundle, origin_of, report
+from linnet_model.importers.golden import transformers_examples
+from linnet_model.importers.marian.config import CONFIG, MarianFacts, read_facts, read_json
 from linnet_model.importers.marian.weights import our_weights, read_weights
+from linnet_model.importers.origin import NO_ORIGIN, Origin
 from linnet_model.languages import LanguageTokens, named_tags
 from linnet_model.network.encoder_decoder import EncoderDecoder, parameter_count
 from linnet_model.network.model_config import ModelConfig, require
@@ -156,6 +156,13 @@ def read_model(folder: Path, sizes: ModelConfig) -> tuple[Path, EncoderDecoder]:
     return file, model
 
 
+def folder_name(folder: Path) -> str:
+    """The name of a folder, and the name that transformers has written into it."""
+    named = read_json(folder / CONFIG).get("_name_or_path")
+    told = f", in its {CONFIG} `{named}`" if isinstance(named, str) and named.strip() else ""
+    return f"folder `{folder.resolve().name}`{told}"
+
+
 def side_name(languages: Sequence[str]) -> str:
     return languages[0] if len(languages) == 1 else "mul"
 
@@ -193,6 +200,7 @@ def model_card(
     config: BundleConfig,
     digest: str,
     pairs: Sequence[LanguageTokens],
+    origin: list[str],
 ) -> str:
     lines = [
         f"# {config.name}",
@@ -201,6 +209,7 @@ def model_card(
         "Marian model of Hugging Face's transformers; data, training and licence are those of "
         "that model. Candidates are chosen and scored by the rules of Linnet's beam search.",
         "",
+        *origin,
         f"- weights: sha256 `{digest}`, {parameter_count(model):,} parameters",
         *(f"- {key}: {value}" for key, value in to_tables(sizes).items()),
     ]
@@ -214,7 +223,7 @@ def import_marian(
     target_languages: Sequence[str],
     weight_type: str = "float32",
     name: str | None = None,
-    license_text: str = "",
+    origin: Origin = NO_ORIGIN,
 ) -> dict[str, Any]:
     """Writes the bundle and returns its manifest. Target languages are CODE or CODE=TAG."""
     require(folder.is_dir(), f"no folder at {folder}")
@@ -232,6 +241,9 @@ def import_marian(
     tags = sorted(language_tags(tokenizer.source_vocabulary).values()) if shared else []
     file, model = read_model(folder, facts.sizes)
     digest = sha256(file)
+    golden = transformers_examples(
+        origin.golden, folder, "marian", own, pairs, facts.max_source_tokens, tags
+    )
     with new_bundle(out) as partial:
         manifest = write_bundle(
             partial,
@@ -242,15 +254,19 @@ def import_marian(
             weight_type,
             BundleFacts(
                 version=f"marian-{digest[:12]}",
-                license=license_text,
+                license=origin.license,
                 description=f"imported from Marian, {parameter_count(model) / 1e6:.1f}M parameters",
+                golden_examples=golden.examples,
             ),
             facts.special,
             languages=pairs,
             control_ids=tags,
         )
         (partial / "MODEL_CARD.md").write_text(
-            model_card(model, facts.sizes, config, digest, pairs), encoding="utf-8"
+            model_card(
+                model, facts.sizes, config, digest, pairs, origin.card(folder_name(folder), golden)
+            ),
+            encoding="utf-8",
         )
     return manifest
 
@@ -286,11 +302,9 @@ def main(arguments: list[str] | None = None) -> None:
         options.target_language,
         options.dtype,
         options.name,
-        options.license,
+        origin_of(options),
     )
-    read_manifest(options.out)
-    print(f"{options.model}: {manifest['description']}")
-    print_files(manifest)
+    report(options, "linnet-import-marian", str(options.model), manifest)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from linnet_model.importers.families import check_type
 from linnet_model.importers.marian.config import (
     ACTIVATIONS,
     CONFIG,
@@ -84,12 +85,7 @@ def read_facts(folder: Path) -> MultilingualFacts:
     those of that file."""
     file = folder / CONFIG
     table = read_json(file)
-    kind = table.get("model_type")
-    require(
-        kind in (M2M, MBART),
-        f"{file} has model_type {json.dumps(kind)}, this reads {M2M} (M2M-100, NLLB-200) and "
-        f"{MBART} (mBART-50)",
-    )
+    kind = check_type(file, table, [M2M, MBART])
     search_only = {key: value for key, value in SEARCH_ONLY.items() if key != "forced_bos_token_id"}
     of_search = SEARCH_READ | SEARCH_NO_EFFECT | search_only.keys() | {"forced_bos_token_id"}
     check_known(file, table, READ | NO_EFFECT | ONLY.keys() | of_search)
@@ -100,7 +96,7 @@ def read_facts(folder: Path) -> MultilingualFacts:
         search = read_json(search_file)
         check_known(search_file, search, of_search | IDS)
     check_values(search_file, search, search_only)
-    sizes = model_sizes(file, table, str(kind))
+    sizes = model_sizes(file, table, kind)
     special = dataclasses.replace(
         special_ids(file, table, search_file, search, sizes),
         bos=number(file, table, "bos_token_id", 0, sizes.vocabulary - 1, 0),

@@ -19,15 +19,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from linnet_model.bundle import BundleFacts, print_files, read_manifest, sha256, write_bundle
+from linnet_model.bundle import BundleFacts, sha256, write_bundle
 from linnet_model.command_line import command
 from linnet_model.config import BundleConfig, to_tables
-from linnet_model.importers import import_parser, new_bundle
-from linnet_model.importers.marian.import_marian import bundle_config, languages_of, some
+from linnet_model.importers import import_parser, new_bundle, origin_of, report
+from linnet_model.importers.golden import transformers_examples
+from linnet_model.importers.marian.import_marian import (
+    bundle_config,
+    folder_name,
+    languages_of,
+    some,
+)
 from linnet_model.importers.marian.weights import read_weights
 from linnet_model.importers.multilingual.config import MBART, MultilingualFacts, read_facts
 from linnet_model.importers.multilingual.vocabulary import Tokens, read_tokens
 from linnet_model.importers.multilingual.weights import our_weights
+from linnet_model.importers.origin import NO_ORIGIN, Origin
 from linnet_model.languages import LanguageTokens, named_tags
 from linnet_model.network.encoder_decoder import EncoderDecoder, parameter_count
 from linnet_model.network.model_config import ModelConfig, require
@@ -92,6 +99,7 @@ def model_card(
     digest: str,
     pairs: Sequence[LanguageTokens],
     kind: str,
+    origin: list[str],
 ) -> str:
     lines = [
         f"# {config.name}",
@@ -105,6 +113,7 @@ def model_card(
             if kind == "NLLB-200"
             else []
         ),
+        *origin,
         f"- weights: sha256 `{digest}`, {parameter_count(model):,} parameters",
         *(f"- {key}: {value}" for key, value in to_tables(sizes).items()),
     ]
@@ -117,7 +126,7 @@ def import_multilingual(
     languages: Sequence[str],
     weight_type: str = "float32",
     name: str | None = None,
-    license_text: str = "",
+    origin: Origin = NO_ORIGIN,
     sources: Sequence[str] = (),
     targets: Sequence[str] = (),
 ) -> dict[str, Any]:
@@ -127,7 +136,7 @@ def import_multilingual(
     tokens = read_tokens(folder, facts)
     kind = family(facts, tokens)
     require(
-        not tokens.nllb or bool(license_text),
+        not tokens.nllb or bool(origin.license),
         f"{folder} is NLLB-200, whose weights are licensed {NLLB_LICENSE}: that forbids commercial "
         f"use. If that is yours, or the weights are your own, say so: --license {NLLB_LICENSE}",
     )
@@ -142,6 +151,16 @@ def import_multilingual(
     model = EncoderDecoder(facts.sizes).eval()
     model.load_state_dict(ours)
     digest = sha256(file)
+    own = (config.source_language, config.target_language)
+    golden = transformers_examples(
+        origin.golden,
+        folder,
+        facts.model_type,
+        own,
+        pairs,
+        facts.max_source_tokens,
+        tokens.control_ids,
+    )
     with new_bundle(out) as partial:
         manifest = write_bundle(
             partial,
@@ -152,16 +171,17 @@ def import_multilingual(
             weight_type,
             BundleFacts(
                 version=f"{facts.model_type}-{digest[:12]}",
-                license=license_text,
+                license=origin.license,
                 description=f"imported from {kind}, {parameter_count(model) / 1e6:.1f}M parameters",
+                golden_examples=golden.examples,
             ),
             facts.special,
             languages=pairs,
             control_ids=tokens.control_ids,
         )
-        (partial / "MODEL_CARD.md").write_text(
-            model_card(model, facts.sizes, config, digest, pairs, kind), encoding="utf-8"
-        )
+        told = origin.card(folder_name(folder), golden)
+        card = model_card(model, facts.sizes, config, digest, pairs, kind, told)
+        (partial / "MODEL_CARD.md").write_text(card, encoding="utf-8")
     return manifest
 
 
@@ -195,13 +215,11 @@ def main(arguments: list[str] | None = None) -> None:
         options.language,
         options.dtype,
         options.name,
-        options.license,
+        origin_of(options),
         options.source_language,
         options.target_language,
     )
-    read_manifest(options.out)
-    print(f"{options.model}: {manifest['description']}")
-    print_files(manifest)
+    report(options, "linnet-import-multilingual", str(options.model), manifest)
 
 
 if __name__ == "__main__":

@@ -20,14 +20,14 @@ from linnet_model.bundle import (
     SpecialIds,
     TokenizerFiles,
     add_shortlist,
-    print_files,
     read_manifest,
     sha256,
     write_bundle,
 )
 from linnet_model.command_line import command
 from linnet_model.config import BundleConfig, to_tables
-from linnet_model.importers import import_parser, new_bundle
+from linnet_model.importers import import_parser, new_bundle, origin_of, report
+from linnet_model.importers.golden import given_examples
 from linnet_model.importers.native_marian.config import model_sizes
 from linnet_model.importers.native_marian.folder import (
     PADDING,
@@ -40,6 +40,7 @@ from linnet_model.importers.native_marian.folder import (
 from linnet_model.importers.native_marian.settings import read_settings
 from linnet_model.importers.native_marian.shortlist import LexicalShortlist, read_shortlist
 from linnet_model.importers.native_marian.weights import SETTINGS, our_weights
+from linnet_model.importers.origin import NO_ORIGIN, Origin
 from linnet_model.network.encoder_decoder import EncoderDecoder, parameter_count
 from linnet_model.network.model_config import ConfigError, ModelConfig, require
 
@@ -108,7 +109,13 @@ def with_own_tokens(shortlist: LexicalShortlist) -> dict[int, list[int]]:
     }
 
 
-def model_card(model: EncoderDecoder, sizes: ModelConfig, config: BundleConfig, digest: str) -> str:
+def model_card(
+    model: EncoderDecoder,
+    sizes: ModelConfig,
+    config: BundleConfig,
+    digest: str,
+    origin: list[str],
+) -> str:
     lines = [
         f"# {config.name}",
         "",
@@ -116,6 +123,7 @@ def model_card(model: EncoderDecoder, sizes: ModelConfig, config: BundleConfig, 
         "model of Marian; data, training and licence are those of that model. Candidates are "
         "chosen and scored by the rules of Linnet's beam search.",
         "",
+        *origin,
         f"- weights: sha256 `{digest}`, {parameter_count(model):,} parameters",
         *(f"- {key}: {value}" for key, value in to_tables(sizes).items()),
     ]
@@ -123,7 +131,11 @@ def model_card(model: EncoderDecoder, sizes: ModelConfig, config: BundleConfig, 
 
 
 def import_native_marian(
-    folder: Path, out: Path, config: BundleConfig, weight_type: str, license_text: str = ""
+    folder: Path,
+    out: Path,
+    config: BundleConfig,
+    weight_type: str,
+    origin: Origin = NO_ORIGIN,
 ) -> dict[str, Any]:
     """Writes the bundle, all at once, and returns its manifest."""
     config.check()
@@ -134,10 +146,12 @@ def import_native_marian(
     sides = read_pieces(files.source_spm), read_pieces(files.target_spm)
     tokenizer, special = tokenizer_of(*sides, pad=sizes.vocabulary - 1)
     digest = sha256(files.model)
+    golden = given_examples(origin.golden, "marian-decoder")
     facts = BundleFacts(
         version=f"marian-{digest[:12]}",
-        license=license_text,
+        license=origin.license,
         description=f"imported from Marian, {parameter_count(model) / 1e6:.1f}M parameters",
+        golden_examples=golden.examples,
     )
     shortlist = None
     if files.shortlist is not None:
@@ -150,7 +164,8 @@ def import_native_marian(
             shared = files.source_spm == files.target_spm
             chosen = with_own_tokens(shortlist) if shared else dict(enumerate(shortlist.candidates))
             manifest = add_shortlist(partial, range(shortlist.first), chosen)
-        card = model_card(model, sizes, config, digest)
+        found = f"folder `{folder.resolve().name}`, file `{files.model.name}`"
+        card = model_card(model, sizes, config, digest, origin.card(found, golden))
         (partial / "MODEL_CARD.md").write_text(card, encoding="utf-8")
         read_manifest(partial)
     return manifest
@@ -191,12 +206,11 @@ def main(arguments: list[str] | None = None) -> None:
     )
     try:
         manifest = import_native_marian(
-            options.model, options.out, config, options.dtype, options.license
+            options.model, options.out, config, options.dtype, origin_of(options)
         )
     except OSError as error:  # of a file that cannot be read, or a full disk
         raise ConfigError(str(error)) from None
-    print(f"{options.model}: {manifest['description']}")
-    print_files(manifest)
+    report(options, "linnet-model import", str(options.model), manifest)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from linnet_model.importers.families import check_type
 from linnet_model.importers.marian.config import (
     ACTIVATIONS,
     CONFIG,
@@ -98,12 +99,7 @@ def read_facts(folder: Path) -> SummariserFacts:
     those of that file."""
     file = folder / CONFIG
     table = read_json(file)
-    kind = str(table.get("model_type"))
-    require(
-        kind in LAYOUT,
-        f"{file} has model_type {json.dumps(table.get('model_type'))}, this reads "
-        f"{' and '.join(LAYOUT)}",
-    )
+    kind = check_type(file, table, LAYOUT)
     search_only = {key: value for key, value in SEARCH_ONLY.items() if key != "forced_bos_token_id"}
     of_search = SEARCH_READ | SEARCH_NO_EFFECT | search_only.keys() | {"forced_bos_token_id"}
     check_known(file, table, READ | NO_EFFECT | ONLY.keys() | LAYOUT[kind].keys() | of_search)

@@ -16,12 +16,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from linnet_model.bundle import BundleFacts, print_files, read_manifest, sha256, write_bundle
+from linnet_model.bundle import BundleFacts, sha256, write_bundle
 from linnet_model.command_line import command
 from linnet_model.config import BundleConfig, to_tables
-from linnet_model.importers import import_parser, new_bundle
+from linnet_model.importers import import_parser, new_bundle, origin_of, report
+from linnet_model.importers.golden import transformers_examples
+from linnet_model.importers.marian.import_marian import folder_name
 from linnet_model.importers.marian.weights import read_weights
 from linnet_model.importers.multilingual.weights import our_weights
+from linnet_model.importers.origin import NO_ORIGIN, Origin
 from linnet_model.importers.summarisers.config import BART, SummariserFacts, read_facts
 from linnet_model.importers.summarisers.vocabulary import read_tokens
 from linnet_model.languages import LanguageTokens
@@ -60,7 +63,11 @@ def language_tokens(facts: SummariserFacts, language: str) -> list[LanguageToken
 
 
 def model_card(
-    model: EncoderDecoder, facts: SummariserFacts, config: BundleConfig, digest: str
+    model: EncoderDecoder,
+    facts: SummariserFacts,
+    config: BundleConfig,
+    digest: str,
+    origin: list[str],
 ) -> str:
     stopping = (
         "Linnet's beam search ends by the same rule as that of transformers with early_stopping."
@@ -76,6 +83,7 @@ def model_card(
         f"transformers ({FAMILIES[facts.model_type]}); data, training and licence are those of "
         f"that model. {stopping}",
         "",
+        *origin,
         f"- weights: sha256 `{digest}`, {parameter_count(model):,} parameters",
         *(f"- {key}: {value}" for key, value in to_tables(facts.sizes).items()),
     ]
@@ -88,7 +96,7 @@ def import_summariser(
     language: str,
     weight_type: str = "float32",
     name: str | None = None,
-    license_text: str = "",
+    origin: Origin = NO_ORIGIN,
 ) -> dict[str, Any]:
     """Writes the bundle and returns its manifest."""
     require(folder.is_dir(), f"no folder at {folder}")
@@ -101,6 +109,17 @@ def import_summariser(
     model = EncoderDecoder(facts.sizes).eval()
     model.load_state_dict(ours)
     digest = sha256(file)
+    pairs = language_tokens(facts, language)
+    golden = transformers_examples(
+        origin.golden,
+        folder,
+        facts.model_type,
+        (language, language),
+        pairs,
+        facts.max_source_tokens,
+        tokens.control_ids,
+        task="summarize",
+    )
     size = f"{parameter_count(model) / 1e6:.1f}M parameters"
     with new_bundle(out) as partial:
         manifest = write_bundle(
@@ -112,14 +131,16 @@ def import_summariser(
             weight_type,
             BundleFacts(
                 version=f"{facts.model_type}-{digest[:12]}",
-                license=license_text,
+                license=origin.license,
                 description=f"imported from {FAMILIES[facts.model_type]}, {size}",
+                golden_examples=golden.examples,
             ),
             tokens.special,
-            languages=language_tokens(facts, language),
+            languages=pairs,
             control_ids=tokens.control_ids,
         )
-        card = model_card(model, facts, config, digest)
+        told = origin.card(folder_name(folder), golden)
+        card = model_card(model, facts, config, digest, told)
         (partial / "MODEL_CARD.md").write_text(card, encoding="utf-8")
     return manifest
 
@@ -142,11 +163,9 @@ def main(arguments: list[str] | None = None) -> None:
         options.language,
         options.dtype,
         options.name,
-        options.license,
+        origin_of(options),
     )
-    read_manifest(options.out)
-    print(f"{options.model}: {manifest['description']}")
-    print_files(manifest)
+    report(options, "linnet-model import", str(options.model), manifest)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""Commands of linnet-model beside the importers: info, check, convert."""
