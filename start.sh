@@ -6,7 +6,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 
 usage() {
   cat <<'U'
-usage: ./start.sh [--build | --check | --deps] [--tools] [--patched-grpc] [--device cpu|cuda] [-- FLAGS…]
+usage: ./start.sh [--build | --check | --deps] [--tools] [--import] [--patched-grpc] [--device cpu|cuda]
+                  [-- FLAGS…]
 
 Installs what is missing (Debian 12), builds, starts linnet-server with the models in model/bundles,
 shows a translation and a summary, and serves until Ctrl-C. The second time it takes seconds.
@@ -16,6 +17,7 @@ shows a translation and a summary, and serves until Ctrl-C. The second time it t
                   the metrics with the real client, stop; fails if any of them fails
   --deps          install the dependencies only
   --tools         also make .venv/bin/python with linnet_model and the full torch (5 GB), for training and tests
+  --import        also fetch what linnet-model needs beside LibTorch (300 MB), to package it
   --patched-grpc  also build gRPC from Debian's source package with the patches of deps/grpc (5 minutes), which the
                   programs then load in place of Debian's: for a server that other machines reach (SECURITY.md)
   --device cuda   also fetch LibTorch's CUDA libraries (3 GB), build the CUDA operators, and serve on the GPU
@@ -32,6 +34,7 @@ while (($#)); do
   case $1 in
     --build | --check | --deps) mode=${1#--} ;;
     --tools) extras+=(python) ;;
+    --import) extras+=(import) ;;
     --patched-grpc) extras+=(grpc) ;;
     --device)
       device=${2:-}

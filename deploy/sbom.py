@@ -127,6 +127,8 @@ def brought(what: str, notices: str, cuda: bool) -> list[Component]:
     """The components of an image or a package that are not Debian packages."""
     if what == "linnet-dev":  # headers and static libraries of Linnet alone
         return []
+    if what == "linnet-model":  # torch without its libraries, which are the server's
+        return [*map(wheel, section("libtorch")[:1] + section("import"))]
     found = [grpc(), *headers(notices)]
     if what == "linnet-client":
         return found

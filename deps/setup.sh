@@ -4,7 +4,7 @@
 # They write to .deps/, .venv/ and build/, to the caches of pip and ccache below ~/.cache, and to the system
 # only through apt-get.
 #
-#   .venv/                 Python 3.11; [libtorch] always, [cuda] and [python] on request
+#   .venv/                 Python 3.11; [libtorch] always, [cuda], [import] and [python] on request
 #   .deps/python           link to its site-packages, where CMake finds torch/lib and torch/include.
 #                          One copy serves C++ and Python: pip can then add the large wheels to the small
 #                          ones, which `pip --target` cannot (several of them share the folder nvidia/)
@@ -141,10 +141,13 @@ install_libtorch() {
 
 install_cuda() { python_packages cuda "CUDA libraries of LibTorch"; }
 
+install_import() { python_packages import "Python packages of the importers"; }
+
 # Installs the full torch, and linnet_model in editable mode, so that `import linnet_model` uses this tree.
 install_python() {
   install_cuda
   python_packages python-build "setuptools $(version setuptools)"
+  install_import
   python_packages python "Python packages"
   once .venv/.linnet-model "$(key_of <model/pyproject.toml)" "linnet_model" \
     .venv/bin/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation -e model
@@ -189,7 +192,7 @@ install_sentencepiece() {
 
 # ---- all of it
 
-# install EXTRA…: installs the dependencies of a CPU server and those of each EXTRA: `cuda`, `python`, `grpc`.
+# install EXTRA…: installs the dependencies of a CPU server and those of each EXTRA: `cuda`, `import`, `python`, `grpc`.
 install_dependencies() {
   local extra
   install_packages debian "Debian packages"

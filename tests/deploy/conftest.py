@@ -11,7 +11,7 @@ import pytest
 from containers import ROOT, Engine, skip
 from replicas import Server
 
-IMAGE = "linnet-server:test"
+IMAGE, MODEL_IMAGE = "linnet-server:test", "linnet-model:test"
 
 
 @pytest.fixture(scope="session")
@@ -59,6 +59,15 @@ def image(engine) -> str:
         return built
     engine.build(IMAGE)
     return IMAGE
+
+
+@pytest.fixture(scope="session")
+def model_image(engine) -> str:
+    """The image of linnet-model; LINNET_TEST_MODEL_IMAGE names one of this tree."""
+    if built := os.environ.get("LINNET_TEST_MODEL_IMAGE"):
+        return built
+    engine.build(MODEL_IMAGE, "model")
+    return MODEL_IMAGE
 
 
 @pytest.fixture(scope="session")

@@ -97,8 +97,8 @@ class Engine:
                 return Engine(command), ""
         return None, "; ".join(reasons)
 
-    def build(self, tag: str) -> None:
-        flags = ["-f", "deploy/Dockerfile", "--target", "cpu", "-t", tag, "."]
+    def build(self, tag: str, target: str = "cpu") -> None:
+        flags = ["-f", "deploy/Dockerfile", "--target", target, "-t", tag, "."]
         flags = ["--build-arg", f"DEBIAN={self.base}", *flags]
         if self.command == "podman":
             flags = [*PODMAN_BUILD_FLAGS, *flags]
@@ -247,6 +247,8 @@ class Project:
                 f'exec podman-compose -p {self.name} "$@"'
             )
             flags = " ".join((*PODMAN_BUILD_FLAGS, f"--build-arg DEBIAN={self.engine.base}"))
+            if level := os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL"):
+                flags += f" --build-arg CMAKE_BUILD_PARALLEL_LEVEL={level}"
             build = f'shift; exec podman build {flags} "$@"'
             rest = 'exec podman "$@"'
         return f"""#!/bin/sh

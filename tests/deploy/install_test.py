@@ -52,5 +52,5 @@ def test_page_builds_packages_with_existing_targets():
     assert "cpack" in block
     cmake = "".join(path.read_text() for path in ROOT.glob("CMakeLists.txt"))
     assert "programs" in cmake + (ROOT / "cmake/packaging.cmake").read_text()
-    for name in ("linnet-server", "linnet-client", "linnet-dev"):
+    for name in ("linnet-server", "linnet-model", "linnet-client", "linnet-dev"):
         assert f"| `{name}` |" in page

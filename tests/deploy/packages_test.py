@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from opus_mt import SOURCES, opus_mt
 from programs import ROOT
 from replicas import Server
 
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 BUILD = ROOT / "build/release"
 VERSION = re.search(r"project\(linnet VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())[1]
-NAMES = ("linnet-server", "linnet-client", "linnet-dev")
+NAMES = ("linnet-server", "linnet-model", "linnet-client", "linnet-dev")
 
 
 @pytest.fixture(scope="module")
@@ -145,6 +146,31 @@ int main(int, char** arguments) {
     assert done.stdout == f"Ein Hund läuft über die Straße. {VERSION}"
 
 
+def test_unpacked_linnet_model_imports_and_checks(unpacked, tmp_path):
+    """With the Python of Debian and the packages alone: no torch of this machine is loaded."""
+    folder = opus_mt(tmp_path / "opus-mt-en-de")
+    command = [unpacked / "usr/bin/linnet-model"]
+    environment = {"PATH": "/usr/bin:/bin"}
+
+    def run(*arguments: str | Path) -> str:
+        done = subprocess.run(
+            [*command, *arguments], env=environment, cwd=tmp_path, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert f"linnet-model import huggingface --model {folder}" in run("info", folder)
+    pair = ("--source-language", "en", "--target-language", "de", "--license", "none")
+    texts = tmp_path / "texts"
+    texts.write_text("".join(text + "\n" for text in SOURCES[:24]), encoding="utf-8")
+    golden = ("--golden", str(texts))
+    run("import", "huggingface", "--model", folder, "--out", "en-de", *pair, *golden)
+    assert "made by transformers" in (tmp_path / "en-de/MODEL_CARD.md").read_text("utf-8")
+    assert re.search(r"(\d+) of \1 golden examples in float32", run("check", "en-de"))
+    run("convert", "en-de", "--out", "half", "--dtype", "bfloat16")
+    assert "stored as bfloat16" in run("info", "half")
+
+
 def test_completion_and_man_page_are_installed(unpacked):
     share = unpacked / "usr/share"
     assert (share / "man/man1/linnet.1").read_text().startswith(".TH LINNET 1")
@@ -165,7 +191,7 @@ def test_tarball_is_relocatable(packed, tmp_path):
 
 
 def test_every_package_contains_the_licence(unpacked):
-    for name in ("server", "client", "dev"):
+    for name in ("server", "model", "client", "dev"):
         installed = unpacked / f"usr/share/doc/linnet-{name}/copyright"
         assert installed.read_text() == (ROOT / "LICENSE").read_text()
 

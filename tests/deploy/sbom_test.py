@@ -168,6 +168,14 @@ def test_models_are_only_in_the_server(image, package):
     assert [name for name in client if name.startswith("pkg:deb/debian/grpc@")]
 
 
+def test_package_of_linnet_model_lists_its_python_packages(package):
+    found = parts(run("package", package("linnet-model", "linnet-server, python3")))
+    for line in section("libtorch")[:1] + section("import"):
+        name, version, _ = re.fullmatch(r"(\S+)==(\S+) --hash=sha256:(\w+)", line).groups()
+        assert f"pkg:pypi/{name}@{version}" in found
+    assert "pkg:deb/debian/linnet-server" in found
+
+
 def test_tests_use_the_tool_of_a_release():
     assert set(section("sbom")) <= {
         line.replace("typing_extensions", "typing-extensions")

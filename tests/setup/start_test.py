@@ -92,9 +92,15 @@ def test_tools_adds_full_torch_and_linnet_model(machine):
     status, output = machine.run("start.sh", "--deps", "--tools")
     assert status == 0, output
     called = machine.commands()
-    assert called[-3:] == ["pip cuda.txt", "pip python.txt", "pip "]  # the last: install -e model
+    assert called[-3:] == ["pip import.txt", "pip python.txt", "pip "]  # the last: install -e model
     machine.run("start.sh", "--deps", "--tools")
     assert machine.commands() == []
+
+
+def test_import_adds_the_packages_of_linnet_model(machine):
+    status, output = machine.run("start.sh", "--deps", "--import")
+    assert status == 0, output
+    assert machine.commands()[-1] == "pip import.txt"
 
 
 @needs_root

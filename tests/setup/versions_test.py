@@ -39,7 +39,7 @@ def test_every_python_package_is_pinned_with_a_hash():
 
 def test_cpp_and_python_use_the_same_sentencepiece():
     (source,) = sections()["sentencepiece"]
-    (wheel,) = [line for line in sections()["python"] if line.startswith("sentencepiece==")]
+    (wheel,) = [line for line in sections()["import"] if line.startswith("sentencepiece==")]
     assert source.split()[0] == wheel.split()[0]
 
 

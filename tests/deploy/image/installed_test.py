@@ -13,7 +13,7 @@ from containers import Container, free_port, wait_until
 
 pytestmark = pytest.mark.slow
 
-NAMES = ("linnet-server", "linnet-client", "linnet-dev")
+NAMES = ("linnet-server", "linnet-model", "linnet-client", "linnet-dev")
 QUIET = ("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-y")
 
 
@@ -52,6 +52,13 @@ def test_installed_client_calls_installed_server(machine):
     assert wait_until(answer, "an answer") == "Ein Hund läuft über die Straße.\n"
     machine.exec("sh", "-c", "kill -TERM $(cat /tmp/pid)")
     wait_until(lambda: "draining signal=15" in machine.exec("cat", "/tmp/log").stdout, "it ends")
+
+
+def test_installed_linnet_model_checks_a_bundle(machine):
+    checked = machine.exec("linnet-model", "check", "/usr/share/linnet/models/en-de")
+    assert " golden examples in float32" in checked.stdout
+    missing = machine.exec("linnet-model", "info", "/nowhere", check=False)
+    assert (missing.returncode, missing.stderr) == (1, "linnet-model info: nothing at /nowhere\n")
 
 
 def test_installed_unit_starts_an_existing_program(machine):
