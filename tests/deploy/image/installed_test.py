@@ -72,8 +72,10 @@ def test_installed_unit_starts_an_existing_program(machine):
 def test_purge_leaves_nothing(machine):
     """Runs last: it removes the packages."""
     files = machine.exec("dpkg", "-L", *NAMES).stdout.split("\n")
-    ours = sorted({path for path in files if "linnet" in path})
+    ours = {path for path in files if "linnet" in path}
     assert len(ours) > 50
     machine.exec(*QUIET, "purge", *NAMES)
-    left = machine.exec("sh", "-c", f"ls -d {' '.join(ours)} 2>/dev/null", check=False).stdout
+    # A folder stands for its thousands of files, which no command line has room for.
+    tops = sorted(path for path in ours if str(Path(path).parent) not in ours)
+    left = machine.exec("sh", "-c", f"ls -d {' '.join(tops)} 2>/dev/null", check=False).stdout
     assert left == ""
