@@ -46,10 +46,11 @@ const Packed* PackedOf(const at::Tensor& weight) {
   return impl == nullptr ? nullptr : impl->opaque_handle().get();
 }
 
-at::Tensor MakePacked(Packed packed, const at::Tensor& weight) {
+// type: that of the other factor.
+at::Tensor MakePacked(Packed packed, at::ScalarType type, at::IntArrayRef shape) {
   return at::detail::make_tensor<PackedImpl>(
-      c10::DispatchKeySet(c10::DispatchKey::CPU), weight.dtype(), weight.device(),
-      std::make_shared<const Packed>(std::move(packed)), weight.sizes());
+      c10::DispatchKeySet(c10::DispatchKey::CPU), c10::scalarTypeToTypeMeta(type), at::kCPU,
+      std::make_shared<const Packed>(std::move(packed)), shape);
 }
 
 Activation ActivationNamed(c10::string_view name) {
@@ -243,20 +244,27 @@ at::Tensor PackLinear(const at::Tensor& weight, c10::string_view type) {
   const bool bfloat16 = type == "bfloat16";
   TORCH_CHECK(bfloat16 || type == "float32" || type == "int8", kPack, ": there is no type \"", type,
               "\": there are float32, bfloat16 and int8");
-  TORCH_CHECK(weight.scalar_type() == (bfloat16 ? at::kBFloat16 : at::kFloat), kPack,
-              ": weight is ", weight.scalar_type(), ", for type ", type, " it must be ",
-              bfloat16 ? at::kBFloat16 : at::kFloat);
+  TORCH_CHECK(weight.scalar_type() == at::kFloat || weight.scalar_type() == at::kBFloat16 ||
+                  weight.scalar_type() == at::kHalf,
+              kPack, ": weight is ", weight.scalar_type(), ", it must be Float, BFloat16 or Half");
   TORCH_CHECK(weight.size(0) >= 1, kPack, ": weight has no outputs");
   TORCH_CHECK(1 <= weight.size(1) && weight.size(1) <= PackedMatrix::kMaxInputs, kPack,
               ": weight has ", weight.size(1), " inputs, it must have between 1 and ",
               PackedMatrix::kMaxInputs);
   const at::Tensor dense = weight.detach().contiguous();
-  if (bfloat16) return MakePacked({nullptr, MkldnnPack(dense)}, weight);
-  return MakePacked({std::make_shared<const PackedMatrix>(
-                         type == "int8" ? PackedMatrix::Type::kInt8 : PackedMatrix::Type::kFloat32,
-                         dense.const_data_ptr<float>(), dense.size(0), dense.size(1)),
-                     {}},
-                    weight);
+  if (bfloat16) {
+    return MakePacked({nullptr, MkldnnPack(dense.to(at::kBFloat16))}, at::kBFloat16,
+                      weight.sizes());
+  }
+  at::Tensor block;  // the outputs that were read last: the whole weight is never there as float32
+  const auto read = [&](int64_t first, int64_t count) {
+    block = dense.narrow(0, first, count).to(at::kFloat);
+    return block.const_data_ptr<float>();
+  };
+  const auto kind = type == "int8" ? PackedMatrix::Type::kInt8 : PackedMatrix::Type::kFloat32;
+  return MakePacked(
+      {std::make_shared<const PackedMatrix>(kind, dense.size(0), dense.size(1), read), {}},
+      at::kFloat, weight.sizes());
 }
 
 // On the CPU the sum is part of the gemm, and the norm is torch's.
@@ -290,12 +298,8 @@ at::Tensor TakeOutputs(const at::Tensor& weight, const at::Tensor& outputs) {
     TORCH_CHECK(0 <= output && output < matrix->outputs(), kTake, ": there is no output ", output,
                 ", weight has ", matrix->outputs());
   }
-  auto impl = c10::make_intrusive<PackedImpl>(
-      c10::DispatchKeySet(c10::DispatchKey::CPU), weight.dtype(), weight.device(),
-      std::make_shared<const Packed>(
-          Packed{std::make_shared<const PackedMatrix>(*matrix, taken), {}}),
-      std::vector<int64_t>{outputs.size(0), weight.size(1)});
-  return at::Tensor(std::move(impl));
+  return MakePacked({std::make_shared<const PackedMatrix>(*matrix, taken), {}}, at::kFloat,
+                    {outputs.size(0), weight.size(1)});
 }
 
 at::Tensor UnpackOutputs(const at::Tensor& weight, const at::Tensor& outputs) {

@@ -337,8 +337,7 @@ def test_refuses(change, message):
     ("weight", "kind", "message"),
     [
         (torch.randn(6, 8), "int4", 'no type "int4": there are float32, bfloat16 and int8'),
-        (torch.randn(6, 8), "bfloat16", "it must be"),
-        (torch.randn(6, 8).bfloat16(), "int8", "it must be"),
+        (torch.randn(6, 8).double(), "int8", "Double, it must be Float, BFloat16 or Half"),
         (torch.randn(6), "int8", "weight"),
         (torch.randn(0, 8), "int8", "no outputs"),
         (torch.randn(8, 0), "float32", "0 inputs, it must have between 1 and 65536"),
@@ -348,6 +347,19 @@ def test_refuses(change, message):
 def test_pack_linear_refuses(weight, kind, message):
     with pytest.raises(RuntimeError, match=message):
         ops.pack_linear(weight, kind)
+
+
+@pytest.mark.parametrize("kind", ["float32", "int8", "bfloat16"])
+@pytest.mark.parametrize("stored", [torch.bfloat16, torch.float16, torch.float32])
+def test_pack_linear_converts_stored_weights(stored, kind):
+    torch.manual_seed(20)
+    compute = torch.bfloat16 if kind == "bfloat16" else torch.float32
+    weight = torch.randn(150, 70).to(stored)  # three panels, the last one not full
+    x = torch.randn(4, 70).to(compute)
+    got = ops.linear(x, ops.pack_linear(weight, kind), None)
+    want = ops.linear(x, ops.pack_linear(weight.to(compute), kind), None)
+    assert got.dtype == compute
+    assert torch.equal(got, want)
 
 
 def test_packed_weight_is_opaque():

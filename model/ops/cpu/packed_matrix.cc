@@ -20,12 +20,22 @@ std::unique_ptr<std::byte[], PackedMatrix::Free> PackedMatrix::Allocate(size_t b
   return std::unique_ptr<std::byte[], Free>(static_cast<std::byte*>(memory));
 }
 
-PackedMatrix::PackedMatrix(Type type, const float* weight, int64_t outputs, int64_t inputs)
+PackedMatrix::PackedMatrix(Type type, int64_t outputs, int64_t inputs, const ReadOutputs& read)
     : type_(type), outputs_(outputs), inputs_(inputs) {
-  if (type == Type::kFloat32) {
-    PackFloat32(weight);
-  } else {
-    PackInt8(weight);
+  const bool int8 = type == Type::kInt8;
+  panels_ = Allocate(padded_outputs() * depth() * (int8 ? sizeof(int8_t) : sizeof(float)));
+  if (int8) {
+    scales_.resize(padded_outputs());
+    corrections_.resize(padded_outputs());
+  }
+  for (int64_t panel = 0; panel < panels(); ++panel) {
+    const int64_t first = panel * kPanel, count = std::min(kPanel, outputs - first);
+    const float* weight = read(first, count);
+    if (int8) {
+      PackInt8(panel, weight, count);
+    } else {
+      PackFloat32(panel, weight, count);
+    }
   }
 }
 
@@ -82,12 +92,10 @@ void PackedMatrix::CopyOutput(int64_t output, float* out) const {
   }
 }
 
-void PackedMatrix::PackFloat32(const float* weight) {
-  panels_ = Allocate(padded_outputs() * inputs_ * sizeof(float));
-  auto* packed = reinterpret_cast<float*>(panels_.get());
-  for (int64_t n = 0; n < outputs_; ++n) {
-    float* column = packed + n / kPanel * kPanel * inputs_ + n % kPanel;
-    for (int64_t k = 0; k < inputs_; ++k) column[k * kPanel] = weight[n * inputs_ + k];
+void PackedMatrix::PackFloat32(int64_t panel, const float* weight, int64_t count) {
+  float* packed = reinterpret_cast<float*>(panels_.get()) + panel * kPanel * inputs_;
+  for (int64_t n = 0; n < count; ++n) {
+    for (int64_t k = 0; k < inputs_; ++k) packed[k * kPanel + n] = weight[n * inputs_ + k];
   }
 }
 
@@ -119,15 +127,12 @@ float StepOf(std::span<const float> row) {
 
 }  // namespace
 
-void PackedMatrix::PackInt8(const float* weight) {
-  panels_ = Allocate(padded_outputs() * depth());
-  scales_.resize(padded_outputs());
-  corrections_.resize(padded_outputs());
-  auto* packed = reinterpret_cast<int8_t*>(panels_.get());
-  for (int64_t n = 0; n < outputs_; ++n) {
+void PackedMatrix::PackInt8(int64_t panel, const float* weight, int64_t count) {
+  auto* packed = reinterpret_cast<int8_t*>(panels_.get()) + panel * kPanel * depth();
+  for (int64_t n = 0; n < count; ++n) {
     const float* row = weight + n * inputs_;
     const float scale = StepOf({row, static_cast<size_t>(inputs_)});
-    int8_t* column = packed + n / kPanel * kPanel * depth() + n % kPanel * kGroup;
+    int8_t* column = packed + n * kGroup;
     int32_t sum = 0;
     for (int64_t k = 0; k < inputs_; ++k) {
       const long rounded = scale > 0 ? std::lrint(row[k] / scale) : 0;
@@ -135,8 +140,8 @@ void PackedMatrix::PackInt8(const float* weight) {
       column[k / kGroup * kPanel * kGroup + k % kGroup] = value;
       sum += value;
     }
-    scales_[n] = scale;
-    corrections_[n] = -128 * sum;
+    scales_[panel * kPanel + n] = scale;
+    corrections_[panel * kPanel + n] = -128 * sum;
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -30,8 +31,12 @@ class PackedMatrix {
   // With more inputs a sum of int8 products could overflow int32.
   static constexpr int64_t kMaxInputs = 1 << 16;
 
-  // weight: [outputs, inputs], finite; 1 <= inputs <= kMaxInputs.
-  PackedMatrix(Type type, const float* weight, int64_t outputs, int64_t inputs);
+  // Returns the weights of `count` outputs from `first` on, [count, inputs] and finite, valid until
+  // the next call. Each output is read once, in ascending order.
+  using ReadOutputs = std::function<const float*(int64_t first, int64_t count)>;
+
+  // 1 <= inputs <= kMaxInputs.
+  PackedMatrix(Type type, int64_t outputs, int64_t inputs, const ReadOutputs& read);
   // Copies these outputs of `from`, each from 0 to outputs() - 1, in this order. Their results are
   // the same bits as with `from`.
   PackedMatrix(const PackedMatrix& from, std::span<const int32_t> outputs);
@@ -56,8 +61,9 @@ class PackedMatrix {
     void operator()(std::byte* bytes) const;
   };
   std::unique_ptr<std::byte[], Free> Allocate(size_t bytes);
-  void PackFloat32(const float* weight);
-  void PackInt8(const float* weight);
+  // weight: [count, inputs], the outputs of one panel.
+  void PackFloat32(int64_t panel, const float* weight, int64_t count);
+  void PackInt8(int64_t panel, const float* weight, int64_t count);
 
   Type type_;
   int64_t outputs_, inputs_;
