@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "engine"))
 sys.path.insert(0, str(Path(__file__).resolve().parent / "server"))
 import capacity
 import decoding_report
+import families
 import machine
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -108,6 +109,13 @@ def compute_types() -> str:
             rows.append([f"{test['bundle']}, {compute}", ", ".join(changes), other])
     heads = ["compared with float32", "change", "answers worded differently"]
     return f"{table(heads, rows)}\n\n{on(results)}"
+
+
+def imported_models() -> str:
+    results = result("families")
+    rows = families.rows_of(results)
+    note = f"Random weights, {results['compute']}, {results['threads']} threads, beam 5."
+    return f"{table(families.HEADS, rows)}\n\n{note} {on(results)}"
 
 
 def attack() -> str:
@@ -211,6 +219,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "decoding-beam-5": decoding_beam_5,
     "first-start": first_start,
     "glossaries": glossaries,
+    "imported-models": imported_models,
     "memory": memory,
     "refused-connections": refused_connections,
     "robustness": robustness,

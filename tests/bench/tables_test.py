@@ -1,7 +1,8 @@
-"""Tests the tables of cores.py, compute_types.py and load_generator.py."""
+"""Tests the tables of cores.py, compute_types.py, families.py and load_generator.py."""
 
 import compute_types
 import cores
+import families
 import load_generator
 
 MACHINE = {"cpu": "A CPU", "cores": 2, "features": ["avx2"], "version": "abc"}
@@ -27,6 +28,26 @@ def test_type_is_compared_with_float32():
     table = compute_types.markdown({"machine": MACHINE, "tests": [test]})
     assert "| m | news | 200 | int8 | BLEU 29.90, chrF 50.00 | -0.10 | 13 (6.5 %) |" in table
     assert "| m | news | 200 | bfloat16 | BLEU 30.50, chrF 50.00 | +0.50 | 9 (4.5 %) |" in table
+
+
+def test_family_is_compared_with_the_faster_peer():
+    def engine(peak: float, resident: float, one: list[float], eight: list[float]) -> dict:
+        rounds = {"1": one, "8": eight}
+        return {"peak_bytes": peak, "working_bytes": resident, "rounds": rounds}
+
+    engines = {
+        "linnet": engine(289.4e6, 150e6, [30.0, 20.0, 25.0], [90.0, 90.0, 90.0]),
+        "ctranslate2": engine(340e6, 158e6, [5.0, 10.0, 15.0], [60.0, 60.0, 60.0]),
+        "ctranslate2 workers": engine(345e6, 160e6, [9.0, 9.0, 9.0], [75.0, 75.0, 75.0]),
+    }
+    alone = {"linnet": engine(183e6, 181e6, [861.0], [744.0])}
+    data = {"machine": MACHINE, "compute": "int8", "threads": 2, "rounds": 3, "families": []}
+    for name, found in (("OPUS-MT", engines), ("Firefox", alone)):
+        one = {"family": name, "source": 30, "target": 20, "engines": found}
+        data["families"].append(one)
+    table = families.markdown(data)
+    assert "| OPUS-MT | 30 → 20 | 289 | 340 | 150 | 158 | 25 | 2.5 × | 90 (8) | 1.2 × |" in table
+    assert "| Firefox | 30 → 20 | 183 | — | 181 | — | 861 | — | 744 (8) | — |" in table
 
 
 def test_stall_is_shown_from_due_time_and_from_sending():

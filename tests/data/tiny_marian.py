@@ -95,16 +95,26 @@ def randomize(model: Any, seed: int) -> None:
 
 
 def make_tiny_marian(
-    folder: Path, seed: int = 1, separate: bool = False, safe: bool = True, **changes: Any
+    folder: Path,
+    seed: int = 1,
+    separate: bool = False,
+    safe: bool = True,
+    rows: int = 0,
+    **changes: Any,
 ) -> TinyMarian:
     """Writes the folder. `separate`: a vocabulary and a table per side; `safe`: safetensors, else
-    torch.save; `changes`: overrides of the MarianConfig."""
+    torch.save; `rows`: of the table, filled up with tokens that no text has; `changes`: overrides
+    of the MarianConfig."""
     hf = transformers_quietly()
     folder.mkdir(parents=True, exist_ok=True)
     source, target = train_pieces(SOURCES, 90), train_pieces(TARGETS, 80)
     (folder / "source.spm").write_bytes(source)
     (folder / "target.spm").write_bytes(target)
     vocabulary = numbered(source) if separate else numbered(source, target)
+    if rows > len(vocabulary):
+        del vocabulary[PADDING]
+        vocabulary |= {f"<unused{i}>": i for i in range(len(vocabulary), rows - 1)}
+        vocabulary[PADDING] = rows - 1
     if separate:
         # transformers has one padding id, so both sides need equally many pieces.
         target_vocabulary = numbered(target)

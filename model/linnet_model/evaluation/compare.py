@@ -370,8 +370,12 @@ def main(arguments: list[str] | None = None) -> None:
         "--device", choices=("cpu", "cuda"), default="cpu", help="device of training and decoding"
     )
     parser.add_argument("--decode", type=Path, help="path of linnet-decode")
-    parser.add_argument("--report", type=Path, help="folder for DEVICE.json")
-    parser.add_argument("--readme", type=Path, help="page whose table of this device is replaced")
+    parser.add_argument(
+        "--report", type=Path, help="folder for NAME-DEVICE.json, NAME that of the recipe's bundle"
+    )
+    parser.add_argument(
+        "--readme", type=Path, help="page whose table of this comparison is replaced"
+    )
     options = parser.parse_args(arguments)
     results = compare(options)
     if options.report:

@@ -159,13 +159,18 @@ def save(figure: Any, path: Path) -> None:
     plt.close(figure)
 
 
-def markers(device: str) -> tuple[str, str]:
-    return f"<!-- comparison {device} -->", f"<!-- end of comparison {device} -->"
+def name_of(results: dict[str, Any]) -> str:
+    """Names a comparison by its recipe and device: comparison-cpu."""
+    return f"{results['recipe']['bundle']['name']}-{results['device']}"
 
 
-def renew(page: Path, device: str, lines: list[str]) -> None:
-    """Replaces the lines between the device's two markers on the page."""
-    begin, end = markers(device)
+def markers(name: str) -> tuple[str, str]:
+    return f"<!-- {name} -->", f"<!-- end of {name} -->"
+
+
+def renew(page: Path, name: str, lines: list[str]) -> None:
+    """Replaces the lines between the two markers of that name on the page."""
+    begin, end = markers(name)
     text = page.read_text(encoding="utf-8")
     if text.count(begin) != 1 or text.count(end) != 1:
         raise ConfigError(f"{page} must hold {begin!r} and {end!r} once each, around the table")
@@ -175,29 +180,29 @@ def renew(page: Path, device: str, lines: list[str]) -> None:
 
 
 def write_plots(results: dict[str, Any], folder: Path) -> list[Path]:
-    """Draws DEVICE-lengths.svg (time per token against length) and DEVICE-quality.svg (quality
-    against speed) into the folder."""
+    """Draws NAME-lengths.svg (time per token against length) and NAME-quality.svg (quality
+    against speed) into the folder, NAME as in name_of."""
     folder.mkdir(parents=True, exist_ok=True)
-    drawn = [folder / f"{results['device']}-{name}.svg" for name in ("lengths", "quality")]
+    drawn = [folder / f"{name_of(results)}-{name}.svg" for name in ("lengths", "quality")]
     plot_lengths(results, drawn[0])
     plot_quality(results, drawn[1])
     return drawn
 
 
 def write_report(results: dict[str, Any], folder: Path, readme: Path | None) -> None:
-    """Writes DEVICE.json into the folder, and the table into its part of the page."""
+    """Writes NAME.json into the folder, and the table into its part of the page."""
     folder.mkdir(parents=True, exist_ok=True)
-    device = results["device"]
-    (folder / f"{device}.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    name = name_of(results)
+    (folder / f"{name}.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     if readme is not None:
-        renew(readme, device, ["", settings(results), "", *table(results), ""])
+        renew(readme, name, ["", settings(results), "", *table(results), ""])
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = parser_for(
         "Draws the plots of a comparison: time against length, quality against speed."
     )
-    parser.add_argument("results", type=Path, help="DEVICE.json of linnet-compare --report")
+    parser.add_argument("results", type=Path, help="NAME.json of linnet-compare --report")
     parser.add_argument("--out", type=Path, required=True, help="folder for the plots")
     options = parser.parse_args(arguments)
     results = json.loads(options.results.read_text(encoding="utf-8"))

@@ -15,6 +15,8 @@ The table gives parameters in millions, as built here and as in the paper. V is 
 | csan_base           | 32768, tied      |  60.9 |       | as many as self_attention_base         |
 | iwslt               | 8848, 6632 apart |  38.7 |       |                                        |
 | summarization       | 30000, apart     |  91.0 | 87?   | 88.0 with 6 encoder layers             |
+| student_tiny        | 32000, tied      |  16.9 | 17    |                                        |
+| student_base        | 32000, tied      |  42.7 | 43    |                                        |
 | language_model      | 32768, tied      |  34.6 | 339?  | 17 layers, adaptive softmax: not here  |
 | tay_base            | 32128, tied      | 210.5 | 230   | "approximately", for all its models;   |
 | tay_dilated         | 32128, tied      | 209.0 | 230   | its Transformer of this size: 223.2    |
@@ -56,6 +58,15 @@ VASWANI = {
     "pre_norm": False,
 }
 LIGHT = {"encoder_mixers": ["light"], "decoder_mixers": ["light"]}
+STUDENT = {
+    "encoder_kernels": [0] * 6,
+    "decoder_kernels": [0] * 2,
+    "encoder_mixers": ["self_attention"],
+    "decoder_mixers": ["ssru"],
+    "heads": 8,
+    "pre_norm": False,
+    "glu": False,
+}
 TAY = {
     "width": 768,
     "ffn_width": 3072,
@@ -116,6 +127,9 @@ PRESETS: dict[str, dict[str, Any]] = {
         "encoder_dilations": TAY_DILATIONS,
         "decoder_dilations": TAY_DILATIONS,
     },
+    # The students of Firefox Translations, in which the recurrent unit of Kim et al. 2019 decodes.
+    "student_tiny": {**STUDENT, "width": 256, "ffn_width": 1536},
+    "student_base": {**STUDENT, "width": 512, "ffn_width": 2048},
     # For tests.
     "tiny": {
         "width": 32,

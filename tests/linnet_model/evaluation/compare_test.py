@@ -94,7 +94,7 @@ def test_speed_ratios_are_per_round():
 
 def test_report_replaces_only_its_part_of_page(tmp_path):
     page = tmp_path / "page.md"
-    begin, end = compare_report.markers("cpu")
+    begin, end = compare_report.markers("toy-cpu")
     page.write_text(f"before\n{begin}\nold\n{end}\nafter\n", encoding="utf-8")
     compare_report.write_report(results(), tmp_path, page)
     first = page.read_text(encoding="utf-8")
@@ -102,17 +102,17 @@ def test_report_replaces_only_its_part_of_page(tmp_path):
     assert first.endswith("after\n")
     assert "| light | 1,234 | 2.000 | 10.0 (9.0 to 11.0) | 1.20 | 1.20 |" in first
     assert "old" not in first
-    assert json.loads((tmp_path / "cpu.json").read_text(encoding="utf-8")) == results()
+    assert json.loads((tmp_path / "toy-cpu.json").read_text(encoding="utf-8")) == results()
     compare_report.write_report(results(), tmp_path, page)
     assert page.read_text(encoding="utf-8") == first
 
 
 def test_same_results_give_same_plots(tmp_path):
-    file = tmp_path / "cpu.json"
+    file = tmp_path / "results.json"
     file.write_text(json.dumps(results()), encoding="utf-8")
     assert compare_report.main([str(file), "--out", str(tmp_path)]) == 0
     plots = {path.name: path.read_bytes() for path in tmp_path.glob("*.svg")}
-    assert set(plots) == {"cpu-lengths.svg", "cpu-quality.svg"}
+    assert set(plots) == {"toy-cpu-lengths.svg", "toy-cpu-quality.svg"}
     compare_report.write_plots(results(), tmp_path)
     assert plots == {path.name: path.read_bytes() for path in tmp_path.glob("*.svg")}
 
@@ -120,20 +120,20 @@ def test_same_results_give_same_plots(tmp_path):
 def test_refuses_page_without_markers(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("nothing here\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match="<!-- comparison cpu -->"):
+    with pytest.raises(ConfigError, match="<!-- toy-cpu -->"):
         compare_report.write_report(results(), tmp_path, page)
 
 
 def test_compares_two_mixers_end_to_end(tmp_path, recipe_file, data_folder, program):
     out, page = tmp_path / "runs", tmp_path / "page.md"
-    page.write_text("\n".join(compare_report.markers("cpu")), encoding="utf-8")
+    page.write_text("\n".join(compare_report.markers("toy-cpu")), encoding="utf-8")
     arguments = ["--recipe", str(recipe_file), "--data", str(data_folder), "--out", str(out)]
     arguments += ["--mixers", "dynamic", "self_attention", "--test", "even", "--rows", "5"]
     arguments += ["--rounds", "1", "--updates-timed", "1", "--lengths", "2", "4"]
     arguments += ["--report", str(tmp_path), "--readme", str(page)]
     arguments += ["--decode", str(program("linnet-decode"))]
     assert compare.main(arguments) == 0
-    written = json.loads((tmp_path / "cpu.json").read_text(encoding="utf-8"))
+    written = json.loads((tmp_path / "toy-cpu.json").read_text(encoding="utf-8"))
     assert [run["mixer"] for run in written["runs"]] == ["dynamic", "self_attention"]
     assert all(run["rows"] == 5 for run in written["runs"])
     assert all(speed > 0 for found in written["training"].values() for speed in found)

@@ -29,6 +29,8 @@ def millions(name: str, vocabulary: int, **changes) -> float:
         ("csan_base", 32768, {}, 60.9),
         ("iwslt", 8848, {"target_vocabulary": 6632}, 38.7),
         ("summarization", 30000, {}, 91.0),
+        ("student_tiny", 32000, {}, 16.9),
+        ("student_base", 32000, {}, 42.7),
         ("language_model", 32768, {}, 34.6),
         ("tay_base", 32128, {}, 210.5),
         ("tay_dilated", 32128, {}, 209.0),
