@@ -158,7 +158,7 @@ HEADERS = {
     "grpc": "grpcpp/* grpc/[!h]* *.grpc.pb.h",
     "protobuf": "google/protobuf/*",
     "absl": "absl/*",
-    "torch": "torch/* ATen/* c10/*",
+    "torch": "torch/* ATen/* c10/* caffe2/*",
     "cuda": "cuda*.h cub/* cublas* mma.h cooperative_groups*",
     "openmp": "omp.h",
     "sentencepiece": "sentencepiece*",
