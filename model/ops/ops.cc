@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "model/ops/cpu/amx.h"
 #include "model/ops/cpu/isa.h"
 
 namespace linnet::ops {
@@ -33,6 +34,7 @@ const char* IsaName(Isa isa) {
 
 std::string Describe() {
   std::string line = "cpu instructions " + std::string(IsaName(HostIsa()));
+  if (HasAmx()) line += " and amx";
   for (const char* name :
        {"dynamic_conv", "light_conv", "dynamic_conv_step", "light_conv_step", "depthwise_conv",
         "depthwise_conv_step", "self_attention_step", "source_attention", "ssru_step",

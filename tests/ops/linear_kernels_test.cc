@@ -4,11 +4,18 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <random>
+#include <string>
 #include <vector>
 
+#include "model/ops/cpu/amx.h"
+#include "model/ops/cpu/gemm.h"
+#include "model/ops/cpu/gemm_tiles.h"
+#include "model/ops/cpu/isa.h"
 #include "model/ops/cpu/packed_matrix.h"
 #include "model/ops/params.h"
 
@@ -22,6 +29,10 @@ std::vector<float> Numbers(int64_t count, unsigned seed) {
   std::vector<float> numbers(count);
   for (float& number : numbers) number = normal(random);
   return numbers;
+}
+
+PackedMatrix::ReadOutputs Read(const std::vector<float>& weight, int64_t inputs) {
+  return [&weight, inputs](int64_t first, int64_t /*count*/) { return &weight[first * inputs]; };
 }
 
 struct Shape {
@@ -45,7 +56,7 @@ struct Layer {
     return sum;
   }
   PackedMatrix Packed(PackedMatrix::Type type) const {
-    return {type, weight.data(), shape.outputs, shape.inputs};
+    return {type, shape.outputs, shape.inputs, Read(weight, shape.inputs)};
   }
   // float32: sums of up to 130 products of size 1. int8: 1 % of the sum's size.
   double Tolerance(PackedMatrix::Type type) const {
@@ -75,7 +86,7 @@ TEST(PackedMatrixTest, KeepsIntegersOfQuantisedWeights) {
         weight[n * inputs + k] = integers[n * inputs + k] / multiplier;
       }
     }
-    const PackedMatrix packed(PackedMatrix::Type::kInt8, weight.data(), outputs, inputs);
+    const PackedMatrix packed(PackedMatrix::Type::kInt8, outputs, inputs, Read(weight, inputs));
     for (int64_t n = 0; n < outputs; ++n) {
       ASSERT_FLOAT_EQ(packed.scales()[n] * multiplier, 1.0f);
       const int8_t* column = packed.int8_panel(n / PackedMatrix::kPanel) +
@@ -93,7 +104,7 @@ TEST(PackedMatrixTest, KeepsIntegersOfQuantisedWeights) {
 TEST(PackedMatrixTest, RoundsOtherWeightsToStepsOfTheirMax) {
   const int64_t outputs = 70, inputs = 64;
   const std::vector<float> weight = Numbers(outputs * inputs, 7);
-  const PackedMatrix packed(PackedMatrix::Type::kInt8, weight.data(), outputs, inputs);
+  const PackedMatrix packed(PackedMatrix::Type::kInt8, outputs, inputs, Read(weight, inputs));
   for (int64_t n = 0; n < outputs; ++n) {
     float max = 0;
     for (int64_t k = 0; k < inputs; ++k) max = std::max(max, std::abs(weight[n * inputs + k]));
@@ -125,6 +136,85 @@ TEST(LinearKernel, EqualsPlainLoops) {
       }
     }
   }
+}
+
+// The products of one gemm, all panels, by a function that takes GemmParams.
+template <class Gemm>
+std::vector<float> Products(const PackedMatrix& weight, const Layer& layer, const Gemm& gemm) {
+  const int64_t rows = layer.shape.rows, depth = weight.depth();
+  std::vector<uint8_t> values(rows * depth);
+  std::vector<float> scales(rows), bias(weight.padded_outputs());
+  std::copy(layer.bias.begin(), layer.bias.end(), bias.begin());
+  QuantizeRows(layer.x.data(), rows, layer.shape.inputs, depth, values.data(), scales.data());
+  std::vector<float> out(rows * weight.padded_outputs(), -1.0f);
+  gemm({.weight = &weight,
+        .values = values.data(),
+        .row_scales = scales.data(),
+        .bias = bias.data(),
+        .rows = rows,
+        .begin = 0,
+        .end = weight.panels(),
+        .out = out.data(),
+        .out_stride = weight.padded_outputs()});
+  return out;
+}
+
+// With AMX, Gemm runs the instructions; the emulated tiles test what surrounds them everywhere.
+TEST(TileKernelTest, EmulatedTilesHaveTheBitsOfTheGemm) {
+  for (const Shape& s : std::vector<Shape>{
+           {16, 64, 64}, {17, 64, 70}, {32, 128, 192}, {47, 320, 65}, {112, 512, 130}}) {
+    const Layer layer(s);
+    const PackedMatrix packed = layer.Packed(PackedMatrix::Type::kInt8);
+    const auto want = Products(packed, layer, [](const GemmParams& p) { Gemm(p); });
+    int64_t rows = 0;
+    const auto got = Products(packed, layer, [&](const GemmParams& p) {
+      ASSERT_TRUE(TileKernel<EmulatedTiles>::Takes(p));
+      rows = TileKernel<EmulatedTiles>::Rows(p);
+      RunBest<TileKernel<EmulatedTiles>>(p);
+    });
+    ASSERT_EQ(rows, s.rows / 16 * 16);
+    const int64_t computed = rows * packed.padded_outputs();
+    EXPECT_TRUE(std::equal(got.begin(), got.begin() + computed, want.begin()))
+        << s.rows << " x " << s.inputs << " x " << s.outputs;
+    EXPECT_TRUE(std::all_of(got.begin() + computed, got.end(), [](float y) { return y == -1.0f; }));
+  }
+}
+
+// Fewer rows than a tile, and the rest of the rows, are multiplied without tiles.
+TEST(TileKernelTest, RowsHaveTheSameBitsInTilesAndAlone) {
+  const Layer layer({53, 192, 130});
+  const PackedMatrix packed = layer.Packed(PackedMatrix::Type::kInt8);
+  const auto all = Products(packed, layer, [](const GemmParams& p) { Gemm(p); });
+  const auto alone = Products(packed, layer, [](const GemmParams& p) {
+    for (int64_t row = 0; row < p.rows; ++row) {
+      GemmParams one = p;
+      one.values += row * p.weight->depth();
+      one.row_scales += row;
+      one.out += row * p.out_stride;
+      one.rows = 1;
+      Gemm(one);
+    }
+  });
+  EXPECT_EQ(all, alone);
+}
+
+TEST(TileKernelTest, OddDepthsAndFewRowsAreLeftToVectors) {
+  const Layer odd({32, 68, 64}), few({15, 64, 64});
+  for (const Layer* layer : {&odd, &few}) {
+    const PackedMatrix packed = layer->Packed(PackedMatrix::Type::kInt8);
+    const GemmParams params = {.weight = &packed, .rows = layer->shape.rows};
+    EXPECT_FALSE(TileKernel<EmulatedTiles>::Takes(params));
+  }
+}
+
+TEST(AmxTest, RunsOnlyWhereTheProcessorHasIt) {
+  std::ifstream file("/proc/cpuinfo");
+  const std::string facts((std::istreambuf_iterator<char>(file)), {});
+  if (facts.find("amx_int8") == std::string::npos || HostIsa() != Isa::kAvx512) {
+    EXPECT_FALSE(HasAmx());
+    GTEST_SKIP() << "no AMX: its instructions are not tested here";
+  }
+  EXPECT_TRUE(HasAmx()) << "the system refuses AMX, or a product of tiles is wrong";
 }
 
 TEST(BestLogitsKernel, EqualsSortOfEachRow) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "model/ops/cpu/gemm_tiles.h"
 #include "model/ops/cpu/vectors.h"
 
 #ifdef __clang__
@@ -203,7 +204,7 @@ struct Int8 {
       LINNET_UNROLL
       for (int i = 0; i < M; ++i) {
         const auto sum = __builtin_convertvector(sums[i][j], typename V::Floats);
-        V::Store(sum * p.row_scales[row + i] * scales + bias,
+        V::Store(FinishInt8<W>(sum, p.row_scales[row + i], scales, bias),
                  p.out + (row + i) * p.out_stride + at + j * W);
       }
     }
@@ -276,7 +277,31 @@ __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma"))
   Kernel<Int8>::Run<16>(params);
 }
 
-void GemmInt8(const GemmParams& params) {
+#ifdef __clang__
+void RunAmx(const GemmParams&) {}
+#else
+__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma"))) void RunAmx(
+    const GemmParams& params) {
+  TileKernel<AmxTiles>::Run<16>(params);
+}
+#endif
+
+// Without the rows of the whole tiles that AMX computes. Rows that fill no tile are faster with
+// VNNI, as few rows are.
+GemmParams RestOf(const GemmParams& params) {
+  if (!HasAmx() || !TileKernel<EmulatedTiles>::Takes(params)) return params;
+  RunAmx(params);
+  const int64_t done = TileKernel<EmulatedTiles>::Rows(params);
+  GemmParams rest = params;
+  rest.values += done * params.weight->depth();
+  rest.row_scales += done;
+  rest.out += done * params.out_stride;
+  rest.rows -= done;
+  return rest;
+}
+
+void GemmInt8(const GemmParams& given) {
+  const GemmParams params = RestOf(given);
   switch (HostIsa()) {
     case Isa::kAvx512:
       return HasVnni() ? RunVnni(params) : RunAvx2<Kernel<Int8>>(params);
