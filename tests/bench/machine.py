@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +37,20 @@ def facts(cores: list[int]) -> dict[str, Any]:
         "features": [flag for flag in WORTH_NAMING if flag in flags],
         "version": _version(),
     }
+
+
+def loop_seconds(cores: int) -> float:
+    """The time of a fixed loop on each of the cores at once, the best of three: how fast the
+    machine is at this moment."""
+    data = bytes(64 << 20)
+
+    def once(pool: ThreadPoolExecutor) -> float:
+        start = time.perf_counter()
+        list(pool.map(lambda _: hashlib.sha256(data).digest(), range(cores)))
+        return time.perf_counter() - start
+
+    with ThreadPoolExecutor(cores) as pool:
+        return min(once(pool) for _ in range(3))
 
 
 def slug(machine: dict[str, Any]) -> str:

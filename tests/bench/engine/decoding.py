@@ -1,8 +1,10 @@
 """tests/bench/run: the decoding speed of engines, measured in the same run on the same cores.
 
 For each compute type, batch and beam the engines take turns: in each round every engine measures
-once, and the ratios within a round are compared, because a machine's speed drifts. Figures are
-medians over the rounds. All targets have the same number of tokens, independent of the weights.
+once, and the ratios within a round are compared, because a machine's speed drifts. A fixed loop is
+timed before and after each round, and a round in which it changed by more than a tenth is thrown
+away. Engines without a target take part in the first rounds only. Figures are medians over the
+rounds. All targets have the same number of tokens, independent of the weights.
 
 Writes DIR/MACHINE/decoding.json and decoding.md.
 """
@@ -14,14 +16,17 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import engines
 import machine
-from decoding_report import markdown
+from decoding_report import OURS, REFERENCES, markdown
 from engines import Broken, Engine, Sizes, Unavailable
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -31,6 +36,7 @@ SIZES = {
     "tiny": {"layers": 2, "width": 32, "ffn": 64, "heads": 4, "vocabulary": 600},
 }
 COMPUTE = ("float32", "bfloat16", "int8")
+OTHERS_ROUNDS = 3  # of engines without a target
 QUICK = {
     "compute": ["float32"],
     "batch": [1],
@@ -58,7 +64,11 @@ def parse(words: list[str] | None) -> argparse.Namespace:
     add("--source", type=int, default=30, metavar="N", help="source tokens [%(default)s]")
     add("--target", type=int, default=30, metavar="N", help="target tokens [%(default)s]")
     add("--vocab", type=int, metavar="N", help="tokens of the vocabulary [32000; tiny: 600]")
-    add("--rounds", type=int, default=3, metavar="N", help="turns of each engine [%(default)s]")
+    add("--rounds", type=int, default=7, metavar="N",
+        help=f"valid turns of Linnet's dynamic and CTranslate2, of the others {OTHERS_ROUNDS} "
+        "[%(default)s]")  # fmt: skip
+    add("--max-drift", type=float, default=0.1, metavar="SHARE",
+        help="change of the fixed loop within a valid round [%(default)s]")  # fmt: skip
     add("--cores", metavar="LIST", help="cores to use, such as 0,1; as many threads [all]")
     add("--programs", type=Path, default=ROOT / "build/release/bin", metavar="DIR",
         help="folder of linnet-decode [build/release/bin]")  # fmt: skip
@@ -105,15 +115,29 @@ def repeats(batch: int, beam: int) -> int:
     return max(1, min(5, 16 // (batch * beam)))
 
 
+class Unsteady(Exception):
+    """The machine's speed changed in too many rounds."""
+
+
 def measure_group(
-    runners: list[Engine], batch: int, beam: int, rounds: int
+    runners: list[Engine],
+    batch: int,
+    beam: int,
+    rounds: int,
+    max_drift: float,
+    loop_seconds: Callable[[], float],
 ) -> dict[str, dict[str, Any]]:
-    """Maps engines to their target tokens per second in each round, or to the reason why not."""
+    """Maps engines to their target tokens per second in each round, or to the reason why not.
+    Raises Unsteady after as many thrown rounds as `rounds`, and ten."""
     found: dict[str, dict[str, Any]] = {runner.name: {"rounds": []} for runner in runners}
     alive = list(runners)
-    for turn in range(rounds):
+    turn = thrown = 0
+    while turn < rounds:
+        taking = [r for r in alive if turn < OTHERS_ROUNDS or r.name in (OURS, *REFERENCES)]
         # Rotate the order, so that no engine is always first or always after the same engine.
-        order = alive[turn % len(alive) :] + alive[: turn % len(alive)] if alive else []
+        order = taking[turn % len(taking) :] + taking[: turn % len(taking)] if taking else []
+        speeds: dict[str, float] = {}
+        before = loop_seconds()
         for runner in order:
             engines.settle()
             try:
@@ -122,12 +146,21 @@ def measure_group(
                 found[runner.name] = {"unavailable": str(error)}
                 alive.remove(runner)
                 continue
-            speeds = sorted(measured.tokens_per_second())
-            found[runner.name]["rounds"].append(round(speeds[len(speeds) // 2], 2))
-            found[runner.name]["label"] = runner.label
+            speeds[runner.name] = round(median(measured.tokens_per_second()), 2)
+        if abs(loop_seconds() / before - 1) > max_drift:
+            thrown += 1
+            if thrown >= rounds + 10:
+                raise Unsteady(f"{thrown} rounds were thrown away: stop what else runs here")
+            continue
+        turn += 1
+        for name, speed in speeds.items():
+            found[name]["rounds"].append(speed)
     for runner in alive:
+        found[runner.name]["label"] = runner.label
         found[runner.name]["peak_bytes"] = runner.peak
         found[runner.name]["working_bytes"] = runner.working
+    if thrown:
+        print(f"{thrown} rounds thrown away", file=sys.stderr)
     return found
 
 
@@ -171,6 +204,7 @@ def main(words: list[str] | None = None) -> int:
         "machine": machine.facts(options.cores),
         "sizes": asdict(sizes),
         "rounds": options.rounds,
+        "max_drift": options.max_drift,
         "engines": options.engines,
     }
     folder = options.out / machine.slug(facts["machine"])
@@ -178,6 +212,7 @@ def main(words: list[str] | None = None) -> int:
         folder = options.bundles / "quick"
     name = "decoding.json" if sizes.name == "base" else f"decoding-{sizes.name}.json"
     results = Results(folder / name, facts, options.go_on)
+    loop = partial(machine.loop_seconds, len(options.cores))
     end = time.monotonic() + 60 * options.minutes if options.minutes else float("inf")
     for compute in options.compute:
         runners = [
@@ -194,8 +229,9 @@ def main(words: list[str] | None = None) -> int:
                     print("time is over; the same with --continue goes on", file=sys.stderr)
                     return 0
                 print(f"{compute}, batch {group[1]}, beam {group[2]} …", file=sys.stderr)
-                results.add(*group, measure_group(runners, *group[1:], options.rounds))
-        except Broken as error:
+                found = measure_group(runners, *group[1:], options.rounds, options.max_drift, loop)
+                results.add(*group, found)
+        except (Broken, Unsteady) as error:
             print(f"error: {error}", file=sys.stderr)
             return 1
         finally:

@@ -13,11 +13,13 @@ from types import SimpleNamespace
 import peer_fairseq
 import pytest
 import torch
+from decoding import Unsteady, measure_group
 from decoding_report import markdown, ratio
-from engines import Memory
+from engines import Engine, Measured, Memory
 
 HERE = Path(__file__).resolve().parent
 SMALL = ["--size", "tiny", "--source", "6", "--target", "5", "--rounds", "1"]
+SMALL += ["--max-drift", "inf"]  # other tests run beside
 
 
 @pytest.fixture(scope="module")
@@ -121,18 +123,79 @@ def test_reference_is_the_fastest_peer_of_a_setting():
     assert ratio(both, "linnet dynamic") == 6
 
 
-def test_targets_are_shown_beside_results():
-    results = {
-        "machine": {"cpu": "X", "cores": 2, "features": [], "version": "1"},
+def results_of(features: list[str], *groups: dict) -> dict:
+    return {
+        "machine": {"cpu": "X", "cores": 2, "features": features, "version": "1"},
         "sizes": {"name": "base", "width": 1, "vocabulary": 1, "source": 1, "target": 1},
         "rounds": 1,
-        "groups": [group("int8", 32, 5, [19], [10]), group("float32", 32, 5, [12], [10])],
+        "max_drift": 0.1,
+        "groups": list(groups),
     }
-    text = markdown(results)
-    assert "| int8, batch 32, beam 5 | ≥ 2.00 | 1.90 | no |" in text
-    assert "| float32, batch 32, beam 5 | ≥ 1.15 | 1.20 | yes |" in text
-    assert "| int8, peak memory above ctranslate2's | ≤ 150 MB | 100 MB | yes |" in text
+
+
+def test_targets_are_those_of_the_instruction_set():
+    groups = [
+        group("int8", 32, 5, [19, 26, 27], [10, 10, 10]),
+        group("float32", 32, 5, [16, 17, 18], [10, 10, 10]),
+    ]
+    text = markdown(results_of(["avx512_vnni"], *groups))
+    assert "| int8, batch 32, beam 5 | ≥ 2.50 | ≥ 4.00 | 2.60 | 2.25 | yes |" in text
+    assert "| float32, batch 32, beam 5 | ≥ 1.50 | ≥ 1.50 | 1.70 | 1.65 | yes |" in text
+    assert "Not measured on this machine: the targets with AMX." in text
     assert "batch 1, beam 5" not in text
+    text = markdown(results_of(["avx512_vnni", "amx_int8"], *groups))
+    assert "| int8, batch 32, beam 5 | ≥ 2.50 | ≥ 4.00 | 2.60 | 2.25 | no |" in text
+    assert "the targets with AVX512-VNNI." in text
+    text = markdown(results_of([], *groups))
+    assert "| int8, batch 32, beam 5 | ≥ 2.50 | ≥ 4.00 | not measured |  |  |" in text
+
+
+def test_low_rounds_miss_a_target_that_the_median_meets():
+    text = markdown(
+        results_of(["avx512_vnni"], group("int8", 1, 5, [20, 21, 30, 31, 32], [10] * 5))
+    )
+    assert "| int8, batch 1, beam 5 | ≥ 3.00 | ≥ 3.00 | 3.00 | 2.10 | no |" in text
+
+
+def test_memory_and_bfloat16_are_beside_their_targets():
+    groups = [group(compute, 32, 5, [12], [10]) for compute in ("int8", "float32", "bfloat16")]
+    groups[2]["engines"]["linnet dynamic"]["rounds"] = [9]
+    for one in groups:
+        one["engines"]["linnet dynamic"]["working_bytes"] = 300 << 20
+        one["engines"]["ctranslate2"]["working_bytes"] = 250 << 20
+    text = markdown(results_of(["avx512_vnni"], *groups))
+    assert "| int8, resident MB after loading | 300 | 320 | yes |" in text
+    assert "| float32, resident MB after loading | 300 | 250 | no |" in text
+    assert "| batch 32, beam 5 | 0.75 | 1.00 | no |" in text
+
+
+class FakeEngine(Engine):
+    """Decodes a token a second, and counts its turns."""
+
+    def __init__(self, name: str):
+        super().__init__(name)
+        self.turns = 0
+
+    def measure(self, batch: int, beam: int, repeat: int) -> Measured:
+        self.turns += 1
+        return Measured([1.0], 1)
+
+
+def test_rounds_with_drift_are_thrown_away():
+    loop = iter([1.0, 1.05, 1.0, 1.2, 1.2, 1.2, 1.0, 0.8, 0.8, 0.8])
+    ours, other = FakeEngine("linnet dynamic"), FakeEngine("marian")
+    found = measure_group([ours, other], 1, 1, 3, 0.1, lambda: next(loop))
+    assert found["linnet dynamic"]["rounds"] == [1.0, 1.0, 1.0]
+    assert ours.turns == 5
+    with pytest.raises(Unsteady, match="13 rounds were thrown away"):
+        measure_group([ours], 1, 1, 3, 0.1, itertools.cycle([1.0, 2.0]).__next__)
+
+
+def test_engines_without_a_target_take_part_in_the_first_rounds():
+    ours, other = FakeEngine("linnet dynamic"), FakeEngine("marian")
+    found = measure_group([ours, other], 1, 1, 5, 0.1, lambda: 1.0)
+    assert len(found["linnet dynamic"]["rounds"]) == 5
+    assert len(found["marian"]["rounds"]) == 3
 
 
 def test_memory_measures_a_process():
