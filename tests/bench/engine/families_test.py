@@ -24,7 +24,7 @@ SMALL = {
 def test_family_is_imported_and_measured(name, tmp_path, program, monkeypatch):
     library = program("linnet-decode").parents[1] / "lib/liblinnet_ops.so"
     monkeypatch.setenv("LINNET_OPS_LIBRARY", str(library))
-    monkeypatch.setattr(families, "convert", lambda folder, out: "CTranslate2 is left out")
+    monkeypatch.setattr(families, "convert", lambda folder, out: None)  # needs CTranslate2
     family = families.FAMILIES[name]
     rows = 700 if family.importer else 100
     sizes = (SMALL if family.importer else {}) | {"vocab_size": rows}
