@@ -78,7 +78,12 @@ FAMILIES = {
         "multilingual", "m2m100", LARGE | {"vocab_size": 128112}, **TRANSLATION
     ),
     "NLLB-200, 600M": Family("multilingual", "nllb", LARGE | {"vocab_size": 256206}, **TRANSLATION),
-    "mBART-50": Family("multilingual", "mbart50", LARGE | {"vocab_size": 250054}, **TRANSLATION),
+    "mBART-50": Family(
+        "multilingual",
+        "mbart50",
+        LARGE | {"vocab_size": 250054, "normalize_before": True, "normalize_embedding": True},
+        **TRANSLATION,
+    ),
     "distilbart-cnn-12-6": Family(
         "summariser", "bart", LARGE | {"vocab_size": 50264, "decoder_layers": 6}, **SUMMARY
     ),
