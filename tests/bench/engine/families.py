@@ -2,10 +2,11 @@
 
 For each family it writes a folder as transformers does (random weights of the published sizes; a
 small vocabulary, whose table is filled up to the real number of rows), imports it, converts it with
-CTranslate2's own converter, and measures both in turn. Takes about four minutes and 8 GB of disk
+CTranslate2's own converter, and measures both in turn. Takes about 20 minutes, and 8 GB of disk
 for the largest model, one after another.
 
-Writes DIR/MACHINE/families.json and families.md.
+Writes DIR/MACHINE/families.json and families.md. With --family it keeps what the file has of the
+others, if the machine and the settings are the same; each has the version that was measured.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ CONVERT = """
 import sys
 from ctranslate2.converters import TransformersConverter, transformers
 def filled(words_of, model, tokenizer):
-    words = list(words_of(model, tokenizer))
+    words = [word or f"<gap{i}>" for i, word in enumerate(words_of(model, tokenizer))]
     return words + [f"<unused{i}>" for i in range(len(words), model.config.vocab_size)]
 for name, loader in transformers._MODEL_LOADERS.items():
     if hasattr(loader, "get_vocabulary") and name != "MarianConfig":
@@ -262,6 +263,20 @@ def markdown(data: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def kept(path: Path, facts: dict[str, Any], measured: list[str]) -> dict[str, Any]:
+    """These facts, and from the file the families that are not measured now, if its facts but for
+    the version are the same."""
+
+    def fixed(data: dict[str, Any]) -> dict[str, Any]:
+        own = {name: value for name, value in data.items() if name != "families"}
+        return own | {"machine": data["machine"] | {"version": ""}}
+
+    before = json.loads(path.read_text()) if path.exists() else {}
+    same = bool(before) and fixed(before) == fixed(facts)
+    others = [one for one in before["families"] if one["family"] not in measured] if same else []
+    return facts | {"families": others}
+
+
 def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="families.py",
@@ -287,11 +302,12 @@ def main(words: list[str] | None = None) -> int:
         raise SystemExit("CTranslate2 is not installed: run tests/bench/run --quick first")
     facts = machine.facts(sorted(os.sched_getaffinity(0)))
     settings = {key: getattr(options, key) for key in ("compute", "threads", "rounds")}
-    data: dict[str, Any] = {"machine": facts, **settings, "families": []}
     folder = options.out / machine.slug(facts)
     folder.mkdir(parents=True, exist_ok=True)
+    data = kept(folder / "families.json", {"machine": facts, **settings}, options.family)
     for name in options.family:
-        data["families"].append(measure(name, options))
+        data["families"].append(measure(name, options) | {"version": facts["version"]})
+        data["families"].sort(key=lambda found: list(FAMILIES).index(found["family"]))
         (folder / "families.json").write_text(json.dumps(data, indent=1) + "\n")
         (folder / "families.md").write_text(markdown(data))
     print(markdown(data))

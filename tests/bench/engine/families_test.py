@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from dataclasses import replace
 
 import families
@@ -44,3 +45,15 @@ def test_family_is_imported_and_measured(name, tmp_path, program, monkeypatch):
     assert [len(rounds) for rounds in linnet["rounds"].values()] == [2, 2]
     assert linnet["peak_bytes"] >= linnet["working_bytes"] > 10e6
     assert not any(tmp_path.iterdir())
+
+
+def test_other_families_of_the_same_machine_are_kept(tmp_path):
+    path = tmp_path / "families.json"
+    facts = {"machine": {"cpu": "A", "version": "1"}, "compute": "int8"}
+    measured = [{"family": name, "version": "1"} for name in ("OPUS-MT", "mBART-50")]
+    path.write_text(json.dumps(facts | {"families": measured}))
+    newer = facts | {"machine": {"cpu": "A", "version": "2"}}
+    data = families.kept(path, newer, ["mBART-50"])
+    assert data == newer | {"families": [{"family": "OPUS-MT", "version": "1"}]}
+    assert families.kept(path, newer | {"compute": "float32"}, [])["families"] == []
+    assert families.kept(tmp_path / "none.json", newer, [])["families"] == []
