@@ -25,6 +25,7 @@
 #include "model/ops/add_norm.h"
 #include "model/ops/checks.h"
 #include "model/ops/cpu/packed_matrix.h"
+#include "model/ops/mapped_memory.h"
 
 namespace linnet::ops {
 namespace {
@@ -257,7 +258,12 @@ at::Tensor PackLinear(const at::Tensor& weight, c10::string_view type) {
                       weight.sizes());
   }
   at::Tensor block;  // the outputs that were read last: the whole weight is never there as float32
+  const size_t row_bytes = dense.size(1) * dense.element_size();
+  const auto* data = static_cast<const char*>(dense.const_data_ptr());
+  size_t packed = 0;  // bytes
   const auto read = [&](int64_t first, int64_t count) {
+    GiveBackPages(dense.storage().data_ptr(), data + packed, first * row_bytes - packed);
+    packed = first * row_bytes;
     block = dense.narrow(0, first, count).to(at::kFloat);
     return block.const_data_ptr<float>();
   };

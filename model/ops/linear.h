@@ -40,7 +40,7 @@
 // pack_linear converts a weight to the layout of the CPU's gemm, once, when a model is loaded. The
 // result keeps the shape [O, I], has no data that other operators could read, and cannot be saved.
 // The weight is float32, bfloat16 or float16; a few outputs at a time are converted to the type
-// below, so that a weight that is mapped from a file is never there twice.
+// below, and of a weight that is mapped from a file they are not resident any more afterwards.
 //
 //   type "float32"   x is float32; a row's result is batch invariant: the same bits with any other
 //                    rows and any number of threads

@@ -13,6 +13,7 @@
 #include <sstream>
 #include <string>
 
+#include "model/ops/mapped_memory.h"
 #include "tests/support/temporary_folder.h"
 
 namespace linnet::model {
@@ -34,6 +35,20 @@ bool IsMapped(const void* address, const std::filesystem::path& file) {
     if (begin <= at && at < end) return true;
   }
   return false;
+}
+
+// The bytes in memory of the mapping that begins on the page of the address.
+size_t ResidentBytes(const void* address) {
+  const auto page = reinterpret_cast<uintptr_t>(address) / 4096 * 4096;
+  std::ifstream maps("/proc/self/smaps");
+  std::ostringstream begin;
+  begin << std::hex << page << "-";
+  bool there = false;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find(begin.str()) == 0) there = true;
+    if (there && line.find("Rss:") == 0) return std::stoull(line.substr(4)) * 1024;
+  }
+  return 0;
 }
 
 class MappedModuleTest : public ::testing::Test {
@@ -94,6 +109,23 @@ TEST_F(MappedModuleTest, MappingEndsWithTheLastTensor) {
     EXPECT_TRUE(IsMapped(address, file_));
   }
   EXPECT_FALSE(IsMapped(address, file_));
+}
+
+TEST_F(MappedModuleTest, PagesThatAreGivenBackReadTheSame) {
+  const torch::jit::Module module = LoadMapped(file_);
+  const at::Tensor large = module.attr("large").toTensor();
+  const at::Tensor before = large.clone();
+  EXPECT_GE(ResidentBytes(large.const_data_ptr()), large.nbytes() - 8192);
+  ops::GiveBackPages(large.storage().data_ptr(), large.const_data_ptr(), large.nbytes());
+  EXPECT_LE(ResidentBytes(large.const_data_ptr()), 8192);  // what shares a page with others
+  EXPECT_TRUE(at::equal(large, before));
+}
+
+TEST_F(MappedModuleTest, OtherMemoryIsNotGivenBack) {
+  const at::Tensor own = at::randn({512, 64});
+  const at::Tensor copy = own.clone();
+  ops::GiveBackPages(own.storage().data_ptr(), own.const_data_ptr(), own.nbytes());
+  EXPECT_TRUE(at::equal(own, copy));
 }
 
 TEST_F(MappedModuleTest, FileThatIsMissingOrCutIsRefused) {

@@ -6,7 +6,6 @@
 #include <caffe2/serialize/inline_container.h>
 #include <caffe2/serialize/read_adapter_interface.h>
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <torch/csrc/jit/serialization/import.h>
 #include <unistd.h>
@@ -21,6 +20,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "model/ops/mapped_memory.h"
 
 namespace linnet::model {
 namespace {
@@ -56,30 +56,11 @@ class OpenFile {
     return done;
   }
 
-  // A read-only view of these bytes, valid until it is freed, also after the file is closed.
   at::DataPtr Map(uint64_t position, size_t bytes) const {
-    const uint64_t before = position % static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-    auto region = std::make_unique<Region>();
-    region->bytes = bytes + before;
-    region->begin = mmap(nullptr, region->bytes, PROT_READ, MAP_PRIVATE, descriptor_,
-                         static_cast<off_t>(position - before));
-    TORCH_CHECK(region->begin != MAP_FAILED, "cannot map ", bytes, " bytes of ", path_, ": ",
-                std::strerror(errno));
-    void* data = static_cast<char*>(region->begin) + before;
-    return {data, region.release(), &Region::Free, at::kCPU};
+    return ops::MapFile(descriptor_, position, bytes);
   }
 
  private:
-  struct Region {
-    void* begin;
-    size_t bytes;
-
-    static void Free(void* self) {
-      const std::unique_ptr<Region> region(static_cast<Region*>(self));
-      munmap(region->begin, region->bytes);
-    }
-  };
-
   std::string path_;
   int descriptor_;
   size_t size_;
