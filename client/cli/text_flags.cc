@@ -133,6 +133,10 @@ void AddRequest(CLI::App* command, Flags* flags, Request* request) {
        {"interactive", v1::PRIORITY_INTERACTIVE}},
       [request](v1::Priority value) { request->set_priority(value); },
       "priority of the calls on a busy server");
+  AddChoice<bool>(
+      command, "--use-cache", {{"true", true}, {"false", false}},
+      [request](bool value) { request->set_use_cache(value); },
+      "whether the server may keep the answers and answer from its cache; by default a search may");
   const auto add_label = [request](const std::string& label) {
     const size_t equals = label.find('=');
     if (equals == std::string::npos) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -127,6 +128,23 @@ def test_tokens_do_not_share_answers_by_default(start, tmp_path):
     ]
     assert texts[0] == texts[1] == texts[2]
     assert (server.metric(MISSES), server.metric(HITS)) == (2, 1)
+
+
+def test_command_line_can_leave_the_cache_out(start, linnet_binary):
+    server = start("--answer-cache-bytes", "1000000")
+
+    def answer(*flags: str) -> str:
+        command = [str(linnet_binary), "translate", "--server", server.grpc, "--to", "de", *flags]
+        done = subprocess.run(
+            [*command, "one two three"], capture_output=True, text=True, timeout=120, check=True
+        )
+        return done.stdout
+
+    first = answer("--use-cache", "false")
+    assert answer("--use-cache", "false") == first
+    assert server.metric(HITS) == server.metric(MISSES) == 0
+    assert answer() == answer("--use-cache", "true") == first
+    assert (server.metric(MISSES), server.metric(HITS)) == (1, 1)
 
 
 def test_a_type_that_is_not_batch_invariant_is_refused(run_server, bundles):

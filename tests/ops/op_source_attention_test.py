@@ -53,6 +53,22 @@ def test_hypotheses_of_one_source_share_its_blocks(heads):
     assert torch.equal(got[0], got[2])
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+def test_rows_of_several_sources_have_the_bits_of_each_alone(threads):
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)  # which divide the rows of a source and its heads anywhere
+    heads, size = 8, 512
+    query, encoder_cache, blocks, lengths = attention_arguments([40, 31, 0, 31, 64], size, 16)
+    blocks[3, 0] = blocks[1, 0]  # begins as another source does
+    order = torch.tensor([0] * 5 + [1] * 3 + [3] * 2 + [2] * 2 + [1] + [4] * 20)
+    queries = torch.randn(len(order), size, generator=torch.Generator().manual_seed(5))
+    got = attend(queries, encoder_cache, blocks[order], lengths[order], heads)
+    for i, row in enumerate(order):
+        one = (queries[i : i + 1], encoder_cache, blocks[row][None], lengths[row][None])
+        assert torch.equal(got[i : i + 1], attend(*one, heads)), i
+    torch.set_num_threads(before)
+
+
 def test_block_order_does_not_matter():
     query, encoder_cache, blocks, lengths = attention_arguments([9, 14], 32, 4)
     want = attend(query, encoder_cache, blocks, lengths, 2)

@@ -28,6 +28,7 @@ const std::vector<FlagName>& Names() {
         {"word_scores", "--word-scores"},
         {"alignments", "--alignments"},
         {"direct_only", "--direct-only"},
+        {"use_cache", "--use-cache"},
         {"glossary", "--glossary"},
         {"labels", "--label"},
         {"model", "--model"},
