@@ -153,7 +153,14 @@ def write_bundle(family: Family, folder: Path, out: Path) -> None:
         sizes = json.dumps(family.sizes)
         python("-c", WRITE, family.kind, str(folder), sizes, paths=[ROOT / "tests/data"])
         command = ["-m", "linnet_model", "import", family.importer, "--model", str(folder)]
-        command += ["--out", str(out), "--license", "none: random weights", *FLAGS[family.kind]]
+        command += [
+            "--out",
+            str(out),
+            "--no-golden",
+            "--license",
+            "none: random",
+            *FLAGS[family.kind],
+        ]
         python(*command, paths=model)
 
 
