@@ -82,7 +82,13 @@ FAMILIES = {
     "mBART-50": Family(
         "multilingual",
         "mbart50",
-        LARGE | {"vocab_size": 250054, "normalize_before": True, "normalize_embedding": True},
+        LARGE
+        | {
+            "vocab_size": 250054,
+            "normalize_before": True,
+            "normalize_embedding": True,
+            "tokenizer_class": "MBart50Tokenizer",
+        },
         **TRANSLATION,
     ),
     "distilbart-cnn-12-6": Family(
@@ -119,8 +125,12 @@ elif kind in tiny_multilingual.KINDS:
     tiny_multilingual.make_tiny_multilingual(kind, folder, **sizes)
 else:
     tiny_summarisers.make_tiny_summariser(kind, folder, **sizes)
-file = folder / "generation_config.json"
-file.write_text(json.dumps(json.loads(file.read_text()) | {"max_length": 256}))
+def change(name, **values):
+    file = folder / name
+    file.write_text(json.dumps(json.loads(file.read_text()) | values))
+change("generation_config.json", max_length=256)
+if kind == "mbart50":
+    change("tokenizer_config.json", bos_token="<s>")
 """
 # The table has rows without a token, which CTranslate2 needs a word for; Marian's has none.
 CONVERT = """
