@@ -58,7 +58,7 @@ def test_rows_of_several_sources_have_the_bits_of_each_alone(threads):
     before = torch.get_num_threads()
     torch.set_num_threads(threads)  # which divide the rows of a source and its heads anywhere
     heads, size = 8, 512
-    query, encoder_cache, blocks, lengths = attention_arguments([40, 31, 0, 31, 64], size, 16)
+    _, encoder_cache, blocks, lengths = attention_arguments([40, 31, 0, 31, 64], size, 16)
     blocks[3, 0] = blocks[1, 0]  # begins as another source does
     order = torch.tensor([0] * 5 + [1] * 3 + [3] * 2 + [2] * 2 + [1] + [4] * 20)
     queries = torch.randn(len(order), size, generator=torch.Generator().manual_seed(5))
