@@ -106,6 +106,8 @@ class AmxTiles {
                      : "memory");
   }
 };
+#else
+using AmxTiles = EmulatedTiles;  // HasAmx is false
 #endif
 
 }  // namespace linnet::ops

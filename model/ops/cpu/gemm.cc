@@ -277,21 +277,15 @@ __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma"))
   Kernel<Int8>::Run<16>(params);
 }
 
-#ifdef __clang__
-void RunAmx(const GemmParams&) {}
-#else
 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma"))) void RunAmx(
     const GemmParams& params) {
   TileKernel<AmxTiles>::Run<16>(params);
 }
-#endif
 
-// Without the rows of the whole tiles that AMX computes. Rows that fill no tile are faster with
-// VNNI, as few rows are.
+// Runs the gemm for the rows that AMX computes, and returns that of the others.
 GemmParams RestOf(const GemmParams& params) {
-  if (!HasAmx() || !TileKernel<EmulatedTiles>::Takes(params)) return params;
-  RunAmx(params);
-  const int64_t done = TileKernel<EmulatedTiles>::Rows(params);
+  const int64_t done = HasAmx() ? RowsInTiles(params) : 0;
+  if (done > 0) RunAmx(params);
   GemmParams rest = params;
   rest.values += done * params.weight->depth();
   rest.row_scales += done;

@@ -19,16 +19,15 @@ LINNET_INLINE typename Vectors<W>::Floats FinishInt8(typename Vectors<W>::Floats
   return sum * row_scale * scales + bias;
 }
 
+// The rows that tiles compute: whole tiles, or none where the inputs fill no whole chunks. The
+// remaining ones are faster with vectors, as few rows are.
+inline int64_t RowsInTiles(const GemmParams& p) {
+  return p.weight->depth() % kTileInputs == 0 ? p.rows / kTileEdge * kTileEdge : 0;
+}
+
 template <class Tiles>
 struct TileKernel {
   static constexpr int64_t kPanel = PackedMatrix::kPanel;
-
-  static bool Takes(const GemmParams& p) {
-    return p.rows >= kTileEdge && p.weight->depth() % kTileInputs == 0;
-  }
-
-  // The rows that Run computes: whole tiles.
-  static int64_t Rows(const GemmParams& p) { return p.rows / kTileEdge * kTileEdge; }
 
   template <int W>
   static LINNET_INLINE void Run(const GemmParams& p) {
@@ -36,7 +35,7 @@ struct TileKernel {
     // Rows that are multiplied with all panels before the next ones, so that they stay in the L2
     // cache.
     constexpr int64_t kBlockRows = 3 * kTileSums;
-    const int64_t rows = Rows(p);
+    const int64_t rows = RowsInTiles(p);
     for (int64_t block = 0; block < rows; block += kBlockRows) {
       const int64_t end = std::min(rows, block + kBlockRows);
       for (int64_t panel = p.begin; panel < p.end; ++panel) {

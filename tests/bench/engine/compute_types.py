@@ -18,6 +18,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import machine
+from engines import add_folders
 
 ROOT = Path(__file__).resolve().parents[3]
 TYPES = ("float32", "bfloat16", "int8")
@@ -102,10 +103,7 @@ def main(words: list[str] | None = None) -> int:
     add("--data", type=Path, required=True, metavar="DIR",
         help="folder that holds the recipe's data.folder")  # fmt: skip
     add("--limit", type=int, default=0, metavar="N", help="first N rows of each; 0: all")
-    add("--programs", type=Path, default=ROOT / "build/release/bin", metavar="DIR",
-        help="folder of linnet-decode [build/release/bin]")  # fmt: skip
-    add("--out", type=Path, default=ROOT / "tests/bench/results", metavar="DIR",
-        help="folder of the results [tests/bench/results]")  # fmt: skip
+    add_folders(parser, bundles=False)
     options = parser.parse_args(words)
     machine.require_commit(options.out)
     facts = machine.facts(sorted(os.sched_getaffinity(0)))

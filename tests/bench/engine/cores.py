@@ -21,9 +21,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import machine
 from decoding import SIZES
-from engines import Sizes, bundle_for, settle
+from engines import Sizes, add_folders, bundle_for, settle
 
-ROOT = Path(__file__).resolve().parents[3]
 TYPES = ("float32", "int8")
 
 
@@ -103,12 +102,7 @@ def main(words: list[str] | None = None) -> int:
     add("--batch", nargs="+", type=int, default=[2, 32], metavar="N",
         help="sentences in all, multiples of the cores [2 32]")  # fmt: skip
     add("--beam", nargs="+", type=int, default=[5], metavar="N", help="hypotheses [5]")
-    add("--programs", type=Path, default=ROOT / "build/release/bin", metavar="DIR",
-        help="folder of linnet-decode [build/release/bin]")  # fmt: skip
-    add("--bundles", type=Path, default=ROOT / "build/bench", metavar="DIR",
-        help="folder that keeps the random bundle [build/bench]")  # fmt: skip
-    add("--out", type=Path, default=ROOT / "tests/bench/results", metavar="DIR",
-        help="folder of the results [tests/bench/results]")  # fmt: skip
+    add_folders(parser)
     options = parser.parse_args(words)
     machine.require_commit(options.out)
     options.cores = usable

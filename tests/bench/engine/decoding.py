@@ -29,7 +29,6 @@ import machine
 from decoding_report import OURS, REFERENCES, markdown
 from engines import Broken, Engine, Sizes, Unavailable
 
-ROOT = Path(__file__).resolve().parents[3]
 SIZES = {
     "base": {"layers": 6, "width": 512, "ffn": 2048, "heads": 8, "vocabulary": 32000},
     "big": {"layers": 6, "width": 1024, "ffn": 4096, "heads": 16, "vocabulary": 32000},
@@ -70,12 +69,7 @@ def parse(words: list[str] | None) -> argparse.Namespace:
     add("--max-drift", type=float, default=0.1, metavar="SHARE",
         help="change of the fixed loop within a valid round [%(default)s]")  # fmt: skip
     add("--cores", metavar="LIST", help="cores to use, such as 0,1; as many threads [all]")
-    add("--programs", type=Path, default=ROOT / "build/release/bin", metavar="DIR",
-        help="folder of linnet-decode [build/release/bin]")  # fmt: skip
-    add("--bundles", type=Path, default=ROOT / "build/bench", metavar="DIR",
-        help="folder that keeps the random bundles [build/bench]")  # fmt: skip
-    add("--out", type=Path, default=ROOT / "tests/bench/results", metavar="DIR",
-        help="folder of the results [tests/bench/results]")  # fmt: skip
+    engines.add_folders(parser)
     add("--quick", action="store_true",
         help="one round of float32, one sentence, beam 5, against CTranslate2; a minute; the "
         "results are printed only")  # fmt: skip
@@ -134,11 +128,9 @@ def measure_group(
     turn = thrown = 0
     while turn < rounds:
         taking = [r for r in alive if turn < OTHERS_ROUNDS or r.name in (OURS, *REFERENCES)]
-        # Rotate the order, so that no engine is always first or always after the same engine.
-        order = taking[turn % len(taking) :] + taking[: turn % len(taking)] if taking else []
         speeds: dict[str, float] = {}
         before = loop_seconds()
-        for runner in order:
+        for runner in engines.in_turn(taking, turn):
             engines.settle()
             try:
                 measured = runner.measure(batch, beam, repeats(batch, beam))

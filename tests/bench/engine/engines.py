@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import os
@@ -39,6 +40,24 @@ class Unavailable(Exception):
 
 class Broken(Exception):
     """The engine exited, or its output is not a list of times."""
+
+
+def add_folders(
+    parser: argparse.ArgumentParser, programs: str = "linnet-decode", bundles: bool = True
+) -> None:
+    """Adds the flags of the folders that the scripts here read and write."""
+    folders = [("programs", "build/release/bin", f"of {programs}")]
+    if bundles:
+        folders.append(("bundles", "build/bench", "that keeps the random bundles"))
+    folders.append(("out", "tests/bench/results", "of the results"))
+    for name, default, what in folders:
+        parser.add_argument(
+            f"--{name}",
+            type=Path,
+            default=ROOT / default,
+            metavar="DIR",
+            help=f"folder {what} [{default}]",
+        )
 
 
 @dataclass(frozen=True)
@@ -270,6 +289,13 @@ def make_engine(
     for flag, value in numbers.items():
         command += [f"--{flag}", str(value)]
     return Peer(name, command)
+
+
+def in_turn(runners: list[Engine], turn: int) -> list[Engine]:
+    """The engines in another order in each round, so that none is always first or always after the
+    same one."""
+    first = turn % max(1, len(runners))
+    return runners[first:] + runners[:first]
 
 
 def settle() -> None:

@@ -211,7 +211,7 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
         try:
             for batch in family.batches:
                 for turn in range(options.rounds):
-                    for runner in runners[turn % len(runners) :] + runners[: turn % len(runners)]:
+                    for runner in engines.in_turn(runners, turn):
                         engines.settle()
                         measured = runner.measure(batch, BEAM, 1)
                         speed = median(measured.tokens_per_second())
@@ -308,11 +308,8 @@ def main(words: list[str] | None = None) -> int:
     add(
         "--threads", type=int, default=len(os.sched_getaffinity(0)), metavar="N", help="[all cores]"
     )
-    add("--programs", type=Path, default=ROOT / "build/release/bin", metavar="DIR",
-        help="folder of linnet-decode [build/release/bin]")  # fmt: skip
+    engines.add_folders(parser, bundles=False)
     add("--scratch", type=Path, metavar="DIR", help="folder for the models, 8 GB [the system's]")
-    add("--out", type=Path, default=ROOT / "tests/bench/results", metavar="DIR",
-        help="folder of the results [tests/bench/results]")  # fmt: skip
     options = parser.parse_args(words)
     machine.require_commit(options.out)
     if not (PEERS / "bin/python").exists():

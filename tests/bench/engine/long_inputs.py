@@ -28,7 +28,6 @@ from decoding import SIZES
 from engines import Broken, Sizes
 from long_inputs_report import Part, write_report
 
-ROOT = Path(__file__).resolve().parents[3]
 PARTS = ("encoder", "decoder", "operators")
 SOURCES = (16, 64, 256, 1024, 4096)
 TARGETS = (32, 64, 128, 256, 512)
@@ -53,12 +52,7 @@ def parse(words: list[str] | None) -> argparse.Namespace:
     add("--rounds", type=int, default=3, metavar="N", help="[%(default)s]")
     add("--seconds", type=float, default=1.0, metavar="N",
         help="per case of bench_ops [%(default)s]")  # fmt: skip
-    add("--programs", type=Path, default=ROOT / "build/release/bin", metavar="DIR",
-        help="folder of linnet-decode and bench_ops [build/release/bin]")  # fmt: skip
-    add("--bundles", type=Path, default=ROOT / "build/bench", metavar="DIR",
-        help="folder that keeps the random bundles [build/bench]")  # fmt: skip
-    add("--out", type=Path, default=ROOT / "tests/bench/results", metavar="DIR",
-        help="folder of the results [tests/bench/results]")  # fmt: skip
+    engines.add_folders(parser, programs="linnet-decode and bench_ops")
     add("--continue", action="store_true", dest="go_on", help="add rounds to existing results")
     options = parser.parse_args(words)
     machine.require_commit(options.out)

@@ -9,6 +9,7 @@ from pathlib import Path
 import ctranslate2
 import numpy as np
 from peer import Run, serve
+from peer_ctranslate2 import translation, translator_of
 
 
 def words_of(folder: Path) -> list[str]:
@@ -20,28 +21,14 @@ def words_of(folder: Path) -> list[str]:
 
 
 def load(options: argparse.Namespace) -> Run:
-    translator = ctranslate2.Translator(
-        str(options.model),
-        device="cpu",
-        compute_type=options.compute,
-        intra_threads=max(1, options.threads // options.workers),
-        inter_threads=options.workers,
-    )
     words = words_of(options.model)
     random = np.random.default_rng(7)
 
-    def run(batch: int, beam: int) -> int:
+    def sentences(batch: int) -> list[list[str]]:
         rows = random.integers(0, len(words), (batch, options.source - 1))
-        results = translator.translate_batch(
-            [[*(words[i] for i in row), "</s>"] for row in rows],
-            beam_size=beam,
-            max_batch_size=-(-batch // options.workers),
-            min_decoding_length=options.target,
-            max_decoding_length=options.target,
-        )
-        return sum(len(result.hypotheses[0]) for result in results)
+        return [[*(words[i] for i in row), "</s>"] for row in rows]
 
-    return run
+    return translation(translator_of(str(options.model), options), options, sentences)
 
 
 def main() -> None:

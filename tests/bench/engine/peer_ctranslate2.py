@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 
 import ctranslate2
 import numpy as np
@@ -67,6 +68,39 @@ def random_transformer(sizes: argparse.Namespace, folder: str) -> None:
     spec.save(folder)
 
 
+def translator_of(folder: str, options: argparse.Namespace) -> ctranslate2.Translator:
+    return ctranslate2.Translator(
+        folder,
+        device="cpu",
+        compute_type=options.compute,
+        intra_threads=max(1, options.threads // options.workers),
+        inter_threads=options.workers,
+    )
+
+
+def translation(
+    translator: ctranslate2.Translator,
+    options: argparse.Namespace,
+    sentences: Callable[[int], list[list[str]]],
+) -> Run:
+    """Translates as many random sentences as asked for, the same in each run."""
+    sources: dict[int, list[list[str]]] = {}
+
+    def run(batch: int, beam: int) -> int:
+        if batch not in sources:
+            sources[batch] = sentences(batch)
+        results = translator.translate_batch(
+            sources[batch],
+            beam_size=beam,
+            max_batch_size=-(-batch // options.workers),
+            min_decoding_length=options.target,
+            max_decoding_length=options.target,
+        )
+        return sum(len(result.hypotheses[0]) for result in results)
+
+    return run
+
+
 def load(sizes: argparse.Namespace) -> Run:
     supported = ctranslate2.get_supported_compute_types("cpu")
     if sizes.compute not in supported:
@@ -75,30 +109,14 @@ def load(sizes: argparse.Namespace) -> Run:
         # Runs in a separate process, so that its memory is not counted as the engine's.
         command = [sys.executable, __file__, *sys.argv[1:]]
         subprocess.run(command, env=os.environ | {WRITE_TO: folder}, check=True)
-        translator = ctranslate2.Translator(
-            folder,
-            device="cpu",
-            compute_type=sizes.compute,
-            intra_threads=max(1, sizes.threads // sizes.workers),
-            inter_threads=sizes.workers,
-        )
+        translator = translator_of(folder, sizes)
     random = np.random.default_rng(7)
-    sources: dict[int, list[list[str]]] = {}
 
-    def run(batch: int, beam: int) -> int:
-        if batch not in sources:
-            ids = random.integers(0, sizes.vocab - 3, (batch, sizes.source))
-            sources[batch] = [[f"w{i}" for i in row] for row in ids]
-        results = translator.translate_batch(
-            sources[batch],
-            beam_size=beam,
-            max_batch_size=-(-batch // sizes.workers),
-            min_decoding_length=sizes.target,
-            max_decoding_length=sizes.target,
-        )
-        return sum(len(result.hypotheses[0]) for result in results)
+    def sentences(batch: int) -> list[list[str]]:
+        ids = random.integers(0, sizes.vocab - 3, (batch, sizes.source))
+        return [[f"w{i}" for i in row] for row in ids]
 
-    return run
+    return translation(translator, sizes, sentences)
 
 
 def main() -> None:

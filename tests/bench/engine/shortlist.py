@@ -24,7 +24,6 @@ from compute_types import score
 from decoding import SIZES
 from engines import Sizes
 
-ROOT = Path(__file__).resolve().parents[3]
 COMPUTE = ("float32", "int8")
 PARTS = ("random", "learned", "quality")
 SETTINGS = ((1, 1), (1, 5), (32, 1), (32, 5))  # batch, beam
@@ -140,12 +139,7 @@ def main(words: list[str] | None = None) -> int:
     add("--limit", type=int, default=0, metavar="N", help="first N rows of the test set; 0: all")
     add("--size", choices=SIZES, default="base", help="of the random model [%(default)s]")
     add("--rounds", type=int, default=3, metavar="N", help="[%(default)s]")
-    add("--programs", type=Path, default=ROOT / "build/release/bin", metavar="DIR",
-        help="folder of linnet-decode [build/release/bin]")  # fmt: skip
-    add("--bundles", type=Path, default=ROOT / "build/bench", metavar="DIR",
-        help="folder that keeps the random bundles [build/bench]")  # fmt: skip
-    add("--out", type=Path, default=ROOT / "tests/bench/results", metavar="DIR",
-        help="folder of the results [tests/bench/results]")  # fmt: skip
+    engines.add_folders(parser)
     options = parser.parse_args(words)
     machine.require_commit(options.out)
     options.parts = options.parts or list(PARTS)

@@ -379,6 +379,15 @@ TEST(PivotTest, SentenceWithoutAPivotTextHasAnEmptyAnswer) {
   EXPECT_TRUE(stream.parts[0].has_segment());
 }
 
+// The code of a call that can be cancelled.
+absl::StatusCode CodeOf(PivotServer& server, const std::shared_ptr<Cancellation>& cancelled) {
+  TranslateResponse response;
+  return server
+      .Call(&TextCalls::Translate, To("fr", {"The dog runs."}), response,
+            {.arrived = absl::Now(), .cancelled = cancelled})
+      .code();
+}
+
 TEST(PivotTest, CancellationInTheSecondModelEndsTheCall) {
   auto cancelled = std::make_shared<Cancellation>();
   bool warm = true;
@@ -386,12 +395,7 @@ TEST(PivotTest, CancellationInTheSecondModelEndsTheCall) {
                                          if (!warm) cancelled->Cancel();
                                        }}));
   warm = false;
-  TranslateResponse response;
-  EXPECT_EQ(server
-                .Call(&TextCalls::Translate, To("fr", {"The dog runs."}), response,
-                      {.arrived = absl::Now(), .cancelled = cancelled})
-                .code(),
-            absl::StatusCode::kCancelled);
+  EXPECT_EQ(CodeOf(server, cancelled), absl::StatusCode::kCancelled);
 }
 
 TEST(PivotTest, CancellationInTheFirstModelNeverReachesTheSecond) {
@@ -405,12 +409,7 @@ TEST(PivotTest, CancellationInTheFirstModelNeverReachesTheSecond) {
                                        {.on_add = [&] { ++added; }}));
   warm = false;
   added = 0;
-  TranslateResponse response;
-  EXPECT_EQ(server
-                .Call(&TextCalls::Translate, To("fr", {"The dog runs."}), response,
-                      {.arrived = absl::Now(), .cancelled = cancelled})
-                .code(),
-            absl::StatusCode::kCancelled);
+  EXPECT_EQ(CodeOf(server, cancelled), absl::StatusCode::kCancelled);
   EXPECT_EQ(added, 0);
 }
 
