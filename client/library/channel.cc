@@ -1,5 +1,7 @@
 #include "client/library/channel.h"
 
+#include <arpa/inet.h>
+
 #include <string>
 
 #include "absl/strings/match.h"
@@ -52,9 +54,12 @@ std::string TargetOf(const std::string& server) {
   return absl::StrCat(absl::StartsWith(server, "[") ? "ipv6:" : "ipv4:", server);
 }
 
+// A name that only begins like an address, such as 127.0.0.1.example.org, is another machine.
 bool IsThisMachine(const std::string& server) {
-  return absl::StartsWith(server, "localhost:") || absl::StartsWith(server, "127.") ||
-         absl::StartsWith(server, "[::1]:");
+  const std::string host = server.substr(0, server.rfind(':'));
+  unsigned char ip[4];
+  return host == "localhost" || host == "[::1]" ||
+         (inet_pton(AF_INET, host.c_str(), ip) == 1 && ip[0] == 127);
 }
 
 std::shared_ptr<grpc::ChannelCredentials> Credentials(const TlsOptions& tls) {
@@ -106,7 +111,8 @@ bool UsesTls(const TlsOptions& tls) {
 }
 
 absl::Status CheckTokenIsPrivate(const ClientOptions& options) {
-  bool private_enough = UsesTls(options.tls) || absl::StartsWith(options.server, "unix");
+  bool private_enough = UsesTls(options.tls) || absl::StartsWith(options.server, "unix:") ||
+                        absl::StartsWith(options.server, "unix-abstract:");
   if (!absl::StrContains(options.server, ',')) private_enough |= IsThisMachine(options.server);
   if (private_enough || options.token_file.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(

@@ -131,17 +131,21 @@ TEST_F(ClientConnectionTest, TokenIsNeverSentInPlainTextNorShown) {
   std::ofstream(path) << "secret-token";
   ClientOptions options = QuickOptions("translate.example:50051");
   options.token_file = path;
-  for (const char* server :
-       {"translate.example:50051", "dns:///localhost:1", "127.0.0.1:1,10.0.0.1:2"}) {
+  for (const char* server : {"translate.example:50051", "dns:///localhost:1",
+                             "127.0.0.1:1,10.0.0.1:2", "127.0.0.1.attacker.example:50051",
+                             "localhost.attacker.example:1", "unix.attacker.example:1"}) {
     options.server = server;
     EXPECT_THAT(Client::Create(options).status(),
-                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("in plain text")));
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("in plain text")))
+        << server;
   }
   options.tls.enabled = true;
   EXPECT_THAT(Client::Create(options).status(), IsOk());
-  options = QuickOptions("unix:linnet.sock");
-  options.token_file = path;
-  EXPECT_THAT(Client::Create(options).status(), IsOk());
+  for (const char* server : {"localhost:1", "127.0.0.2:1", "[::1]:1", "unix:linnet.sock"}) {
+    options = QuickOptions(server);
+    options.token_file = path;
+    EXPECT_THAT(Client::Create(options).status(), IsOk()) << server;
+  }
   for (const char* content : {"", "secret-token\nand more", " \n", "secret-tok\xC3\xA9n"}) {
     std::ofstream(path) << content;
     EXPECT_THAT(Client::Create(options).status(),

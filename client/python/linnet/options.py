@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from ipaddress import IPv4Address
 from pathlib import Path
 
 from .errors import LinnetError
@@ -27,6 +28,16 @@ class Retry:
     max_attempts: int = 5  # 1 to 5, the first attempt included; 1 never retries
     initial_backoff: float = 0.1  # seconds
     max_backoff: float = 2.0
+
+
+def _is_this_machine(address: str) -> bool:
+    """A name that only begins like an address, 127.0.0.1.example.org, is another machine."""
+    host = address.rpartition(":")[0]
+    try:
+        here = IPv4Address(host).is_loopback
+    except ValueError:
+        here = host in ("localhost", "[::1]")
+    return here or address.startswith(("unix:", "unix-abstract:"))
 
 
 @dataclass(frozen=True)
@@ -63,8 +74,7 @@ class Options:
             )
 
     def is_this_machine(self) -> bool:
-        here = ("localhost:", "127.", "[::1]:", "unix:", "unix-abstract:")
-        return all(address.startswith(here) for address in self.server.split(","))
+        return all(_is_this_machine(address) for address in self.server.split(","))
 
     def is_balanced(self) -> bool:
         return "," in self.server or self.server.startswith(("dns:", "ipv4:", "ipv6:", "xds:"))

@@ -261,6 +261,29 @@ def test_token_file_is_reread_after_a_change(linnet, fake, tmp_path):
     assert server.tokens == ["Bearer first", "Bearer the second", "Bearer the second"]
 
 
+@pytest.mark.parametrize(
+    ("server", "here"),
+    [
+        ("localhost:1", True),
+        ("127.0.0.2:1", True),
+        ("[::1]:1", True),
+        ("unix:linnet.sock", True),
+        ("127.0.0.1:1,127.0.0.1:2", True),
+        ("127.0.0.1:1,10.0.0.1:2", False),
+        ("127.0.0.1.attacker.example:50051", False),
+        ("localhost.attacker.example:1", False),
+        ("unix.attacker.example:1", False),
+        ("::1:50051", False),  # the address 0:0:0:0:0:0:1:50051
+    ],
+)
+def test_token_is_sent_in_plain_text_to_this_machine_alone(linnet, tmp_path, server, here):
+    if here:
+        linnet.Options(server, token_file=tmp_path / "token")
+        return
+    with pytest.raises(linnet.LinnetError, match="in plain text"):
+        linnet.Options(server, token_file=tmp_path / "token")
+
+
 def test_rejects_invalid_options(linnet):
     for options in (
         {"retry": linnet.Retry(max_attempts=6)},
