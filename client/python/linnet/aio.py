@@ -14,7 +14,7 @@ from grpc_health.v1 import health_pb2
 from . import channel as shared
 from .errors import LinnetError, no_response
 from .options import Options
-from .texts import Plan, Terms, TextAnswer, check_text, summary, translation
+from .texts import Plan, Terms, TextAnswer, check_request_alone, check_text, summary, translation
 from .v1 import text_service_pb2 as api
 from .v1.text_service_pb2_grpc import TextServiceStub
 
@@ -96,7 +96,8 @@ class AsyncStream(Generic[Response]):
                     yield message.part
 
     async def response(self) -> Response:
-        """Returns the whole response. Reads the remaining parts first."""
+        """Returns the whole response. Reads the remaining parts first. Leaving the loop over the
+        parts early cancels the call, and this then raises LinnetError."""
         if self._response is None:
             async for _ in self:
                 pass
@@ -142,7 +143,7 @@ class AsyncClient:
             request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
             response_deserializer=health_pb2.HealthCheckResponse.FromString,
         )
-        self._waited = self.options.wait == 0
+        self._ready: asyncio.Future[None] | None = None
 
     def _connect(self, health: bool) -> grpc.aio.Channel:
         name, arguments = shared.target(self.options), shared.arguments(self.options, health)
@@ -209,6 +210,14 @@ class AsyncClient:
     ) -> api.TranslateResponse | str | list[str]:
         """Same as Client.translate."""
         if isinstance(text, api.TranslateRequest):
+            check_request_alone(
+                to=to,
+                source=source,
+                model=model,
+                glossary=glossary,
+                options=options,
+                direct_only=direct_only,
+            )
             return await self._unary(self._text.Translate, text, timeout, request_id)
         settings = translation(to, source, model, glossary, options, direct_only)
 
@@ -262,6 +271,7 @@ class AsyncClient:
     ) -> api.SummarizeResponse | str | list[str]:
         """Same as Client.summarize."""
         if isinstance(text, api.SummarizeRequest):
+            check_request_alone(language=language, model=model, words=words, sentences=sentences)
             return await self._unary(self._text.Summarize, text, timeout, request_id)
         settings = summary(language, model, words, sentences)
 
@@ -379,11 +389,16 @@ class AsyncClient:
         return answer.status == health_pb2.HealthCheckResponse.SERVING
 
     async def _wait(self) -> None:
-        """Waits once for a server that is starting; the call itself then reports any error."""
-        if self._waited:
+        """Waits once, all first calls together, for a server that is starting; the call itself
+        then reports any error."""
+        if self.options.wait == 0:
             return
-        self._waited = True
-        with suppress(TimeoutError):
+        if self._ready is None:
+            self._ready = asyncio.ensure_future(self._wait_until_ready())
+        await asyncio.shield(self._ready)  # cancelling one call leaves the others waiting
+
+    async def _wait_until_ready(self) -> None:
+        with suppress(TimeoutError, grpc.aio.UsageError):  # UsageError: the channel is closed
             await asyncio.wait_for(self._channel.channel_ready(), self.options.wait)
 
     def _limit(self, timeout: float | None) -> float:

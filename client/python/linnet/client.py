@@ -14,7 +14,7 @@ from grpc_health.v1 import health_pb2
 from . import channel as shared
 from .errors import LinnetError, no_response
 from .options import Options
-from .texts import Plan, Terms, check_text, summary, translation
+from .texts import Plan, Terms, check_request_alone, check_text, summary, translation
 from .v1 import text_service_pb2 as api
 from .v1.text_service_pb2_grpc import TextServiceStub
 
@@ -69,7 +69,8 @@ class Stream(Generic[Response]):
                     yield message.part
 
     def response(self) -> Response:
-        """Returns the whole response. Reads the remaining parts first."""
+        """Returns the whole response. Reads the remaining parts first. Leaving the loop over the
+        parts early cancels the call, and this then raises LinnetError."""
         if self._response is None:
             for _ in self:
                 pass
@@ -134,6 +135,7 @@ class Client:
         self._lock = threading.Lock()
         self._calls: dict[int, Any] = {}
         self._cancelled = False
+        self._waiting = threading.Lock()
         self._waited = self.options.wait == 0
 
     def _connect(self, health: bool) -> grpc.Channel:
@@ -213,6 +215,14 @@ class Client:
         their translations. Where no model translates the pair, two do through a third language,
         unless `direct_only`."""
         if isinstance(text, api.TranslateRequest):
+            check_request_alone(
+                to=to,
+                source=source,
+                model=model,
+                glossary=glossary,
+                options=options,
+                direct_only=direct_only,
+            )
             return self._unary(self._text.Translate, text, timeout, request_id)
         request = translation(to, source, model, glossary, options, direct_only)
         plan = Plan.of(text)
@@ -267,6 +277,7 @@ class Client:
         than the model's limit is summarised in chunks. A summary has at most so many `words`, and
         at least three quarters of them, or so many `sentences`."""
         if isinstance(text, api.SummarizeRequest):
+            check_request_alone(language=language, model=model, words=words, sentences=sentences)
             return self._unary(self._text.Summarize, text, timeout, request_id)
         request = summary(language, model, words, sentences)
         plan = Plan.of(text, whole=True)
@@ -383,15 +394,19 @@ class Client:
         return _CallInFlight(self, call, failure)
 
     def _wait(self) -> None:
-        """Waits once for a server that is starting; the call itself then reports any error."""
+        """Waits once, all first calls together, for a server that is starting; the call itself
+        then reports any error."""
         if self._waited:
             return
-        self._waited = True
-        ready = grpc.channel_ready_future(self._channel)
-        try:
-            ready.result(timeout=self.options.wait)
-        except grpc.FutureTimeoutError:
-            ready.cancel()
+        with self._waiting:
+            if self._waited:
+                return
+            ready = grpc.channel_ready_future(self._channel)
+            try:
+                ready.result(timeout=self.options.wait)
+            except grpc.FutureTimeoutError:
+                ready.cancel()
+            self._waited = True
 
     def _limit(self, timeout: float | None) -> float:
         return shared.check_timeout(self.options.timeout if timeout is None else timeout)

@@ -146,6 +146,23 @@ class Plan:
         return joined[0] if self.alone else joined
 
 
+def check_request_alone(**given: object) -> None:
+    """Raises LinnetError for an argument beside a request, which has a field of its own for it."""
+    fields = {
+        "to": "target_language_code",
+        "source": "source_language_code",
+        "language": "language_code",
+        "words": "length.words",
+        "sentences": "length.sentences",
+    }
+    for name, value in given.items():
+        if value not in ("", None) and value is not False:
+            raise LinnetError.local(
+                f"{name} is given beside a request, set {fields.get(name, name)} in the request",
+                field=name,
+            )
+
+
 def translation(
     to: str,
     source: str,

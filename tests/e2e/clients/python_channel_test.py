@@ -217,7 +217,7 @@ def test_balances_calls_over_healthy_addresses(linnet, fake):
     assert len(servers[0].calls) == count, "it still reports NOT_SERVING"
 
 
-def test_first_call_waits_for_a_starting_server(linnet, fake):
+def test_all_first_calls_wait_for_a_starting_server(linnet, fake):
     probe = fake()
     address = probe.address
     probe.server.stop(None).wait()
@@ -225,12 +225,18 @@ def test_first_call_waits_for_a_starting_server(linnet, fake):
 
     async def ask() -> None:
         async with linnet.AsyncClient(options) as client:
-            await client.translate(english(linnet, "a"))
+            calls = [client.translate(english(linnet, "a")) for _ in range(3)]
+            given_up = asyncio.ensure_future(client.translate(english(linnet, "a")))
+            asyncio.get_running_loop().call_later(0.05, given_up.cancel)
+            await asyncio.gather(*calls)
+            with pytest.raises(asyncio.CancelledError):
+                await given_up
 
-    for call in (
-        lambda: linnet.Client(options).translate(english(linnet, "a")),
-        lambda: asyncio.run(ask()),
-    ):
+    def ask_from_threads() -> None:
+        with linnet.Client(options) as client, futures.ThreadPoolExecutor(3) as threads:
+            list(threads.map(client.translate, [english(linnet, "a")] * 3))
+
+    for call in (ask_from_threads, lambda: asyncio.run(ask())):
         started: list[FakeServer] = []
 
         def start(started=started) -> None:
@@ -240,6 +246,7 @@ def test_first_call_waits_for_a_starting_server(linnet, fake):
         starting.start()
         call()
         starting.join()
+        assert len(started[0].calls) == 3
         started[0].server.stop(None).wait()
 
 

@@ -18,6 +18,11 @@ MISUSE = {
     "nothing at all": lambda c, m: c.translate(None, to="de", source="en"),
     "a lone surrogate": lambda c, m: c.translate("a \ud83d", to="de", source="en"),
     "no language": lambda c, m: c.translate("a", to=""),
+    "a language beside a request": lambda c, m: c.translate(english(m, "a"), to="fr"),
+    "terms beside a request": lambda c, m: c.translate(english(m, "a"), glossary={"a": "b"}),
+    "a length beside a request": lambda c, m: c.summarize(
+        m.SummarizeRequest(contents=["a"], language_code="en"), words=0
+    ),
     "a request id of two words": lambda c, m: c.translate(english(m, "a"), request_id="a b"),
     "a long request id": lambda c, m: c.translate(english(m, "a"), request_id="x" * 500),
     "a timeout below 0": lambda c, m: c.translate(english(m, "a"), timeout=-1),
@@ -154,6 +159,12 @@ def test_misuse_is_a_linnet_error(linnet, client, server, what):
                 await MISUSE[what](client, linnet)
 
     asyncio.run(run())
+
+
+def test_argument_beside_a_request_names_its_field(linnet, client):
+    with pytest.raises(linnet.LinnetError, match="set target_language_code in the req") as raised:
+        client.translate(english(linnet, "a"), to="fr")
+    assert raised.value.field == "to"
 
 
 def test_closed_client_raises(linnet, server):
