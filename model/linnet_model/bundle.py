@@ -8,10 +8,13 @@ model, so that a training can start from the bundle alone.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import hashlib
 import json
-from collections.abc import Sequence
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,11 +33,12 @@ from linnet_model.network.encoder_decoder import (
     parameter_count,
 )
 from linnet_model.network.ensemble import Ensemble
-from linnet_model.network.model_config import CONVOLUTIONS
+from linnet_model.network.model_config import CONVOLUTIONS, require
 
 SCHEMA_VERSION = 1
 SIZES = "linnet_model.json"  # inside model.pt
 MODEL, MANIFEST, SHORTLIST = "model.pt", "manifest.json", "shortlist.json"
+SIGNATURE = f"{MANIFEST}.sig"  # of the signed manifest
 WEIGHT_TYPES = {"bfloat16": torch.bfloat16, "float32": torch.float32}
 
 
@@ -126,6 +130,54 @@ class TokenizerFiles:
         if self.placeholders:
             facts["placeholders"] = self.placeholders
         return facts
+
+
+@contextlib.contextmanager
+def new_bundle(out: Path, replace: bool = False) -> Iterator[Path]:
+    """Yields a folder beside `out` that becomes `out` at the end, or vanishes after an error, so
+    that nobody sees half a bundle.
+
+    `out` must not exist or be empty. With `replace` it may be a bundle: that folder is removed, but
+    its files are not written, because a server may have mapped them.
+    """
+    place = out.resolve()  # of a symbolic link, the folder that it names
+    free = not place.exists() or (place.is_dir() and not any(place.iterdir()))
+    if replace:
+        require(
+            free or (place / MANIFEST).is_file(),
+            f"{out} exists and is no bundle, choose another folder",
+        )
+    else:
+        require(free, f"{out} exists, remove it or choose another folder")
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
+    except OSError as error:
+        raise ConfigError(f"{out} cannot be written: {error}") from None
+    try:
+        yield partial
+        partial.chmod(0o755)  # mkdtemp keeps it from everybody else
+        try:
+            move_into_place(partial, place)
+        except OSError as error:
+            raise ConfigError(f"{out} cannot be replaced: {error}") from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def move_into_place(folder: Path, place: Path) -> None:
+    """Renames `folder` to `place` and removes what was there."""
+    if not place.exists():
+        folder.rename(place)
+        return
+    old = folder.with_name(f"{folder.name}.old")
+    place.rename(old)
+    try:
+        folder.rename(place)
+    except OSError:
+        old.rename(place)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def sha256(path: Path) -> str:

@@ -17,8 +17,10 @@ import torch
 
 from linnet_model.bundle import (
     MANIFEST,
+    SIGNATURE,
     SIZES,
     WEIGHT_TYPES,
+    new_bundle,
     print_files,
     read_manifest,
     sha256,
@@ -26,12 +28,10 @@ from linnet_model.bundle import (
 )
 from linnet_model.command_line import command, parser_for
 from linnet_model.config import BundleConfig
-from linnet_model.importers import new_bundle
 from linnet_model.network import ops
 from linnet_model.network.model_config import require
 
 CARD = "MODEL_CARD.md"
-SIGNATURE = f"{MANIFEST}.sig"
 
 
 def convert(bundle: Path, out: Path, weight_type: str, name: str | None = None) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from linnet_model.bundle import (
     BundleFacts,
     TokenizerFiles,
     load_module,
+    new_bundle,
     print_files,
     read_manifest,
     write_bundle,
@@ -145,21 +146,21 @@ def export(
         if recipe.bundle.task == "translate"
         else [],
     )
-    manifest = write_bundle(
-        out, model.eval(), recipe.model, recipe.bundle, tokenizers, weight_type, facts
-    )
-    golden = golden_examples(
-        out / manifest["model_file"], tokenizer, manifest, recipe.bundle.examples
-    )
-    manifest["golden_examples"] = [{"source_text": s, "target_text": t} for s, t in golden]
-    write_manifest(out, manifest)
     training = training_facts(folder, recipe, position, parameter_count(model))
     training["note"] = note
-    (out / "training.json").write_text(
-        json.dumps(training, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
-    )
-    (out / "scores.json").unlink(missing_ok=True)  # scores of the previous weights
-    write_card(out)
+    with new_bundle(out, replace=True) as partial:
+        manifest = write_bundle(
+            partial, model.eval(), recipe.model, recipe.bundle, tokenizers, weight_type, facts
+        )
+        golden = golden_examples(
+            partial / manifest["model_file"], tokenizer, manifest, recipe.bundle.examples
+        )
+        manifest["golden_examples"] = [{"source_text": s, "target_text": t} for s, t in golden]
+        write_manifest(partial, manifest)
+        (partial / "training.json").write_text(
+            json.dumps(training, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
+        write_card(partial)
     return manifest
 
 
@@ -173,7 +174,13 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         metavar="DIR",
         help="run folder of linnet-train, or one checkpoint in it",
     )
-    what.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the bundle")
+    what.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="folder of the bundle; replaces the bundle that is there, with all its files",
+    )
     what.add_argument(
         "--bundle-version", required=True, metavar="TEXT", help="free text, such as a date"
     )

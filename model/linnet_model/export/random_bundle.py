@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 
-from linnet_model.bundle import BundleFacts, add_shortlist, write_bundle
+from linnet_model.bundle import BundleFacts, add_shortlist, new_bundle, write_bundle
 from linnet_model.command_line import command, parser_for
 from linnet_model.config import BundleConfig, TokenizerConfig
 from linnet_model.languages import LanguageTokens, max_forced
@@ -98,7 +98,7 @@ def random_bundle(
         description=f"random weights, preset {name}, seed {seed}",
         license="none: random numbers",
     )
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, new_bundle(out, replace=True) as partial:
         path = None
         if tokenizer:
             path = Path(folder) / "random.spm"
@@ -108,12 +108,12 @@ def random_bundle(
                 TokenizerConfig(character_coverage=1.0),
                 path,
             )
-        write_bundle(out, model, sizes, config, path, weight_type, facts, languages=pairs)
-    if candidates:
-        rng, tokens = random.Random(seed), range(vocabulary)
-        chosen = {source: sorted(rng.sample(tokens, candidates)) for source in tokens}
-        always = sorted(rng.sample(tokens, min(4 * candidates, vocabulary)))
-        add_shortlist(out, always, chosen)
+        write_bundle(partial, model, sizes, config, path, weight_type, facts, languages=pairs)
+        if candidates:
+            rng, tokens = random.Random(seed), range(vocabulary)
+            chosen = {source: sorted(rng.sample(tokens, candidates)) for source in tokens}
+            always = sorted(rng.sample(tokens, min(4 * candidates, vocabulary)))
+            add_shortlist(partial, always, chosen)
     return parameter_count(model)
 
 
@@ -128,7 +128,11 @@ def main(arguments: list[str] | None = None) -> None:
         help=f"preset of sizes: {', '.join(SERVED)}",
     )
     parser.add_argument(
-        "--out", type=Path, required=True, metavar="DIR", help="folder of the bundle"
+        "--out",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="folder of the bundle; replaces the bundle that is there",
     )
     parser.add_argument(
         "--vocab", type=int, default=32768, metavar="N", help="rows of the embedding [%(default)s]"

@@ -5,12 +5,13 @@ The table of IBM model 1 (Brown et al. 1993, The Mathematics of Statistical Mach
 section 4.2) is estimated over the bundle's tokens. Each source token keeps its most likely target
 tokens and, if both sides share a vocabulary, itself, so that names can be copied. The most frequent
 target tokens are candidates in every target. The engine uses the file only with --shortlist. The
-bundle's model does not change.
+bundle is replaced by a copy that has the shortlist: sign its manifest again.
 """
 
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,7 +20,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linnet_model.bundle import add_shortlist, print_files, read_manifest
+from linnet_model.bundle import (
+    SIGNATURE,
+    add_shortlist,
+    new_bundle,
+    print_files,
+    read_manifest,
+)
 from linnet_model.command_line import command, parser_for
 from linnet_model.config import ConfigError
 from linnet_model.text_files import Pair, read_pairs
@@ -128,14 +135,17 @@ def learn(
     if manifest["source_tokenizer_file"] == manifest["target_tokenizer_file"]:
         for token in range(size):
             chosen[token] = list(dict.fromkeys([*chosen.get(token, []), token]))
-    return add_shortlist(folder, always, chosen)
+    with new_bundle(folder, replace=True) as partial:
+        left_out = shutil.ignore_patterns(SIGNATURE)
+        shutil.copytree(folder, partial, ignore=left_out, dirs_exist_ok=True)
+        return add_shortlist(partial, always, chosen)
 
 
 @command
 def main(arguments: list[str] | None = None) -> None:
     parser = parser_for(__doc__)
     add = parser.add_argument
-    add("--bundle", type=Path, required=True, metavar="DIR", help="folder of the bundle, changed")
+    add("--bundle", type=Path, required=True, metavar="DIR", help="folder of the bundle, replaced")
     add("--pairs", type=Path, required=True, action="append", metavar="FILE",
         help="a .tsv of source, target and domain, plain or compressed (repeatable)")  # fmt: skip
     add("--sentences", type=int, default=100_000, metavar="N",

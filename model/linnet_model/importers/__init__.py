@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import shutil
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +11,6 @@ from linnet_model.bundle import WEIGHT_TYPES, print_files, read_manifest
 from linnet_model.command_line import parser_for
 from linnet_model.importers.golden import GoldenChoice
 from linnet_model.importers.origin import Origin
-from linnet_model.network.model_config import ConfigError, require
 
 
 def import_parser(doc: str | None) -> argparse.ArgumentParser:
@@ -73,24 +68,3 @@ def report(
             f"{program}: the bundle has no golden examples, its MODEL_CARD.md says why",
             file=sys.stderr,
         )
-
-
-@contextlib.contextmanager
-def new_bundle(out: Path) -> Iterator[Path]:
-    """Yields a folder beside `out` that becomes `out` at the end, or vanishes after an error, so
-    that nobody sees half a bundle. `out` must not exist, or be an empty folder."""
-    require(
-        not out.exists() or (out.is_dir() and not any(out.iterdir())),
-        f"{out} exists, remove it or choose another folder",
-    )
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
-    except OSError as error:
-        raise ConfigError(f"{out} cannot be written: {error}") from None
-    try:
-        yield partial
-        partial.chmod(0o755)  # mkdtemp keeps it from everybody else
-        partial.rename(out)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)

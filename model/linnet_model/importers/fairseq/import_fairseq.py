@@ -23,12 +23,13 @@ import torch
 from linnet_model.bundle import (
     BundleFacts,
     TokenizerFiles,
+    new_bundle,
     sha256,
     write_bundle,
 )
 from linnet_model.command_line import command
 from linnet_model.config import BundleConfig, to_tables
-from linnet_model.importers import import_parser, new_bundle, origin_of, report
+from linnet_model.importers import import_parser, origin_of, report
 from linnet_model.importers.fairseq.checkpoint import read_checkpoint
 from linnet_model.importers.fairseq.dictionary import Dictionary, read_dictionary
 from linnet_model.importers.fairseq.names import from_fairseq, to_new_names

@@ -21,12 +21,13 @@ from typing import Any
 from linnet_model.bundle import (
     BundleFacts,
     TokenizerFiles,
+    new_bundle,
     sha256,
     write_bundle,
 )
 from linnet_model.command_line import command
 from linnet_model.config import BundleConfig, to_tables
-from linnet_model.importers import import_parser, new_bundle, origin_of, report
+from linnet_model.importers import import_parser, origin_of, report
 from linnet_model.importers.golden import transformers_examples
 from linnet_model.importers.marian.config import CONFIG, MarianFacts, read_facts, read_json
 from linnet_model.importers.marian.weights import our_weights, read_weights

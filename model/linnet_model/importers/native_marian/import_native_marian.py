@@ -20,13 +20,14 @@ from linnet_model.bundle import (
     SpecialIds,
     TokenizerFiles,
     add_shortlist,
+    new_bundle,
     read_manifest,
     sha256,
     write_bundle,
 )
 from linnet_model.command_line import command
 from linnet_model.config import BundleConfig, to_tables
-from linnet_model.importers import import_parser, new_bundle, origin_of, report
+from linnet_model.importers import import_parser, origin_of, report
 from linnet_model.importers.golden import given_examples
 from linnet_model.importers.native_marian.config import model_sizes
 from linnet_model.importers.native_marian.folder import (

@@ -16,10 +16,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from linnet_model.bundle import BundleFacts, sha256, write_bundle
+from linnet_model.bundle import BundleFacts, new_bundle, sha256, write_bundle
 from linnet_model.command_line import command
 from linnet_model.config import BundleConfig, to_tables
-from linnet_model.importers import import_parser, new_bundle, origin_of, report
+from linnet_model.importers import import_parser, origin_of, report
 from linnet_model.importers.golden import transformers_examples
 from linnet_model.importers.marian.import_marian import folder_name
 from linnet_model.importers.marian.weights import read_weights
