@@ -58,6 +58,14 @@ def test_actions_are_pinned_by_commit_and_version():
         assert versions.setdefault(name, (commit, version)) == (commit, version)
 
 
+def test_workflows_call_functions_that_exist():
+    runs = " ".join(step.get("run", "") for step in STEPS)
+    called = set(re.findall(r"\. deps/setup\.sh && (\w+)", runs))
+    assert len(called) >= 2
+    command = ["bash", "-c", '. deps/setup.sh && declare -F "$@"', "bash", *sorted(called)]
+    assert subprocess.run(command, cwd=ROOT, capture_output=True, text=True).returncode == 0, called
+
+
 def test_workflows_run_every_slow_test():
     """They need minutes or containers, so ./test.sh without --all skips them."""
     runs = " ".join(step.get("run", "") for step in STEPS)
