@@ -101,6 +101,29 @@ def test_gpu_overlay_keeps_the_flags():
     assert changed["build"]["target"] == "cuda"
 
 
+def test_every_published_port_leads_to_one_service():
+    """Compose adds the ports of an overlay to those of the file below it."""
+    files = [yaml.safe_load(file.read_text()) for file in (FILE, *LAID_OVER)]
+    services = [service for it in files for service in it["services"].values()]
+    ports = [port for service in services for port in service.get("ports", [])]
+    defaults = [re.sub(r"\$\{\w+:-(\d+)\}", r"\1", port).split(":")[1] for port in ports]
+    assert len(set(defaults)) == len(defaults) >= 4
+
+
+def test_edge_overlay_takes_the_published_port_of_the_server():
+    overlay = yaml.safe_load((ROOT / "docker-compose.edge.yml").read_text())["services"]
+    (port,) = SERVICES["server"]["ports"]
+    edge = overlay["edge"]["environment"]
+    assert edge["LINNET_EDGE_LISTEN"] == f":{port.rpartition(':')[2]}"
+    assert overlay["edge"]["network_mode"] == "service:server"
+    command = overlay["server"]["command"]
+    listen = command[command.index("--listen") + 1]
+    assert listen.startswith("127.0.0.1:")
+    assert overlay["server"]["environment"]["LINNET_SERVER"] == edge["LINNET_SERVER"] == listen
+    config = (ROOT / "deploy/balancers/haproxy-edge.cfg").read_text()
+    assert set(re.findall(r"\$\{(\w+)", config)) == set(edge)
+
+
 def test_env_example_lists_every_variable_with_its_default():
     files = "".join(file.read_text() for file in (FILE, *LAID_OVER))
     variables = dict(re.findall(r"\$\{(\w+):-([^}]*)\}", files))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import subprocess
 import time
@@ -17,21 +18,18 @@ CONFIG = ROOT / "deploy/balancers/haproxy-edge.cfg"
 def start(
     folder: Path, server: str, bind: str = "proto h2", changes: dict[str, str] | None = None
 ) -> tuple[subprocess.Popen, str]:
-    """Changes only addresses, the bind line and the lines of `changes` in the file."""
+    """Changes only the end of the bind line and the lines of `changes` in the file."""
     port = free_port()
     config = CONFIG.read_text()
-    lines = {
-        "bind :50050 proto h2": f"bind 127.0.0.1:{port} {bind}",
-        "server linnet 127.0.0.1:50051": f"server linnet {server}",
-        **(changes or {}),
-    }
-    for old, new in lines.items():
+    (line,) = re.findall(r"bind .* proto h2", config)
+    for old, new in {line: line.replace("proto h2", bind), **(changes or {})}.items():
         assert config.count(f"    {old}") == 1, old
         config = config.replace(old, new)
     path = folder / "haproxy.cfg"
     path.write_text(config)
     command = [programs.find("haproxy"), "-db", "-f", str(path)]
-    process = subprocess.Popen(command, env=programs.environment())
+    addresses = {"LINNET_EDGE_LISTEN": f"127.0.0.1:{port}", "LINNET_SERVER": server}
+    process = subprocess.Popen(command, env={**programs.environment(), **addresses})
     end = time.monotonic() + 10
     while True:
         try:

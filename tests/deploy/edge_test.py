@@ -182,4 +182,4 @@ def test_kubernetes_component_leads_clients_to_the_proxy(tmp_path):
     assert built["NetworkPolicy"]["spec"]["ingress"][0]["ports"] == [{"port": port["name"]}]
     mounted = [it["configMap"]["name"] for it in spec["volumes"] if "configMap" in it]
     assert mounted == [built["ConfigMap"]["metadata"]["name"]]
-    assert f":{port['containerPort']} " in built["ConfigMap"]["data"]["haproxy.cfg"]
+    assert f":{port['containerPort']}}}" in built["ConfigMap"]["data"]["haproxy.cfg"]
