@@ -28,8 +28,15 @@ from replicas import BUNDLES, Server, free_port
 OVERLAY = yaml.safe_load((ROOT / "docker-compose.tls.yml").read_text())["services"]
 BASE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
 BALANCERS = ROOT / "deploy/balancers"
+IMAGE = re.fullmatch(r"\$\{LINNET_IMAGE:-(.*)\}", BASE["server"]["image"])[1]
 GERMAN = "Ein Hund läuft über die Straße.\n"
 UNAUTHENTICATED, UNAVAILABLE = 64 + 16, 64 + 14
+
+
+def client_command(text: str) -> list[str]:
+    """The words of the docker command that calls the server."""
+    lines = re.sub(r"\\\n#? *", "", text).splitlines()
+    return next(shlex.split(line.lstrip("# ")) for line in lines if "docker run" in line)
 
 
 @pytest.fixture(scope="module")
@@ -80,20 +87,16 @@ def linnet(program, tmp_path):
 @pytest.fixture
 def translate(linnet, secrets):
     """The command of the page for compose, with another address and another token."""
+    words = client_command(certificates.blocks()[1])
+    (volume,) = (word for word in words if word.endswith(":/secrets:ro"))
+    folder = volume.replace("$PWD", str(secrets.parent)).removesuffix(":/secrets:ro")
 
     def call(address: str, token: Path = secrets / "client/token", *flags: str):
-        command = next(
-            line
-            for line in certificates.blocks()[1].replace("\\\n", "").splitlines()
-            if "translate" in line
-        )
-        words = shlex.split(command)[2:]  # after `sudo linnet`
-        words[words.index("--server") + 1] = f"localhost:{address.rpartition(':')[2]}"
-        words[words.index("--tls-ca") + 1] = str(
-            secrets.parent / words[words.index("--tls-ca") + 1]
-        )
-        words[words.index("--token-file") + 1] = str(token)
-        return linnet(*words, *flags)
+        told = [word.replace("/secrets/", f"{folder}/") for word in words[words.index(IMAGE) + 1 :]]
+        told[told.index("--server") + 1] = f"localhost:{address.rpartition(':')[2]}"
+        assert Path(told[told.index("--token-file") + 1]).is_file()
+        told[told.index("--token-file") + 1] = str(token)
+        return linnet(*told, *flags)
 
     return call
 
@@ -174,6 +177,15 @@ def test_load_uses_a_token(secure, secrets, program):
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert "UNAUTHENTICATED" not in done.stdout
+
+
+def test_client_of_the_image_can_read_the_files_of_its_user():
+    """secrets/client belongs to the user of the image, so no command of this machine reads it."""
+    words = client_command(certificates.blocks()[1])
+    assert words == client_command((ROOT / "docker-compose.tls.yml").read_text())
+    assert words[words.index(IMAGE) - 2 : words.index(IMAGE)] == ["--entrypoint", "linnet"]
+    assert "$PWD/secrets/client:/secrets:ro" in words
+    assert words[words.index("--network") + 1] == "host"
 
 
 def test_owner_of_the_folders_is_the_container_user():
