@@ -286,6 +286,7 @@ class BundleConfig:
     # "translate" and "summarize" are exported and served; "classify" (data.target_column is
     # "domain"), "language_model" and "pretrain" are measured by linnet-score --run.
     task: str = "translate"
+    intended_use: str = ""  # the first paragraph of the card: what the model is for, and what not
     source_language: str = "en"  # BCP-47
     target_language: str = "de"  # BCP-47; of a summary the same as source_language
     max_source_tokens: int = 256  # served limit, with the end token

@@ -1,13 +1,16 @@
 """Tests of the shipped bundles: complete, small, and with the scores of their cards."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from linnet_model.bundle import read_manifest
-from linnet_model.export.card import read_json
+from linnet_model.config import Recipe, from_tables, read_recipe
+from linnet_model.export.card import read_json, write_card
 
-BUNDLES = sorted((Path(__file__).resolve().parents[2] / "model" / "bundles").iterdir())
+MODEL = Path(__file__).resolve().parents[2] / "model"
+BUNDLES = sorted((MODEL / "bundles").iterdir())
 MAX_BYTES = 16 << 20  # limit for all files of a bundle
 
 
@@ -29,3 +32,21 @@ def test_card_has_scores_of_these_weights(bundle: Path):
     for test in scores["tests"]:
         for measure, value in test["model"].items():
             assert f"{value:.1f}" in card, f"{measure} of {test['domain']}"
+
+
+@pytest.mark.parametrize("bundle", BUNDLES, ids=lambda path: path.name)
+def test_card_is_made_of_the_files_beside_it(bundle: Path, tmp_path: Path):
+    for name in ("manifest.json", "training.json", "scores.json"):
+        shutil.copyfile(bundle / name, tmp_path / name)
+    write_card(tmp_path)
+    made = (tmp_path / "MODEL_CARD.md").read_text(encoding="utf-8")
+    assert made == (bundle / "MODEL_CARD.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("bundle", BUNDLES, ids=lambda path: path.name)
+def test_named_recipe_with_its_changes_is_what_was_trained(bundle: Path):
+    training = read_json(bundle / "training.json")
+    assert training is not None
+    trained = from_tables(Recipe, training["recipe"], "")
+    trained.check()
+    assert read_recipe(MODEL / "recipes" / training["recipe_file"], training["set"]) == trained

@@ -10,15 +10,6 @@ from typing import Any
 from linnet_model.config import ConfigError
 from linnet_model.sources import sources_of
 
-USE = {
-    "translate": "Everyday sentences in English, one at a time, to German. It knows little of "
-    "news, law or medicine, and nothing of the world: read what it says before you rely on it. "
-    "du, ihr and Sie are mixed as in its data.",
-    "summarize": "One line for an English abstract, in the manner of a title; short notes on a "
-    "talk only as far as a few hundred clinical examples teach that. It may state what the text "
-    "does not: read it beside the text.",
-}
-
 
 def read_json(path: Path) -> dict[str, Any] | None:
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
@@ -40,8 +31,9 @@ def write_card(folder: Path) -> None:
     lines = [f"# {manifest['name']}, version {manifest['version']}", ""]
     if manifest["provisional"]:
         lines += ["**Provisional**: its training was short; better weights replace these.", ""]
-    lines += [USE[recipe["bundle"]["task"]], ""]
-    lines += model_part(manifest, training) + data_part(training) + recipe_part(manifest, training)
+    if recipe["bundle"].get("intended_use"):
+        lines += [recipe["bundle"]["intended_use"].strip(), ""]
+    lines += model_part(manifest, training) + data_part(training) + recipe_part(training)
     lines += (
         score_part(scores, recipe["data"]["domains"]) + fact_part(scores) + example_part(scores)
     )
@@ -114,11 +106,6 @@ def data_part(training: dict[str, Any]) -> list[str]:
                 source["attribution"],
             ]
         )
-    kept = (
-        "No share-alike text was trained on"
-        if not any(s.get("share_alike") for s in sources.values())
-        else ("**Share-alike texts were trained on**")
-    )
     copies = training["train"].get("copies", {}).get("rows", 0)
     facts = training["train"].get("facts", {}).get("rows", 0)
     return [
@@ -127,9 +114,20 @@ def data_part(training: dict[str, Any]) -> list[str]:
         *table(
             ["domain", "what", "rows", "share per epoch", "author", "licence", "attribution"], rows
         ),
-        f"{kept}, and nothing that is limited to non-commercial use. Where a licence is marked as "
-        "not verified it is "
-        "stated from general knowledge.",
+        "Licences of the texts are in the table; check them before you publish the weights.",
+        *(
+            ["Where a licence is marked as not verified it is stated from general knowledge."]
+            if any(source.get("unverified") for source in sources.values())
+            else []
+        ),
+        *(
+            [
+                f"The training started from other weights ({training['init_from']}): the table "
+                "lacks texts that only those were trained on."
+            ]
+            if training.get("init_from")
+            else []
+        ),
         *(
             [f"Beside these, {copies:,} rows of made-up names, numbers and addresses to be copied."]
             if copies
@@ -144,15 +142,14 @@ def data_part(training: dict[str, Any]) -> list[str]:
     ]
 
 
-def recipe_part(manifest: dict[str, Any], training: dict[str, Any]) -> list[str]:
+def recipe_part(training: dict[str, Any]) -> list[str]:
     position, train = training["position"], training["recipe"]["train"]
     valid = training["last_validation"] or {}
     earlier = position.get("earlier_target_tokens", 0)
     return [
         "## Recipe",
         "",
-        f"`linnet-train --recipe model/recipes/{manifest['name']}.toml`; all settings as used are "
-        "in training.json.",
+        f"All settings as used are in training.json{recipe_file(training)}.",
         f"{position['update']:,} updates over {position['target_tokens']:,} target tokens "
         f"({position['epoch']} whole epochs), {position['seconds'] / 3600:.1f} hours on "
         f"{training['device']} with "
@@ -179,6 +176,14 @@ def recipe_part(manifest: dict[str, Any], training: dict[str, Any]) -> list[str]
         ),
         "",
     ]
+
+
+def recipe_file(training: dict[str, Any]) -> str:
+    """Names the recipe's file and the keys that were set on the command line, if they are known."""
+    if "recipe_file" not in training:
+        return ""
+    changes = ", ".join(f"`{setting}`" for setting in training["set"])
+    return f": `{training['recipe_file']}`" + (f" with {changes}" if changes else "")
 
 
 def score_part(scores: dict[str, Any] | None, trained: Iterable[str]) -> list[str]:
@@ -219,7 +224,7 @@ def score_part(scores: dict[str, Any] | None, trained: Iterable[str]) -> list[st
         "repeat up to six words three times or more in a row, or a syllable four times, where the "
         "source does not.",
         *[f"{name}: `{signature}`" for name, signature in scores["signatures"].items()],
-        *([f"\nOnly measured on, never trained on: {', '.join(unseen)}."] if unseen else []),
+        *([f"\nNot among the domains of the data: {', '.join(unseen)}."] if unseen else []),
         "",
     ]
 

@@ -73,8 +73,12 @@ def training_facts(run: Path, recipe: Recipe, position: Any, parameters: int) ->
     valid = [
         entry for entry in log if entry["kind"] == "valid" and entry["update"] <= position.update
     ]
+    origin = {name: settings[name] for name in ("recipe_file", "set") if name in settings}
+    if settings.get("init_from"):
+        origin["init_from"] = Path(settings["init_from"]).name
     return {
         "recipe": to_tables(recipe),
+        **origin,
         "parameters": parameters,
         "position": dataclasses.asdict(position),
         "device": settings["device"],

@@ -201,8 +201,10 @@ def start(options: argparse.Namespace) -> None:
     lines = statistics_table("training", dataset, data.domains)
     print("\n".join([*lines, "", *statistics_table("validation", valid, {}), ""]), flush=True)
 
-    trainer = Trainer(recipe, dataset, device)
+    trainer, init_from = Trainer(recipe, dataset, device), str(options.init_from or "")
     if options.resume and checkpoints(out):
+        before = json.loads((out / "settings.json").read_text(encoding="utf-8"))
+        init_from = before.get("init_from", "")
         checkpoint = load_checkpoint(out)
         same_sizes(recipe.model, from_tables(ModelConfig, checkpoint["recipe"]["model"], "model."))
         trainer.resume(checkpoint)
@@ -214,6 +216,8 @@ def start(options: argparse.Namespace) -> None:
 
     settings = {
         "recipe": to_tables(recipe),
+        "recipe_file": options.recipe.name,
+        "set": options.set,
         "parameters": parameter_count(trainer.model),
         "device": str(device),
         "threads": torch.get_num_threads(),
@@ -223,7 +227,7 @@ def start(options: argparse.Namespace) -> None:
         "train": dataset.statistics(),
         "valid": valid.statistics(),
         "first_update": trainer.position.update,
-        "init_from": str(options.init_from or ""),
+        "init_from": init_from,
     }
     text = json.dumps(settings, indent=2, ensure_ascii=False)
     (out / "settings.json").write_text(text + "\n", encoding="utf-8")

@@ -1,0 +1,61 @@
+"""Tests of linnet-export: its card claims only what the recipe says."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from linnet_model.export.command import main as export
+from linnet_model.train.command import main as train
+
+LICENCES = {"even": "CC BY-NC-SA 4.0", "odd": "CC0 1.0"}
+
+
+@pytest.fixture
+def run(recipe_file: Path, data_folder: Path, tmp_path: Path) -> Path:
+    """A run of one update from my.toml, whose texts are partly non-commercial and share-alike."""
+    text = recipe_file.read_text(encoding="utf-8")
+    for domain, licence in LICENCES.items():
+        before, after = text.split(f'{domain} = {{ what = "made up"')
+        after = after.replace("CC0-1.0", licence, 1)
+        text = f'{before}{domain} = {{ what = "made up"{after}'
+    recipe = tmp_path / "my.toml"
+    recipe.write_text(text, encoding="utf-8")
+    flags = ["--recipe", str(recipe), "--data", str(data_folder), "--out", str(tmp_path / "run")]
+    assert train([*flags, "--device", "cpu", "--set", "train.updates=1"]) == 0
+    return tmp_path / "run"
+
+
+def exported_card(run: Path, *more: str) -> str:
+    out = run.parent / "bundle"
+    assert export(["--run", str(run), "--out", str(out), "--bundle-version", "1", *more]) == 0
+    return (out / "MODEL_CARD.md").read_text(encoding="utf-8")
+
+
+def test_card_denies_no_licence_of_its_texts(run: Path):
+    card = exported_card(run)
+    for licence in LICENCES.values():
+        assert f"| {licence} |" in card
+    assert "Licences of the texts are in the table; check them before you publish" in card
+    for claim in ("share-alike", "non-commercial", "not verified"):
+        assert claim not in card.lower()
+
+
+def test_card_states_only_the_use_of_its_recipe(run: Path, recipe_file: Path):
+    assert exported_card(run).splitlines()[2] == "## Model"
+    with recipe_file.open("a", encoding="utf-8") as recipe:
+        recipe.write('intended_use = "Names of toys."')
+    assert exported_card(run, "--recipe", str(recipe_file)).splitlines()[2] == "Names of toys."
+
+
+def test_card_names_the_recipe_that_was_trained(run: Path):
+    card = exported_card(run)
+    assert "are in training.json: `my.toml` with `train.updates=1`." in card
+    assert "started from other weights" not in card
+    file = run / "settings.json"
+    settings = json.loads(file.read_text(encoding="utf-8"))
+    del settings["recipe_file"], settings["set"]  # as an older linnet-train wrote it
+    file.write_text(json.dumps(settings | {"init_from": "bundles/en-de"}), encoding="utf-8")
+    card = exported_card(run)
+    assert "All settings as used are in training.json.\n" in card
+    assert "The training started from other weights (en-de): the table lacks texts" in card
