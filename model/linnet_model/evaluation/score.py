@@ -1,9 +1,9 @@
 """linnet-score: scores a model on the test sets of its data, beside a trivial baseline.
 
-A bundle is decoded by linnet-decode if that is built, else by the search in Python. Translations
-get BLEU and chrF of sacreBLEU; summaries get ROUGE-1, 2 and L (F1, stemmed, the best of several
-references), and answers that repeat themselves are counted. A translator from English to German
-also translates made-up sentences with numbers, dates, times, amounts, names and addresses
+A bundle is decoded by linnet-decode in float32 if that is built, else by the search in Python.
+Translations get BLEU and chrF of sacreBLEU; summaries get ROUGE-1, 2 and L (F1, stemmed, the best
+of several references), and answers that repeat themselves are counted. A translator from English to
+German also translates made-up sentences with numbers, dates, times, amounts, names and addresses
 (linnet_model.evaluation.facts). --run scores models that cannot be exported: perplexity of a
 language model or a pre-trained model, accuracy and macro-F1 of a classifier.
 """
@@ -21,19 +21,16 @@ from statistics import median
 from typing import Any
 
 import sacrebleu
-from sentencepiece import SentencePieceProcessor
 
-from linnet_model.bundle import load_module, read_manifest
+from linnet_model.bundle import read_manifest
 from linnet_model.command_line import command, parser_for
 from linnet_model.config import ConfigError, DataConfig, from_tables
-from linnet_model.decode_command import decode_texts, find_decode
+from linnet_model.evaluation.decoding import Decoding, choose_decoding, tokenizer_of
 from linnet_model.evaluation.facts import carried_over, made_up_sentences
 from linnet_model.evaluation.loops import looping_share
 from linnet_model.evaluation.score_run import score_run, test_rows
 from linnet_model.export.card import read_json, write_card
-from linnet_model.export.search import Options, answer_texts
 from linnet_model.text_files import DataError, Pair, read_lines
-from linnet_model.tokenizer import load_tokenizer
 from linnet_model.train.validation import ROUGE, rouge
 
 FACT_SENTENCES = 1000
@@ -42,24 +39,6 @@ EXAMPLES = """examples:
   linnet-score --bundle model/bundles/en-de --data DATA --domain tatoeba --limit 200
   linnet-score --run runs/lm-de --data DATA
 """
-
-
-def tokenizer_of(bundle: Path, manifest: dict[str, Any], side: str) -> SentencePieceProcessor:
-    file = bundle / manifest[f"{side}_tokenizer_file"]
-    return load_tokenizer(file, manifest.get("capitals_mark", ""))
-
-
-def decode_in_python(
-    bundle: Path, manifest: dict[str, Any], reading: SentencePieceProcessor, texts: list[str]
-) -> list[str]:
-    return answer_texts(
-        load_module(bundle / manifest["model_file"]),
-        reading,
-        tokenizer_of(bundle, manifest, "target"),
-        texts,
-        Options.of_manifest(manifest),
-        manifest["limits"]["max_target_tokens"],
-    )
 
 
 def read_references(folder: Path, domain: str, pairs: list[Pair]) -> list[list[str]]:
@@ -108,12 +87,22 @@ def signatures(task: str) -> dict[str, str]:
 
 
 def keep_other_tests(scores: dict[str, Any], before: dict[str, Any] | None) -> None:
-    """Keeps the results of other test sets if weights, engine and options are the same."""
-    same = ("model_sha256", "engine", "options", "measures", "signatures")
-    if before is None or any(before[key] != scores[key] for key in same):
-        return
+    """Keeps the results of other test sets if weights, engine and options are the same, else says
+    which are left out."""
     measured = {test["domain"] for test in scores["tests"]}
-    scores["tests"] += [test for test in before["tests"] if test["domain"] not in measured]
+    others = [t for t in (before or {}).get("tests", []) if t["domain"] not in measured]
+    if before is None or not others:
+        return
+    same = ("model_sha256", "engine", "options", "measures", "signatures")
+    different = [key for key in same if before[key] != scores[key]]
+    if different:
+        print(
+            f"linnet-score: {', '.join(t['domain'] for t in others)} left out, scored with another "
+            f"{', '.join(different)}",
+            file=sys.stderr,
+        )
+        return
+    scores["tests"] += others
     scores["tests"].sort(key=lambda test: test["domain"])
 
 
@@ -133,9 +122,7 @@ def score(
     data: Path,
     limit: int,
     domains: list[str],
-    engine: str,
-    command: Path | None,
-    extra: list[str],
+    decoding: Decoding,
     answers_folder: Path | None = None,
 ) -> dict[str, Any]:
     manifest = read_manifest(bundle)
@@ -144,11 +131,6 @@ def score(
         raise ConfigError(f"{bundle} has no training.json, which names its data folder")
     config = from_tables(DataConfig, training["recipe"]["data"], "data.")
     task, folder = training["recipe"]["bundle"]["task"], data / config.folder
-    command = None if engine == "python" else find_decode(command)
-    if engine == "command" and command is None:
-        raise ConfigError(
-            "linnet-decode is not built, build it with ./start.sh --build or use --engine python"
-        )
     reading = tokenizer_of(bundle, manifest, "source")
     longest = manifest["limits"]["max_source_tokens"]
 
@@ -156,9 +138,7 @@ def score(
         return len(reading.encode(text)) + 1 <= longest  # with the end token
 
     def answered(texts: list[str]) -> list[str]:
-        if command:
-            return decode_texts(command, bundle, texts, extra)
-        return decode_in_python(bundle, manifest, reading, texts)
+        return decoding.answers(bundle, manifest, texts) if texts else []
 
     tests: list[dict[str, Any]] = []
     for domain, every in test_rows(folder, config, domains).items():
@@ -210,9 +190,7 @@ def score(
         "model_sha256": next(
             f["sha256"] for f in manifest["files"] if f["name"] == manifest["model_file"]
         ),
-        "engine": "linnet-decode"
-        if command
-        else "the search in Python (linnet_model.export.search), float32",
+        "engine": decoding.name,
         "options": f"beam {options['beam_size']}, length penalty {options['length_penalty']:g}"
         + (
             f", no {options['no_repeat_ngram_size']}-gram twice"
@@ -228,7 +206,7 @@ def score(
         **facts,
         "examples": [
             {"text": text, "answer": answer}
-            for text, answer in zip(examples, answered(examples) if examples else [], strict=True)
+            for text, answer in zip(examples, answered(examples), strict=True)
         ],
     }
 
@@ -276,7 +254,7 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         action="append",
         default=[],
         metavar="FLAG",
-        help="flag for linnet-decode, such as --threads=1 (repeatable)",
+        help="flag for linnet-decode, such as --threads=1 (repeatable) [--compute=float32]",
     )
     out = parser.add_argument_group("output")
     out.add_argument(
@@ -290,7 +268,12 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         metavar="DIR",
         help="write source, reference and answer of all rows, one .tsv per test set",
     )
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if options.run and (options.engine != "auto" or options.decode or options.decode_flag):
+        parser.error(
+            "--engine, --decode and --decode-flag are for --bundle, --run has no use of them"
+        )
+    return options
 
 
 def write_json(path: Path, values: dict[str, Any]) -> None:
@@ -313,9 +296,7 @@ def main(arguments: list[str] | None = None) -> None:
             options.data,
             options.limit,
             options.domain,
-            options.engine,
-            options.decode,
-            options.decode_flag,
+            choose_decoding(options.engine, options.decode, options.decode_flag, options.write),
             options.answers,
         )
         if options.write:

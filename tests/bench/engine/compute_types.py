@@ -53,7 +53,7 @@ def compare(bundle: Path, domain: str, options: argparse.Namespace) -> dict[str,
     for compute in TYPES:
         print(f"{bundle.name}, {domain}, {compute} …", file=sys.stderr)
         with tempfile.TemporaryDirectory() as folder:
-            found[compute] = score(bundle, domain, options, ["--compute", compute], Path(folder))
+            found[compute] = score(bundle, domain, options, [f"--compute={compute}"], Path(folder))
     name = json.loads((bundle / "manifest.json").read_text())["name"]
     types = {}
     for compute, one in found.items():

@@ -50,7 +50,7 @@ def test_refuses_unknown_test_set_with_list(tmp_path: Path):
         test_domains(tmp_path, ["law"])
 
 
-def test_keeps_other_scores_of_same_weights():
+def test_keeps_other_scores_of_same_weights(capsys):
     def scores(sha256: str, **tests: int) -> dict:
         facts = dict.fromkeys(("engine", "options", "measures", "signatures"), "x")
         rows = [{"domain": domain, "rows": count} for domain, count in tests.items()]
@@ -61,8 +61,12 @@ def test_keeps_other_scores_of_same_weights():
     assert new == scores("a", a=1, b=9, c=3)
     other = scores("a", b=9)
     keep_other_tests(other, scores("older", a=1))
+    assert "linnet-score: a left out, scored with another model_sha256" in capsys.readouterr().err
     keep_other_tests(other, None)
     assert other == scores("a", b=9)
+    faster = scores("a", b=9) | {"engine": "linnet-decode, int8"}
+    keep_other_tests(faster, scores("a", a=1))
+    assert [test["domain"] for test in faster["tests"]] == ["b"]
 
 
 def test_length_ratio_counts_words_of_first_references():

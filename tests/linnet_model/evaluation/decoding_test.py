@@ -1,0 +1,75 @@
+"""Tests that scores say how their answers were decoded, and that only a bundle's own search is
+published."""
+
+from pathlib import Path
+
+import pytest
+
+from linnet_model.config import ConfigError
+from linnet_model.evaluation import decoding
+from linnet_model.evaluation.decoding import choose_decoding
+from linnet_model.evaluation.score import main
+
+ECHO = """#!/usr/bin/env python3
+import json, sys
+for line in sys.stdin:
+    print(json.dumps({"hypotheses": [{"text": " ".join(sys.argv[3:])}]}))
+"""
+
+
+@pytest.fixture
+def echo(tmp_path: Path) -> Path:
+    """A linnet-decode that answers with its flags."""
+    path = tmp_path / "linnet-decode"
+    path.write_text(ECHO)
+    path.chmod(0o755)
+    return path
+
+
+def test_float32_is_asked_for_unless_another_type_is_named(echo: Path):
+    for given, passed, name in (
+        ([], "--compute=float32", "linnet-decode, float32"),
+        (["--compute=int8"], "--compute=int8", "linnet-decode, int8"),
+        (["--threads=2"], "--compute=float32 --threads=2", "linnet-decode, float32"),
+    ):
+        chosen = choose_decoding("command", echo, given, publish=True)
+        assert chosen.answers(Path("b"), {}, ["text"]) == [passed]
+        assert chosen.name == name
+
+
+def test_name_has_every_flag_that_may_change_answers(echo: Path):
+    given = ["--beam=1", "--shortlist", "--batch=4", "--device=cuda"]
+    chosen = choose_decoding("auto", echo, given, publish=False)
+    assert chosen.name == "linnet-decode, float32, --beam=1, --shortlist, --device=cuda"
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--beam=1", "--decode-flag=--beam=1 changes the search, and --write publishes"),
+        ("--shortlist", "--decode-flag=--shortlist changes the search"),
+        ("--compute=auto", "does not say which type the written scores have, name it"),
+        ("1", "--decode-flag=1 must be --NAME or --NAME=VALUE"),
+    ],
+)
+def test_published_scores_refuse_other_searches(echo: Path, flag: str, message: str):
+    with pytest.raises(ConfigError) as error:
+        choose_decoding("auto", echo, [flag], publish=True)
+    assert message in str(error.value)
+
+
+def test_search_in_python_is_announced_and_has_no_flags(monkeypatch, capsys):
+    monkeypatch.setattr(decoding, "find_decode", lambda named: None)
+    assert choose_decoding("auto", None, [], publish=True).name.endswith("search), float32")
+    assert "linnet-decode is not built, the search in Python" in capsys.readouterr().err
+    with pytest.raises(ConfigError, match="the search in Python has no flags"):
+        choose_decoding("auto", None, ["--threads=2"], publish=False)
+    with pytest.raises(ConfigError, match="is not built, build it with"):
+        choose_decoding("command", None, [], publish=False)
+
+
+@pytest.mark.parametrize("flag", ["--engine=python", "--decode=x", "--decode-flag=--threads=1"])
+def test_run_refuses_flags_of_bundles(flag: str, capsys):
+    with pytest.raises(SystemExit):
+        main(["--run", "runs/lm-de", "--data", "DATA", flag])
+    assert "are for --bundle" in capsys.readouterr().err
