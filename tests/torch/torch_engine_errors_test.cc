@@ -84,6 +84,24 @@ TEST_F(TorchEngineErrorsTest, FailedStepLosesSequencesButNotTheEngine) {
   EXPECT_THAT(engine_->Step(), IsOk());
 }
 
+TEST_F(TorchEngineErrorsTest, FailedPartOfManyRowsFailsTheStep) {
+  TorchEngineOptions options = kSmall;
+  options.rows = 200;
+  options.encoder_cache_tokens = 3200;
+  const auto engine = MakeTorchEngine(TinyBundle(), options);
+  ASSERT_THAT(engine, IsOk());
+  std::vector<SequenceInput> inputs;
+  for (int id = 1; id <= 60; ++id) inputs.push_back(Sequence(id, {9, 8, 2}));
+  inputs.back().prefix = {TinyModel::kThrower};
+  ASSERT_THAT((*engine)->Add(inputs), IsOk());
+  ASSERT_THAT((*engine)->Step(), IsOk());
+  EXPECT_THAT((*engine)->Step().status(),
+              StatusIs(absl::StatusCode::kInternal,
+                       AllOf(HasSubstr("a decoder step failed"),
+                             HasSubstr("the thrower is in the target"), Not(HasSubstr("\n")))));
+  EXPECT_EQ((*engine)->sequences(), 0);
+}
+
 TEST_F(TorchEngineErrorsTest, FailedEncoderAddsNoSequence) {
   ASSERT_THAT(engine_->Add(std::vector{Sequence(1, {9, 8, 2})}), IsOk());
   EXPECT_THAT(engine_->Add(std::vector{Sequence(2, {9, 2}), Sequence(3, {TinyModel::kStopper, 2})}),

@@ -334,6 +334,25 @@ TEST(InvarianceTest, HoldsForEveryComputeType) {
   }
 }
 
+// Searches with more rows than ScriptedModel gives to one thread, of different widths.
+TEST(InvarianceTest, PartsOfManyRowsGiveTheSameResults) {
+  for (ComputeType compute : {ComputeType::kFloat32, ComputeType::kInt8}) {
+    TorchEngineOptions options = kSmall;
+    options.compute = compute;
+    options.rows = 200;
+    options.encoder_cache_tokens = 1280;
+    const std::unique_ptr<Engine> engine = MakeEngine(options);
+    std::vector<SequenceInput> inputs;
+    for (int id = 1; id <= 20; ++id) {
+      inputs.push_back(Sequence(id, 1 + 3 * id % 40, id <= 10 ? 9 : 1 + id % 5, 3 + id % 15));
+    }
+    const Results together = Decode(*engine, inputs);
+    for (const SequenceInput& input : inputs) {
+      ExpectSame(together.at(input.id), Decode(*engine, {input}).at(input.id));
+    }
+  }
+}
+
 // The search of the device reads whole rows of logits, also on the CPU.
 TEST(InvarianceTest, StepBestGivesTheResultsOfWholeRows) {
   for (ComputeType compute : {ComputeType::kFloat32, ComputeType::kBfloat16, ComputeType::kInt8}) {

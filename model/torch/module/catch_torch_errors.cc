@@ -1,8 +1,6 @@
 #include "model/torch/module/catch_torch_errors.h"
 
-#include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>
-#include <torch/csrc/jit/runtime/graph_executor.h>
 
 #include <algorithm>
 #include <iterator>
@@ -68,8 +66,7 @@ absl::Status StatusOfException(const std::string& doing, const std::exception& e
 absl::Status CatchTorchErrors(const std::string& doing, absl::Status (*call)(void* body),
                               void* body) {
   try {
-    c10::InferenceMode inference;
-    torch::jit::GraphOptimizerEnabledGuard interpret(false);
+    const ThreadModes modes;
     return call(body);
   } catch (const std::exception& exception) {
     return StatusOfException(doing, exception);

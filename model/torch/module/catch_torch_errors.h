@@ -1,5 +1,8 @@
 #pragma once
 
+#include <c10/core/InferenceMode.h>
+#include <torch/csrc/jit/runtime/graph_executor.h>
+
 #include <exception>
 #include <string>
 #include <type_traits>
@@ -13,9 +16,15 @@ namespace linnet::model {
 // DeviceLost (engine.h) if the CUDA context of this process is unusable.
 absl::Status StatusOfException(const std::string& doing, const std::exception& exception);
 
-// Runs `body`, which returns an absl::Status and may call torch, and converts its exceptions to a
-// status. It sets torch's per-thread modes first: gradients are off, and TorchScript interprets the
-// graph as it is instead of profiling and rewriting it in the first calls of each shape.
+// The modes of a thread that calls torch: gradients are off, and TorchScript interprets the graph
+// as it is instead of profiling and rewriting it in the first calls of each shape.
+struct ThreadModes {
+  c10::InferenceMode inference;
+  torch::jit::GraphOptimizerEnabledGuard interpret{false};
+};
+
+// Runs `body`, which returns an absl::Status and may call torch, in ThreadModes, and converts its
+// exceptions to a status.
 absl::Status CatchTorchErrors(const std::string& doing, absl::Status (*call)(void* body),
                               void* body);
 

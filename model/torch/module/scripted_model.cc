@@ -1,19 +1,27 @@
 #include "model/torch/module/scripted_model.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/core/ivalue.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/from_blob.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
+#include <array>
+#include <exception>
+#include <limits>
 #include <numeric>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "model/ops/cpu/parallel.h"
 #include "model/ops/linear.h"
 #include "model/ops/ops.h"
+#include "model/torch/module/catch_torch_errors.h"
 #include "model/torch/module/compute_type.h"
 #include "model/torch/module/mapped_module.h"
 #include "proto/status_macros.h"
@@ -75,6 +83,38 @@ std::vector<at::Tensor> Call(torch::jit::Module& module, const char* method,
                                           result.tagKind(), ", it must return a list of tensors"));
   }
   return result.toTensorVector();
+}
+
+// From this many rows a thread on, each takes its part through the whole step, and waits for the
+// others once a step instead of once an operator. With fewer, the threads share the weights of each
+// operator, which would not stay in the cache of each.
+constexpr int64_t kRowsOfPart = 32;
+
+StepTensors PartOf(const StepTensors& rows, int64_t first, int64_t last) {
+  const auto part = [&](const at::Tensor& all) { return all.slice(0, first, last); };
+  return {.tokens = part(rows.tokens),
+          .positions = part(rows.positions),
+          .backpointers = part(rows.backpointers),
+          .blocks = part(rows.blocks),
+          .source_lengths = part(rows.source_lengths),
+          .counts = part(rows.counts),
+          .also = part(rows.also),
+          .temperatures = part(rows.temperatures)};
+}
+
+// The rows of all parts. Narrower parts are filled up with unused entries (best_logits.h).
+BestLogits Joined(const std::vector<BestLogits>& parts) {
+  int64_t width = 0;
+  for (const BestLogits& part : parts) width = std::max(width, part.logits.size(1));
+  std::vector<at::Tensor> logits, tokens, log_normalizers;
+  for (const BestLogits& part : parts) {
+    const std::array<int64_t, 2> padding = {0, width - part.logits.size(1)};
+    logits.push_back(
+        at::constant_pad_nd(part.logits, padding, -std::numeric_limits<float>::infinity()));
+    tokens.push_back(at::constant_pad_nd(part.tokens, padding, kNoToken));
+    log_normalizers.push_back(part.log_normalizers);
+  }
+  return {at::cat(logits), at::cat(tokens), at::cat(log_normalizers)};
 }
 
 }  // namespace
@@ -153,6 +193,33 @@ at::Tensor ScriptedModel::Step(const StepTensors& rows,
 BestLogits ScriptedModel::StepBest(const StepTensors& rows,
                                    const std::vector<at::Tensor>& encoder_cache,
                                    const std::vector<at::Tensor>& state) {
+  const int64_t count = rows.tokens.size(0), threads = at::get_num_threads();
+  if (!packed() || threads < 2 || count < threads * kRowsOfPart) {
+    return StepBestOfPart(rows, encoder_cache, state);
+  }
+  // Within a step no row reads what another one writes (ops/cpu/ring.h).
+  std::vector<BestLogits> parts(threads);
+  std::vector<std::exception_ptr> errors(threads);
+  ops::ParallelFor(threads, /*flops_per_item=*/int64_t{1} << 40, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const ThreadModes modes;
+      try {
+        const int64_t first = i * count / threads, last = (i + 1) * count / threads;
+        parts[i] = StepBestOfPart(PartOf(rows, first, last), encoder_cache, state);
+      } catch (...) {
+        errors[i] = std::current_exception();
+      }
+    }
+  });
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+  return Joined(parts);
+}
+
+BestLogits ScriptedModel::StepBestOfPart(const StepTensors& rows,
+                                         const std::vector<at::Tensor>& encoder_cache,
+                                         const std::vector<at::Tensor>& state) {
   std::vector<c10::IValue> arguments = Arguments(rows, encoder_cache, state);
   arguments.insert(arguments.end(), {rows.counts, rows.also, rows.temperatures});
   const c10::IValue result = module_.get_method("step_best")(std::move(arguments));

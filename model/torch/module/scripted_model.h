@@ -88,7 +88,8 @@ class ScriptedModel {
   // Changes `state` in place.
   at::Tensor Step(const StepTensors& rows, const std::vector<at::Tensor>& encoder_cache,
                   const std::vector<at::Tensor>& state);
-  // Requires picks_best(), or the logits would be computed in half precision.
+  // Requires picks_best(), or the logits would be computed in half precision. With many rows each
+  // thread takes a part of them through the whole step.
   BestLogits StepBest(const StepTensors& rows, const std::vector<at::Tensor>& encoder_cache,
                       const std::vector<at::Tensor>& state);
 
@@ -112,6 +113,8 @@ class ScriptedModel {
 
  private:
   ScriptedModel(at::Device device, ComputeType compute, torch::jit::Module module);
+  BestLogits StepBestOfPart(const StepTensors& rows, const std::vector<at::Tensor>& encoder_cache,
+                            const std::vector<at::Tensor>& state);
   std::vector<c10::IValue> Arguments(const StepTensors& rows,
                                      const std::vector<at::Tensor>& encoder_cache,
                                      const std::vector<at::Tensor>& state) const;
