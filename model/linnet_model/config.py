@@ -260,21 +260,32 @@ class TrainConfig:
             self.bfloat16 in (True, False, "auto"),
             f"train.bfloat16 is {self.bfloat16!r}, must be true, false or 'auto'",
         )
-        require(self.seconds >= 0, f"train.seconds is {self.seconds}, must be at least 0")
+        for name in (
+            "seconds",
+            "warmup_updates",
+            "decay_updates",
+            "weight_decay",
+            "clip_norm",
+            "threads",
+            "checkpoint_updates",
+            "valid_rows",
+        ):
+            require(
+                getattr(self, name) >= 0,
+                f"train.{name} is {getattr(self, name)}, must be at least 0",
+            )
+        for name in ("learning_rate", "epsilon"):
+            require(
+                getattr(self, name) > 0, f"train.{name} is {getattr(self, name)}, must be above 0"
+            )
+        for name in ("beta1", "beta2", "label_smoothing", "average_decay"):
+            require(
+                0.0 <= getattr(self, name) < 1.0,
+                f"train.{name} is {getattr(self, name)}, must be in [0, 1)",
+            )
         require(
-            self.learning_rate > 0, f"train.learning_rate is {self.learning_rate}, must be above 0"
-        )
-        require(
-            0.0 <= self.label_smoothing < 1.0,
-            f"train.label_smoothing is {self.label_smoothing}, must be in [0, 1)",
-        )
-        require(
-            0.0 <= self.average_decay < 1.0,
-            f"train.average_decay is {self.average_decay}, must be in [0, 1)",
-        )
-        require(
-            self.checkpoint_updates >= 0,
-            f"train.checkpoint_updates is {self.checkpoint_updates}, must be at least 0",
+            0.0 <= self.final_share <= 1.0,
+            f"train.final_share is {self.final_share}, must be in [0, 1]",
         )
 
 

@@ -9,7 +9,14 @@ from typing import Any
 
 import torch
 
-from linnet_model.config import ConfigError, ModelConfig, Recipe, from_tables, to_tables
+from linnet_model.config import (
+    BundleConfig,
+    ConfigError,
+    ModelConfig,
+    Recipe,
+    from_tables,
+    to_tables,
+)
 from linnet_model.network.encoder_decoder import EncoderDecoder
 from linnet_model.train.optim import Average
 
@@ -89,6 +96,39 @@ def averaged_model(paths: list[Path]) -> tuple[EncoderDecoder, Recipe, Position]
         for name, parameter in model.named_parameters():
             parameter.copy_(weights[name])
     return model, recipe, Position(**loaded[-1]["position"])
+
+
+# A resumed training gives the numbers of one that was never stopped, so only these keys of its
+# recipe may differ from the checkpoint's. The first line sets how long it trains: a training may be
+# extended, or ended sooner with its decay. The second is the machine's: other cores and types
+# change the last digits. No update depends on the others.
+RESUME_MAY_CHANGE = {
+    *("train.updates", "train.seconds", "train.decay_updates"),
+    *("train.threads", "train.bfloat16"),
+    *("train.checkpoint_seconds", "train.checkpoint_updates", "train.keep_checkpoints"),
+    *("train.valid_updates", "train.valid_rows", "train.log_updates"),
+    *("data.valid_domains", "data.valid_source", "data.valid_target"),
+    *("data.test_source", "data.test_target", "data.terms"),
+    *(f"bundle.{part.name}" for part in dataclasses.fields(BundleConfig)),
+}
+
+
+def same_settings(wanted: Recipe, checkpoint: dict[str, Any], out: Path) -> None:
+    """Refuses to resume with another recipe than that of the checkpoint, and names all keys that
+    differ and may not."""
+    found = from_tables(Recipe, checkpoint["recipe"], "")
+    found.check()
+    differ = []
+    theirs = to_tables(found)
+    for table, keys in to_tables(wanted).items():
+        for key, value in keys.items():
+            if value != theirs[table][key] and f"{table}.{key}" not in RESUME_MAY_CHANGE:
+                differ.append(f"{table}.{key} is {value} and was {theirs[table][key]}")
+    if differ:
+        raise ConfigError(
+            f"{out} cannot be resumed with another recipe: {'; '.join(differ)}. Set them back, or "
+            f"start another training from its weights with --init-from {out}"
+        )
 
 
 def same_sizes(wanted: ModelConfig, found: ModelConfig) -> None:

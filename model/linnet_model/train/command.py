@@ -30,7 +30,12 @@ from linnet_model.network.encoder_decoder import parameter_count
 from linnet_model.sources import sources_of
 from linnet_model.text_files import DataError, Reading, read_split
 from linnet_model.tokenizer import load_tokenizer, train_tokenizer
-from linnet_model.train.checkpoint import checkpoints, load_checkpoint, same_sizes
+from linnet_model.train.checkpoint import (
+    checkpoints,
+    load_checkpoint,
+    same_settings,
+    same_sizes,
+)
 from linnet_model.train.data import labelled, training_pairs, validation_pairs
 from linnet_model.train.objectives import make_dataset, sides
 from linnet_model.train.options import options_page
@@ -131,7 +136,9 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
     start.add_argument(
         "--resume",
         action="store_true",
-        help="continue from the last checkpoint of --out, with the same results",
+        help="continue from the last checkpoint of --out, with the same results; another recipe is "
+        "refused, but for length of the training, threads, type, checkpoints, validation, log and "
+        "[bundle]",
     )
     start.add_argument(
         "--init-from",
@@ -179,6 +186,9 @@ def start(options: argparse.Namespace) -> None:
     out.mkdir(parents=True, exist_ok=True)
     if checkpoints(out) and not options.resume:
         raise ConfigError(f"{out} already has checkpoints, use --resume or another --out")
+    checkpoint = load_checkpoint(out) if checkpoints(out) else None
+    if checkpoint is not None:
+        same_settings(recipe, checkpoint, out)
     folder, reading = options.data / data.folder, Reading()
     if not folder.is_dir():
         raise DataError(f"no folder {folder}: data.folder is {data.folder!r} below --data")
@@ -202,11 +212,9 @@ def start(options: argparse.Namespace) -> None:
     print("\n".join([*lines, "", *statistics_table("validation", valid, {}), ""]), flush=True)
 
     trainer, init_from = Trainer(recipe, dataset, device), str(options.init_from or "")
-    if options.resume and checkpoints(out):
+    if checkpoint is not None:
         before = json.loads((out / "settings.json").read_text(encoding="utf-8"))
         init_from = before.get("init_from", "")
-        checkpoint = load_checkpoint(out)
-        same_sizes(recipe.model, from_tables(ModelConfig, checkpoint["recipe"]["model"], "model."))
         trainer.resume(checkpoint)
     elif options.init_from is not None:
         weights, sizes = read_weights(options.init_from)

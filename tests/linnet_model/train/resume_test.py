@@ -10,7 +10,8 @@ from pathlib import Path
 
 import torch
 
-from linnet_model.train.checkpoint import checkpoints, load_checkpoint
+from linnet_model.config import Recipe, to_tables
+from linnet_model.train.checkpoint import RESUME_MAY_CHANGE, checkpoints, load_checkpoint
 from linnet_model.train.command import main as train_main
 from linnet_model.train.training_log import Log
 
@@ -67,6 +68,44 @@ def test_training_killed_by_sigkill_resumes_identically(
     assert numbers(whole) == numbers(killed)
     assert [e["update"] for e in numbers(whole) if e["kind"] == "train"] == list(range(3, 40, 3))
     assert (whole / "samples.txt").read_bytes() == (killed / "samples.txt").read_bytes()
+
+
+def test_resume_refuses_every_setting_that_changes_numbers(
+    recipe_file: Path, data_folder: Path, tmp_path: Path, capsys
+):
+    out = tmp_path / "run"
+    assert train_main(arguments(recipe_file, data_folder, out, "--set", "train.updates=1")) == 0
+    changed = ("train.seed=2", "train.clip_norm=0.5", "data.domains.odd=1.0", "model.dropout=0.2")
+    more = [word for setting in changed for word in ("--set", setting)]
+    assert train_main(arguments(recipe_file, data_folder, out, "--resume", *more)) == 1
+    said = capsys.readouterr().err
+    assert f"linnet-train: {out} cannot be resumed with another recipe: " in said
+    for part in (
+        "model.dropout is 0.2 and was 0.1; data.domains is {'even': 1.0, 'odd': 1.0} and was",
+        "train.seed is 2 and was 1; train.clip_norm is 0.5 and was 1.0. Set them back",
+    ):
+        assert part in said
+    assert load_checkpoint(out)["position"]["update"] == 1
+
+
+def test_resume_may_extend_move_and_measure_otherwise(
+    recipe_file: Path, data_folder: Path, tmp_path: Path
+):
+    out = tmp_path / "run"
+    assert train_main(arguments(recipe_file, data_folder, out, "--set", "train.updates=1")) == 0
+    changed = ["train.updates=2", "train.decay_updates=1", "train.bfloat16=false"]
+    changed += ["train.checkpoint_seconds=7", "train.valid_rows=2", "data.valid_domains=['odd']"]
+    changed += ["bundle.beam_size=2", "bundle.intended_use='toys'"]
+    more = [word for setting in changed for word in ("--set", setting)]
+    assert train_main(arguments(recipe_file, data_folder, out, "--resume", *more)) == 0
+    checkpoint = load_checkpoint(out)
+    assert checkpoint["position"]["update"] == 2
+    assert checkpoint["recipe"]["bundle"]["intended_use"] == "toys"
+
+
+def test_keys_that_resume_may_change_exist():
+    keys = {f"{table}.{key}" for table, keys in to_tables(Recipe()).items() for key in keys}
+    assert keys > RESUME_MAY_CHANGE
 
 
 def test_resume_drops_log_after_last_checkpoint(tmp_path: Path):
