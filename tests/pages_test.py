@@ -89,7 +89,7 @@ SCRIPTS = tomllib.loads((ROOT / "model/pyproject.toml").read_text())["project"][
 PROGRAMS = {"linnet", "linnet-server", "linnet-decode", "linnet-load"}
 SCRIPT = {".py", ".sh", ""}
 # Flags of programs that are not ours and that pages show without their program.
-FOREIGN = {"--cpus", "--benchmark_out", "--volumes", "--mem"}
+FOREIGN = {"--cpus", "--benchmark_context", "--benchmark_out", "--volumes", "--mem"}
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
     .venv/bin/python tests/bench/figures.py
 
-A page holds a table between `<!-- figures NAME -->` and `<!-- end of figures -->`. Measured figures
-stand nowhere else in the pages: figures_test.py compares the tables with the results, and refuses
-figures outside of them.
+A page holds a table between `<!-- figures NAME -->` and `<!-- end of figures -->`. figures_test.py
+compares the tables with the results. Outside of them it refuses numbers with units of measurement,
+except in the lines that it lists: limits, defaults, goals, examples.
 """
 
 from __future__ import annotations
@@ -17,28 +17,23 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent / "engine"))
-sys.path.insert(0, str(Path(__file__).resolve().parent / "server"))
-import capacity
-import decoding_report
-import families
-import machine
+for folder in ("engine", "security", "server"):
+    sys.path.insert(0, str(Path(__file__).resolve().parent / folder))
+import capacity  # noqa: E402
+import decoding_report  # noqa: E402
+import families  # noqa: E402
+import machine  # noqa: E402
+import one_connection  # noqa: E402
+import server_overhead  # noqa: E402
+import unauthenticated  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "tests/bench/results"
 MACHINE = "amd-epyc-2-cores-vnni"
 PAGES = (
-    "README.md",
-    "SECURITY.md",
-    "docs/ADMINISTRATION.md",
-    "docs/API.md",
-    "docs/CAPACITY.md",
-    "docs/COMMAND_LINE.md",
-    "docs/DEPLOYMENT.md",
-    "docs/MODELS.md",
-    "docs/RESULTS.md",
-    "docs/TRAINING.md",
-    "tests/bench/README.md",
+    *("README.md", "SECURITY.md", "CONTRIBUTING.md"),
+    *sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("docs/*.md")),
+    *("client/python/README.md", "tests/bench/README.md"),
 )
 MARKED = re.compile(r"(<!-- figures (\S+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
 
@@ -59,13 +54,19 @@ def on(results: dict[str, Any]) -> str:
     return f"{machine.sentence(results['machine'])}."
 
 
-def decoding(setting: Callable[[dict[str, Any]], bool] = lambda _: True) -> str:
+def on_context(results: dict[str, Any]) -> str:
+    """The same of a program of Google Benchmark."""
+    context = results["context"]
+    return f"{context['cpu']}, {context['num_cpus']} cores, Linnet {context['version']}."
+
+
+def decoding_beam_5() -> str:
     results = result("decoding")
     rows = []
     for group in results["groups"]:
         ours, reference = decoding_report.OURS, decoding_report.reference_of(group)
         share = decoding_report.ratio(group, ours)
-        if share is None or reference is None or not setting(group):
+        if share is None or reference is None or group["beam"] != 5:
             continue
         speeds = [median(group["engines"][name]["rounds"]) for name in (ours, reference)]
         rows.append(
@@ -75,12 +76,28 @@ def decoding(setting: Callable[[dict[str, Any]], bool] = lambda _: True) -> str:
                 f"{share:.1f} ×",
             ]
         )
-    heads = ["target tokens a second", "Linnet", "CTranslate2", "ratio"]
-    return f"{table(heads, rows)}\n\n{on(results)}"
+    heads = ["target tokens a second", "Linnet, engine alone", "CTranslate2", "ratio"]
+    missed = "; ".join(decoding_report.missed(results)) or "none"
+    notes = f"Ratios are medians of the rounds. Targets that are missed: {missed}."
+    return f"{table(heads, rows)}\n\n{notes} {on(results)}"
 
 
-def decoding_beam_5() -> str:
-    return decoding(lambda group: group["beam"] == 5)
+def overhead() -> str:
+    """The throughput and latency through the server, compared with those of its engine."""
+    results = result("server-overhead")
+    places = {"apart": "on a core each", "all": "both on all cores"}
+    beams = sorted({case["beam"] for case in results["load"]})
+    load = {(case["cores"], case["beam"]): case for case in results["load"]}
+    alone = {(case["cores"], case["beam"]): case for case in results["alone"]}
+    rows = []
+    for cores, place in places.items():
+        shares = [f"{server_overhead.share_of(load[cores, beam]):.0%}" for beam in beams]
+        rows.append([f"throughput at full load, {place}", *shares])
+    for cores, place in places.items():
+        added = [f"+{server_overhead.added_ms(alone[cores, beam]):.1f} ms" for beam in beams]
+        rows.append([f"latency of one short sentence, {place}", *added])
+    heads = ["server, compared with its engine alone", *(f"beam {beam}" for beam in beams)]
+    return f"{table(heads, rows)}\n\n{results['bundle']}, {results['compute']}. {on(results)}"
 
 
 def memory() -> str:
@@ -92,7 +109,7 @@ def memory() -> str:
             found = decoding_report.last(groups, name)
             sizes = [decoding_report.megabytes(found, f"{it}_bytes") for it in ("working", "peak")]
             rows.append([f"{compute}, {name}", *sizes])
-    return f"{table(['MB', 'resident', 'peak'], rows)}\n\n{on(results)}"
+    return f"{table(['MB', 'working', 'peak'], rows)}\n\n{on(results)}"
 
 
 def compute_types() -> str:
@@ -133,12 +150,68 @@ def attack() -> str:
     return f"{table(heads, rows)}\n\n{on(results)}"
 
 
-def step_while_many_wait() -> str:
+def unauthenticated_beyond_goal() -> str:
+    results = result("unauthenticated")
+    rows, direct = [], []
+    for row in results["rows"]:
+        if row["server"] != "proxy":
+            direct.append(row)
+        if unauthenticated.beyond_goal(row):
+            cost = [f"{row['kib']:.1f}", f"{row['milliseconds']:.1f}", f"{row['open']}"]
+            name = f"{row['attack']}, {unauthenticated.KINDS[row['server']]}"
+            rows.append([name, *cost, row.get("linnet", results["machine"]["version"])])
+    memory = max(direct, key=lambda row: row["kib"])
+    cpu = max(direct, key=lambda row: row["milliseconds"])
+    connections = results["settings"]["connections"]
+    heads = ["beyond the goal", "KiB", "ms of CPU", f"open of {connections}", "Linnet"]
+    note = (
+        f"Without a proxy the most is {memory['kib']:.1f} KiB ({memory['attack']}) and "
+        f"{cpu['milliseconds']:.1f} ms ({cpu['attack']})."
+    )
+    return f"{table(heads, rows)}\n\n{note} {on(results)}"
+
+
+def soak() -> str:
+    results = result("soak")
+    growth, low, high = (f"{results[key]:+.1%}" for key in ("per_hour", "low", "high"))
+    rows = [
+        ["resident memory at the end", f"{results['resident_bytes'] / 1e6:.0f} MB"],
+        ["its growth in an hour", f"{growth} ({low} to {high})"],
+    ]
+    heads = [f"{results['minutes']:.0f} minutes", ""]
+    return f"{table(heads, rows)}\n\n{on(results)}"
+
+
+def calls_of_one_connection() -> str:
+    results = result("one-connection")
+    growth, slower = one_connection.changes(results)
+    rows = [
+        ["memory a call", f"{growth:.1f} bytes"],
+        ["CPU time of a call, the last compared with the first", f"{slower:.2f} ×"],
+    ]
+    heads = [f"{one_connection.total_of(results):,} calls of two tokens on one connection", ""]
+    return f"{table(heads, rows)}\n\n{on(results)}"
+
+
+def language_check() -> str:
+    results = json.loads((RESULTS / "language-check.json").read_text())
     rows = []
-    for it in result("batcher")["benchmarks"]:
+    for language, found in results["total"].items():
+        kind = "wrong" if language == results["reads"] else "right"
+        counts = [f"{found['texts']:,}", f"{found['warned']:,} {kind} ones"]
+        rows.append([f"{language}, for a model that reads {results['reads']}", *counts])
+    heads = ["lines of the test sets", "lines", "warnings"]
+    return f"{table(heads, rows)}\n\nLinnet {results['version']}."
+
+
+def step_while_many_wait() -> str:
+    results = result("batcher")
+    rows = []
+    for it in results["benchmarks"]:
         waiting, clients = (int(word.rpartition(":")[2]) for word in it["name"].split("/")[1:3])
         rows.append([f"{waiting:,} waiting, {clients} clients", f"{it['real_time']:.1f} µs"])
-    return table(["a step of the batcher without its engine", ""], rows)
+    heads = ["a step of the batcher without its engine", ""]
+    return f"{table(heads, rows)}\n\n{on_context(results)}"
 
 
 def alignments() -> str:
@@ -169,11 +242,12 @@ def glossaries() -> str:
 
 def refused_connections() -> str:
     limits = {"BM_RefusalAtTheLimitOfAll": "all", "BM_RefusalAtTheLimitOfAnAddress": "its address"}
+    results = result("connections")
     rows = []
-    for it in result("connections")["benchmarks"]:
+    for it in results["benchmarks"]:
         name, _, count = it["name"].partition("/open:")
         rows.append([f"{int(count):,} open, limit of {limits[name]}", f"{it['real_time']:.0f} ns"])
-    return table(["one more connection is refused", ""], rows)
+    return f"{table(['one more connection is refused', ''], rows)}\n\n{on_context(results)}"
 
 
 def robustness() -> str:
@@ -211,19 +285,23 @@ def capacity_table(part: str) -> str:
 FIGURES: dict[str, Callable[[], str]] = {
     "alignments": alignments,
     "attack": attack,
+    "calls-of-one-connection": calls_of_one_connection,
     "capacity-one": lambda: capacity_table("one"),
     "capacity-search": lambda: capacity_table("search"),
     "capacity-two": lambda: capacity_table("two"),
     "compute-types": compute_types,
-    "decoding": decoding,
     "decoding-beam-5": decoding_beam_5,
     "first-start": first_start,
     "glossaries": glossaries,
     "imported-models": imported_models,
+    "language-check": language_check,
     "memory": memory,
+    "overhead": overhead,
     "refused-connections": refused_connections,
     "robustness": robustness,
+    "soak": soak,
     "step-while-many-wait": step_while_many_wait,
+    "unauthenticated-beyond-goal": unauthenticated_beyond_goal,
 }
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the plots of committed results; the tree keeps the numbers alone.
+"""Draws the plots of a folder of results; the tree keeps numbers alone.
 
   tests/bench/plots.py tests/bench/results/MACHINE --out build/plots
 

@@ -14,7 +14,7 @@ import peer_fairseq
 import pytest
 import torch
 from decoding import Unsteady, measure_group
-from decoding_report import markdown, ratio
+from decoding_report import markdown, missed, ratio
 from engines import Engine, Measured, Memory
 
 HERE = Path(__file__).resolve().parent
@@ -167,6 +167,15 @@ def test_memory_and_bfloat16_are_beside_their_targets():
     assert "| int8, resident MB after loading | 300 | 320 | yes |" in text
     assert "| float32, resident MB after loading | 300 | 250 | no |" in text
     assert "| batch 32, beam 5 | 0.75 | 1.00 | no |" in text
+
+
+def test_missed_targets_are_named():
+    groups = [group("int8", 32, 5, [20], [10]), group("float32", 32, 5, [16], [10])]
+    names = ["int8, batch 32, beam 5"]
+    assert missed(results_of(["avx512_vnni"], *groups)) == names
+    groups[1]["engines"]["linnet dynamic"]["working_bytes"] = 2
+    names.append("float32, resident MB after loading")
+    assert missed(results_of(["avx512_vnni"], *groups)) == names
 
 
 class FakeEngine(Engine):

@@ -169,6 +169,12 @@ def bfloat16_lines(groups: list[dict[str, Any]]) -> list[str]:
     return [*head, *lines, ""] if lines else []
 
 
+def missed(results: dict[str, Any]) -> list[str]:
+    """The names of the targets that are not met."""
+    lines = [line for line in target_lines(results) if line.endswith("| no |")]
+    return [line.split(" | ")[0].removeprefix("| ") for line in lines]
+
+
 def markdown(results: dict[str, Any]) -> str:
     sizes, groups = results["sizes"], results["groups"]
     labels = sorted(
@@ -192,7 +198,7 @@ def markdown(results: dict[str, Any]) -> str:
         f"the rounds; `ratio` is that to {REFERENCE} with the same compute type, be it one worker "
         "with all threads or workers with a thread and a part of the batch each, whichever is "
         "faster at the setting: median of the rounds' ratios. `peak` counts loading; `working` is "
-        "what is resident afterwards.",
+        "what is resident after the last setting, the targets' memory after the first.",
         "",
     ]
     if sizes["name"] == "base":

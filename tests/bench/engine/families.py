@@ -257,7 +257,7 @@ def rows_of(data: dict[str, Any]) -> list[list[str]]:
 
 
 HEADS = [
-    "family", "tokens", "peak MB", "CTranslate2's", "resident MB", "CTranslate2's",
+    "family", "tokens", "peak MB", "CTranslate2's", "working MB", "CTranslate2's",
     "tokens/s, one text", "ratio", "tokens/s, several (texts)", "ratio",
 ]  # fmt: skip
 
@@ -270,8 +270,8 @@ def markdown(data: dict[str, Any]) -> str:
         f"weights, {data['compute']}, {data['threads']} threads, beam {BEAM}, {data['rounds']} "
         "rounds in turn; target tokens of the best hypotheses a second, medians; ratios to the "
         "faster of CTranslate2 with one worker and with one per core; it reads no SSRU. `tokens` "
-        "are those of a source and a target. `peak` counts loading; `resident` is what is there "
-        "after that. No server takes part.",
+        "are those of a source and a target. `peak` counts loading; `working` is what is "
+        "resident after it. No server takes part.",
         "",
         "| " + " | ".join(HEADS) + " |",
         "|---|---|" + "---:|" * (len(HEADS) - 2),

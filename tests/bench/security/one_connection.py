@@ -105,12 +105,21 @@ def measure(options: argparse.Namespace) -> list[dict[str, float]]:
     return slices
 
 
+def total_of(results: dict[str, Any]) -> int:
+    return sum(each["calls"] for each in results["slices"])
+
+
+def changes(results: dict[str, Any]) -> tuple[float, float]:
+    """From the first slice to the last: bytes of memory a call, ratio of the CPU time of a call."""
+    first, last = results["slices"][0], results["slices"][-1]
+    calls = total_of(results) - first["calls"] or 1
+    growth = (last["resident_bytes"] - first["resident_bytes"]) / calls
+    return growth, last["cpu_us_per_call"] / first["cpu_us_per_call"]
+
+
 def markdown(results: dict[str, Any]) -> str:
-    slices = results["slices"]
-    total = sum(each["calls"] for each in slices)
-    first, last = slices[0], slices[-1]
-    slower = last["cpu_us_per_call"] / first["cpu_us_per_call"]
-    growth = (last["resident_bytes"] - first["resident_bytes"]) / (total - first["calls"] or 1)
+    slices, total = results["slices"], total_of(results)
+    growth, slower = changes(results)
     lines = [
         "# Authenticated calls of one connection",
         "",

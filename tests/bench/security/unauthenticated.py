@@ -136,6 +136,10 @@ def measure(
     return row
 
 
+def beyond_goal(row: dict[str, Any]) -> bool:
+    return row["kib"] > MAX_KIB or row["milliseconds"] > MAX_MILLISECONDS or row["open"] > 0
+
+
 def markdown(results: dict[str, Any]) -> str:
     settings = results["settings"]
     lines = [

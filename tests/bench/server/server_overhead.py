@@ -163,6 +163,16 @@ def alone(options: argparse.Namespace, placement: Placement, beam: int) -> dict[
     return rounds
 
 
+def share_of(case: dict[str, Any]) -> float:
+    """The throughput through the server, as a share of the engine's in the same round."""
+    return median(b / a for a, b in zip(case["offline"], case["server"], strict=True))
+
+
+def added_ms(case: dict[str, Any]) -> float:
+    """The milliseconds that the server adds to the engine's in the same round."""
+    return median(b - a for a, b in zip(case["offline"], case["server"], strict=True))
+
+
 def markdown(results: dict[str, Any]) -> str:
     lines = [
         "# Overhead of the server",
@@ -177,8 +187,7 @@ def markdown(results: dict[str, Any]) -> str:
         "|---|---:|---:|---:|---:|---|---|",
     ]
     for case in results.get("load", []):
-        pairs = list(zip(case["offline"], case["server"], strict=True))
-        share = median(through / offline for offline, through in pairs)
+        share = share_of(case)
         wanted = [f"≥ {MIN_SHARE:.0%}", "yes" if share >= MIN_SHARE else "no"]
         lines.append(
             f"| {case['cores']} | {case['beam']} | {median(case['offline']):.1f} | "
@@ -192,8 +201,7 @@ def markdown(results: dict[str, Any]) -> str:
         "|---|---:|---:|---:|---:|---|---|",
     ]
     for case in results.get("alone", []):
-        pairs = list(zip(case["offline"], case["server"], strict=True))
-        added = median(through - offline for offline, through in pairs)
+        added = added_ms(case)
         lines.append(
             f"| {case['cores']} | {case['beam']} | {median(case['offline']):.2f} | "
             f"{median(case['server']):.2f} | {added:.2f} ms | ≤ {MAX_ADDED_MS:.0f} ms | "
