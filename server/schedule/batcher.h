@@ -27,9 +27,8 @@ struct BatcherOptions {
   // Max running sequences; 0 = limited by the engine's rows alone.
   int max_sequences = 0;
   // Max part of the engine's rows that one call may hold (a document is one call, with all its
-  // lines). One sequence of a call is always added. The quarter that is left serves others at once:
-  // beside a greedy client, one that offered 61 calls/s got every answer, half of them within 349
-  // ms (tests/bench/results, overload). A constant, not a setting.
+  // lines). One sequence of a call is always added. The quarter that is left serves others at once
+  // (tests/bench/server/overload.py measures two unequal clients). A constant, not a setting.
   double max_call_rows_ratio = 0.75;
   EncodeOptions encode = {};
   ShedOptions shed = {};

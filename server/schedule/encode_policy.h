@@ -10,10 +10,9 @@ namespace linnet::server {
 // The fixed cost of an encoder call, and the max delay that it justifies. Constants, not settings:
 // nobody could say a better value without measuring the engine.
 //
-// Measured with the bundle en-de on one thread of a CPU: in float32 an encoder call took 0.9 ms
-// plus 40 us per token, a step 1.1 ms plus 61 us per row; in int8 0.16 ms plus 15 us and 0.25 ms
-// plus 24 us (tests/bench/results). On a GPU, where the time of a call or step hardly depends on
-// its size, both costs are higher: there the engine measures them when it is loaded.
+// The defaults are for a small model on one thread of a CPU; tests/bench/batching/run.py measures
+// the costs of a bundle. On a GPU, where the time of a call or step hardly depends on its size,
+// both costs are higher: there the engine measures them when it is loaded.
 struct EncodeOptions {
   int max_wait_steps = 4;         // max steps by which a sequence is delayed
   float encode_call_steps = 0.2;  // fixed cost of an encoder call, in decoder steps

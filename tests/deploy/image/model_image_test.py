@@ -125,11 +125,11 @@ def test_torch_of_the_image_needs_no_cuda(engine, model_image):
     assert not [line for line in libraries if "not found" in line]
 
 
-# --- docs/MODELS.md, "From a download to an answer" ----------------------------------------------
+# --- docs/IMPORT.md, "From a download to an answer" ----------------------------------------------
 
 
 def lines_of_the_page() -> list[str]:
-    page = (ROOT / "docs/MODELS.md").read_text()
+    page = (ROOT / "docs/IMPORT.md").read_text()
     section = page.split("## From a download to an answer\n")[1]
     return re.search(r"^```sh\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)[1].splitlines()
 
