@@ -68,19 +68,27 @@ async def _in_flight(call: Any, failure: _IteratorError | None = None) -> AsyncI
 class AsyncStream(Generic[Response]):
     """The asynchronous Stream: `async for part in stream`, then `await stream.response()`."""
 
-    def __init__(self, options: Options, begin: Callable[[float | None], Any], timeout: float):
-        self._options = options
-        self._begin, self._end = begin, time.monotonic() + timeout
-        self._call = begin(timeout)
+    def __init__(self, client: AsyncClient, begin: Callable[[float | None], Any], timeout: float):
+        self._client, self._begin, self._timeout = client, begin, timeout
+        self._call: Any = None
         self._response: Response | None = None
+        if client._has_waited():
+            self._start()
+
+    def _start(self) -> None:
+        self._end = time.monotonic() + self._timeout
+        self._call = self._begin(self._timeout)
 
     async def __aiter__(self) -> AsyncIterator[api.TextPart]:
+        if self._call is None:
+            await self._client._wait()
+            self._start()
         try:
             async for part in self._parts():
                 yield part
             return
         except LinnetError as error:  # DEADLINE_TOO_CLOSE arrives before the first part
-            left = shared.time_for_another_server(self._options, error, self._end)
+            left = shared.time_for_another_server(self._client.options, error, self._end)
             if not left:
                 raise
         self._call = self._begin(left)
@@ -315,14 +323,14 @@ class AsyncClient:
     ) -> AsyncStream[api.TranslateResponse]:
         message = api.StreamTranslateRequest(request=request)
         begin = self._starter(self._text.StreamTranslate, message, request_id)
-        return AsyncStream(self.options, begin, self._limit(timeout))
+        return AsyncStream(self, begin, self._limit(timeout))
 
     def stream_summarize(
         self, request: api.SummarizeRequest, *, timeout: float | None = None, request_id: str = ""
     ) -> AsyncStream[api.SummarizeResponse]:
         message = api.StreamSummarizeRequest(request=request)
         begin = self._starter(self._text.StreamSummarize, message, request_id)
-        return AsyncStream(self.options, begin, self._limit(timeout))
+        return AsyncStream(self, begin, self._limit(timeout))
 
     async def translate_document(
         self,
@@ -388,10 +396,13 @@ class AsyncClient:
         answer = await self._unary(check, request, timeout, "")
         return answer.status == health_pb2.HealthCheckResponse.SERVING
 
+    def _has_waited(self) -> bool:
+        return self.options.wait == 0 or (self._ready is not None and self._ready.done())
+
     async def _wait(self) -> None:
         """Waits once, all first calls together, for a server that is starting; the call itself
         then reports any error."""
-        if self.options.wait == 0:
+        if self._has_waited():
             return
         if self._ready is None:
             self._ready = asyncio.ensure_future(self._wait_until_ready())

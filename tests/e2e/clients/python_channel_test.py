@@ -225,7 +225,8 @@ def test_all_first_calls_wait_for_a_starting_server(linnet, fake):
 
     async def ask() -> None:
         async with linnet.AsyncClient(options) as client:
-            calls = [client.translate(english(linnet, "a")) for _ in range(3)]
+            calls = [client.translate(english(linnet, "a")) for _ in range(2)]
+            calls.append(client.stream_translate(english(linnet, "a")).response())
             given_up = asyncio.ensure_future(client.translate(english(linnet, "a")))
             asyncio.get_running_loop().call_later(0.05, given_up.cancel)
             await asyncio.gather(*calls)
