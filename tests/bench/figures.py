@@ -107,9 +107,9 @@ def memory() -> str:
         groups = [group for group in results["groups"] if group["compute"] == compute]
         for name in (decoding_report.OURS, decoding_report.REFERENCE):
             found = decoding_report.last(groups, name)
-            sizes = [decoding_report.megabytes(found, f"{it}_bytes") for it in ("working", "peak")]
+            sizes = [decoding_report.mebibytes(found, f"{it}_bytes") for it in ("working", "peak")]
             rows.append([f"{compute}, {name}", *sizes])
-    return f"{table(['MB', 'working', 'peak'], rows)}\n\n{on(results)}"
+    return f"{table(['MiB', 'working', 'peak'], rows)}\n\n{on(results)}"
 
 
 def compute_types() -> str:

@@ -51,7 +51,7 @@ class Options:
     # unless the server is on this machine.
     token_file: Path | str | None = None
     timeout: float = 60.0  # seconds, of each call, its retries included
-    wait: float = 0.0  # seconds that the first call waits for a server that is starting
+    wait: float = 0.0  # seconds that the first calls wait for a server that is starting
     retry: Retry = field(default_factory=Retry)
     keepalive: float = 30.0  # seconds; interval and timeout of keepalive pings during a call
     max_reply_bytes: int = 64 << 20

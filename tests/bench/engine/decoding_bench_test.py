@@ -164,8 +164,8 @@ def test_memory_and_bfloat16_are_beside_their_targets():
         one["engines"]["linnet dynamic"]["working_bytes"] = 300 << 20
         one["engines"]["ctranslate2"]["working_bytes"] = 250 << 20
     text = markdown(results_of(["avx512_vnni"], *groups))
-    assert "| int8, resident MB after loading | 300 | 320 | yes |" in text
-    assert "| float32, resident MB after loading | 300 | 250 | no |" in text
+    assert "| int8, resident MiB after loading | 300 | 320 | yes |" in text
+    assert "| float32, resident MiB after loading | 300 | 250 | no |" in text
     assert "| batch 32, beam 5 | 0.75 | 1.00 | no |" in text
 
 
@@ -174,7 +174,7 @@ def test_missed_targets_are_named():
     names = ["int8, batch 32, beam 5"]
     assert missed(results_of(["avx512_vnni"], *groups)) == names
     groups[1]["engines"]["linnet dynamic"]["working_bytes"] = 2
-    names.append("float32, resident MB after loading")
+    names.append("float32, resident MiB after loading")
     assert missed(results_of(["avx512_vnni"], *groups)) == names
 
 

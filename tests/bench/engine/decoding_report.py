@@ -12,7 +12,7 @@ import machine
 REFERENCE = "ctranslate2"
 REFERENCES = (REFERENCE, "ctranslate2 workers")
 OURS = "linnet dynamic"
-MEGABYTE = 1 << 20
+MEBIBYTE = 1 << 20
 # Decoding speed of OURS over the reference's with the same compute type in the same run, at base
 # size, on two cores: (compute, batch, beam) -> at least, with AVX512-VNNI and with AMX. The median
 # of the rounds must reach it, and their lower quartile nine tenths of it.
@@ -26,7 +26,7 @@ TARGETS = {
 }
 NAMES = {"vnni": "AVX512-VNNI", "amx": "AMX"}
 QUARTILE_SHARE = 0.9
-MAX_INT8_RESIDENT = 320 * MEGABYTE  # after loading; in float32 the reference's
+MAX_INT8_RESIDENT = 320 * MEBIBYTE  # after loading; in float32 the reference's
 
 
 def reference_of(group: dict[str, Any]) -> str | None:
@@ -54,8 +54,8 @@ def lower_quartile(values: list[float]) -> float:
     return quantiles(values, n=4, method="inclusive")[0] if len(values) > 1 else values[0]
 
 
-def megabytes(engine: dict[str, Any], which: str) -> str:
-    return f"{engine[which] / MEGABYTE:.0f}" if which in engine else "—"
+def mebibytes(engine: dict[str, Any], which: str) -> str:
+    return f"{engine[which] / MEBIBYTE:.0f}" if which in engine else "—"
 
 
 def last(groups: list[dict[str, Any]], engine: str) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def row_of(name: str, groups: list[dict[str, Any]], notes: list[str]) -> str:
         speed = median(engine["rounds"])
         cells += [f"{speed:.0f}", "—" if relative is None else f"{relative:.2f}"]
     memory = last(groups, name)
-    cells += [megabytes(memory, "peak_bytes"), megabytes(memory, "working_bytes")]
+    cells += [mebibytes(memory, "peak_bytes"), mebibytes(memory, "working_bytes")]
     return f"| {name} | " + " | ".join(cells) + " |"
 
 
@@ -86,7 +86,7 @@ def table(compute: str, groups: list[dict[str, Any]]) -> list[str]:
     heads = ["engine"]
     for group in groups:
         heads += [f"batch {group['batch']} beam {group['beam']}", "ratio"]
-    heads += ["peak MB", "working MB"]
+    heads += ["peak MiB", "working MiB"]
     notes: list[str] = []
     lines = ["| " + " | ".join(heads) + " |", "|---" + "|---:" * (len(heads) - 1) + "|"]
     lines += [row_of(name, groups, notes) for name in groups[0]["engines"]]
@@ -145,8 +145,8 @@ def memory_lines(groups: list[dict[str, Any]]) -> list[str]:
             continue
         limit = MAX_INT8_RESIDENT if compute == "int8" else theirs["working_bytes"]
         met = "yes" if ours["working_bytes"] <= limit else "no"
-        cells = [megabytes(ours, "working_bytes"), f"{limit / MEGABYTE:.0f}", met]
-        lines.append(f"| {compute}, resident MB after loading | {' | '.join(cells)} |")
+        cells = [mebibytes(ours, "working_bytes"), f"{limit / MEBIBYTE:.0f}", met]
+        lines.append(f"| {compute}, resident MiB after loading | {' | '.join(cells)} |")
     return (
         ["| memory | reached | at most | met |", "|---|---:|---:|---|", *lines, ""] if lines else []
     )
