@@ -3,24 +3,22 @@
 One recipe is trained for each mixer and seed; the feed-forward width is changed so that all models
 have as many parameters as dynamic. Every model is exported, decodes the test set with
 linnet-decode, and is timed. Timed updates and decoding take turns between the models, so that load
-on the machine affects all alike. Results are written to --out as they come; existing ones are not
-made again.
+on the machine affects all alike. Results are written to --out as they come. Existing ones are not
+made again; they are refused if recipe, data or arguments have changed since.
 """
 
 from __future__ import annotations
 
 import argparse
 import concurrent.futures
-import copy
-import dataclasses
 import json
 import os
 import platform
-import random
+import shlex
 import shutil
 import subprocess
 import sys
-import time
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -30,88 +28,20 @@ import torch
 from rouge_score import rouge_scorer, scoring
 from sacrebleu.metrics.base import Metric
 
+from linnet_model import __version__
 from linnet_model.command_line import command, parser_for
-from linnet_model.config import ConfigError, ModelConfig, Recipe, read_recipe, to_tables
+from linnet_model.config import ConfigError, Recipe, read_recipe, to_tables
 from linnet_model.decode_command import decode_texts, find_decode
+from linnet_model.evaluation.compare_models import MIXERS, as_settings, recipe_of, weights_in
+from linnet_model.evaluation.compare_speed import decoding_speed, training_speed
 from linnet_model.evaluation.score import read_references
+from linnet_model.evaluation.score_run import test_domains
 from linnet_model.export.command import export
-from linnet_model.network.encoder_decoder import EncoderDecoder, parameter_count
+from linnet_model.network.model_config import require
 from linnet_model.text_files import read_pairs
-from linnet_model.tokenizer import load_tokenizer
-from linnet_model.train.command import Trainer, pick_device, prepare_tokenizer
-from linnet_model.train.data import PairDataset, training_pairs
+from linnet_model.train.command import prepare_tokenizer
 
-MIXERS = (
-    "dynamic",
-    "light",
-    "depthwise",
-    "dilated",
-    "self_attention",
-    "csan_1d",
-    "csan_2d",
-    "ssru",
-)
 BOOTSTRAP_SAMPLES = 1000
-# With 3 heads the best of Yang et al. 2019; here all layers of both sides have it.
-CSAN_WINDOW = 11
-
-
-# --- One model for each mixer -------------------------------------------------------------------
-
-
-def settings_of(mixer: str, base: ModelConfig) -> ModelConfig:
-    """Returns the base model with another mixer and as many parameters, by its feed-forward width.
-
-    A dilated filter has 3 taps that span the base's filter of the same layer; attention sees the
-    whole sequence, or CSAN_WINDOW positions. SSRU replaces the decoder's mixers only.
-    """
-    config = copy.deepcopy(base)
-    for side in ("encoder", "decoder"):
-        kernels: list[int] = getattr(base, f"{side}_kernels")
-        layers = len(kernels)
-        if mixer == "ssru" and side == "encoder":
-            continue
-        setattr(config, f"{side}_mixers", [mixer] * layers)
-        setattr(config, f"{side}_dilations", [1] * layers)
-        if mixer == "dilated":
-            setattr(config, f"{side}_kernels", [3] * layers)
-            setattr(config, f"{side}_dilations", [max(1, k // 2) for k in kernels])
-        elif mixer in ("self_attention", "ssru"):
-            setattr(config, f"{side}_kernels", [0] * layers)
-        elif mixer.startswith("csan"):
-            setattr(config, f"{side}_kernels", [CSAN_WINDOW] * layers)
-    wanted = weights_in(base)
-    with_none = weights_in(dataclasses.replace(config, ffn_width=8))
-    each = (weights_in(dataclasses.replace(config, ffn_width=16)) - with_none) / 8
-    config.ffn_width = max(8, round((8 + (wanted - with_none) / each) / 8) * 8)
-    config.check()
-    return config
-
-
-def weights_in(config: ModelConfig) -> int:
-    config = copy.deepcopy(config)
-    config.check()
-    with torch.device("meta"):
-        return parameter_count(EncoderDecoder(config))
-
-
-def recipe_of(mixer: str, base: Recipe, seed: int) -> Recipe:
-    recipe = copy.deepcopy(base)
-    recipe.model = settings_of(mixer, base.model)
-    recipe.train.seed = seed
-    return recipe
-
-
-def as_settings(recipe: Recipe) -> list[str]:
-    """Returns the model and seed of a recipe as --set arguments of linnet-train."""
-    model = to_tables(recipe.model)
-    keys = [k for k in model if "mixers" in k or "kernels" in k or "dilations" in k]
-    values = {f"model.{k}": model[k] for k in [*keys, "ffn_width"]}
-    values["train.seed"] = recipe.train.seed
-    return [f"--set={name}={json.dumps(value)}" for name, value in values.items()]
-
-
-# --- Train, export, decode ----------------------------------------------------------------------
 
 
 def train(recipe: Recipe, path: Path, data: Path, run: Path, device: str) -> None:
@@ -178,7 +108,7 @@ def interval(task: str, references: list[list[str]], answers: list[str]) -> dict
 
 
 def train_and_score(
-    mixer: str, seed: int, options: argparse.Namespace, base: Recipe, command: Path
+    mixer: str, seed: int, options: argparse.Namespace, base: Recipe, domain: str, command: Path
 ) -> dict[str, Any]:
     recipe = recipe_of(mixer, base, seed)
     run, bundle = options.out / f"{mixer}-{seed}", options.out / "bundles" / f"{mixer}-{seed}"
@@ -187,7 +117,6 @@ def train_and_score(
     train(recipe, options.recipe, options.data, run, options.device)
     export(run, bundle, 1, "float32", "comparison", False)
     folder = options.data / recipe.data.folder
-    domain = options.test or recipe.data.valid_domains[0]
     pairs = read_pairs(folder / f"test.{domain}.tsv")[: options.rows or None]
     answers = decode_texts(
         command,
@@ -208,84 +137,6 @@ def train_and_score(
     }
 
 
-# --- Speed --------------------------------------------------------------------------------------
-
-
-def training_speed(options: argparse.Namespace, base: Recipe) -> dict[str, list[float]]:
-    """Returns mixer -> target tokens per second of each round, by CPU time on a CPU and by wall
-    time on a GPU. All models take turns in one process; a first round warms up."""
-    device = pick_device(options.device)
-    if base.train.threads:
-        torch.set_num_threads(base.train.threads)
-    folder = options.data / base.data.folder
-    dataset = PairDataset(
-        training_pairs(folder, base.data, base.train.seed)[:20_000],
-        load_tokenizer(options.out / "source.spm", base.data.capitals_mark),
-        base.data,
-        random.Random(base.train.seed),
-    )
-    trainers = {m: Trainer(recipe_of(m, base, 1), dataset, device) for m in options.mixers}
-    clock = time.process_time if device.type == "cpu" else time.monotonic
-    rates: dict[str, list[float]] = {mixer: [] for mixer in options.mixers}
-    for turn in range(options.rounds + 1):
-        for mixer, trainer in trainers.items():
-            begin, tokens = clock(), 0.0
-            for _ in range(options.updates_timed):
-                values = trainer.update()
-                float(values["nll"])  # waits for the device
-                tokens += values["tokens"]
-            if turn > 0:
-                rates[mixer].append(tokens / (clock() - begin))
-    return rates
-
-
-def synthetic(
-    command: Path, bundle: Path, options: argparse.Namespace, tokens: int, batch: int, repeat: int
-) -> dict[str, Any]:
-    done = subprocess.run(
-        [
-            str(command),
-            f"--bundle={bundle}",
-            "--synthetic",
-            f"--device={options.device}",
-            f"--source-tokens={tokens}",
-            f"--target-tokens={tokens}",
-            f"--batch={batch}",
-            f"--repeat={repeat}",
-            "--threads=1",
-            "--compute=float32",
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise ConfigError(f"linnet-decode --synthetic failed: {done.stderr.strip()[-500:]}")
-    return json.loads(done.stdout)
-
-
-def decoding_speed(command: Path, options: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Returns mixer -> target tokens per second of full batches, and seconds of one sentence by its
-    length, one value per round. One thread, the beam of the recipe."""
-    found: dict[str, dict[str, Any]] = {
-        m: {"batch": [], "sentence": {str(n): [] for n in options.lengths}} for m in options.mixers
-    }
-    for _ in range(options.rounds):
-        for mixer in options.mixers:
-            bundle = options.out / "bundles" / f"{mixer}-1"
-            full = synthetic(command, bundle, options, 30, 32, 1)
-            found[mixer]["batch"].append(full["tokens_per_second"])
-        for length in options.lengths:
-            for mixer in options.mixers:
-                bundle = options.out / "bundles" / f"{mixer}-1"
-                one = synthetic(command, bundle, options, length, 1, 3)
-                found[mixer]["sentence"][str(length)].append(one["seconds"])
-    return found
-
-
-# --- All of it ----------------------------------------------------------------------------------
-
-
 def machine(device: str) -> str:
     if device == "cuda":
         return torch.cuda.get_device_name()
@@ -297,28 +148,85 @@ def machine(device: str) -> str:
     return f"{names[0] if names else platform.processor()}, {len(names)} cores"
 
 
-def kept(path: Path, make: Any) -> Any:
+def kept(path: Path, settings: dict[str, Any], make: Callable[[], Any]) -> Any:
     """Returns the result stored in `path`, else stores and returns that of `make`."""
     if not path.exists():
-        value = make()
         partial = path.with_suffix(".partial")
-        partial.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
+        text = json.dumps({"settings": settings, "result": make()}, indent=1)
+        partial.write_text(text + "\n", encoding="utf-8")
         partial.replace(path)
-    return json.loads(path.read_text(encoding="utf-8"))
+    return json.loads(path.read_text(encoding="utf-8"))["result"]
+
+
+def refuse_changed(path: Path, settings: dict[str, Any]) -> None:
+    """Refuses a result in `path` that was made with other settings."""
+    if not path.exists():
+        return
+    made_with = json.loads(path.read_text(encoding="utf-8")).get("settings", {})
+    changed = [name for name, value in settings.items() if made_with.get(name) != value]
+    require(
+        not changed,
+        f"{path} was made with another {', '.join(changed)}: remove it to make it again, or choose "
+        "another --out",
+    )
+
+
+def test_set(recipe: Recipe, options: argparse.Namespace) -> str:
+    """Returns the domain of the test set, which must exist."""
+    domains = [options.test] if options.test else recipe.data.valid_domains[:1]
+    require(
+        len(domains) == 1,
+        f"data.valid_domains of {options.recipe} is empty and --test is not given: name a test set",
+    )
+    return test_domains(options.data / recipe.data.folder, domains)[0]
+
+
+def command_of(parser: argparse.ArgumentParser, options: argparse.Namespace) -> str:
+    """Returns the command with the arguments that its results depend on, without the paths of this
+    machine."""
+    recipe = options.recipe
+    words = ["linnet-compare", "--recipe", recipe.name if recipe.is_absolute() else str(recipe)]
+    words += ["--data", "DATA", "--out", "OUT"]
+    for name, value in vars(options).items():
+        if name in ("recipe", "data", "out", "decode", "report", "page"):
+            continue
+        if value != parser.get_default(name):
+            words.append(f"--{name.replace('_', '-')}")
+            words += map(str, value if isinstance(value, list) else [value])
+    return shlex.join(words)
 
 
 def compare(options: argparse.Namespace) -> dict[str, Any]:
-    base = read_recipe(options.recipe)
+    base, out = read_recipe(options.recipe), options.out
+    domain = test_set(base, options)
     command = find_decode(options.decode)
     if command is None:
         raise ConfigError("linnet-decode is not built, build it with ./start.sh --build")
-    options.out.mkdir(parents=True, exist_ok=True)
-    prepare_tokenizer(base, options.data, options.out, None)
     jobs = [(mixer, seed) for seed in range(1, options.seeds + 1) for mixer in options.mixers]
+    files = (options.data / base.data.folder).iterdir()
+    common = {
+        "recipe": to_tables(base),
+        "data": {file.name: file.stat().st_size for file in files},
+        "device": options.device,
+    }
+    scored = common | {"test": domain, "rows": options.rows}
+    timed = common | {"mixers": options.mixers, "rounds": options.rounds}
+    settings = {out / f"{mixer}-{seed}.json": scored for mixer, seed in jobs}
+    settings[out / "training.json"] = timed | {"updates_timed": options.updates_timed}
+    settings[out / "decoding.json"] = timed | {"lengths": options.lengths}
+    for path, wanted in settings.items():
+        refuse_changed(path, wanted)
+    out.mkdir(parents=True, exist_ok=True)
+    prepare_tokenizer(base, options.data, out, None)
+
+    def result_in(path: Path, make: Callable[[], Any]) -> Any:
+        return kept(path, settings[path], make)
 
     def one(job: tuple[str, int]) -> dict[str, Any]:
-        path = options.out / f"{job[0]}-{job[1]}.json"
-        result = kept(path, lambda: train_and_score(*job, options, base, command))
+        result: dict[str, Any] = result_in(
+            out / f"{job[0]}-{job[1]}.json",
+            lambda: train_and_score(*job, options, base, domain, command),
+        )
         shown = "  ".join(f"{k} {v[0]:.2f}" for k, v in result["scores"].items())
         print(
             f"{job[0]:15} seed {job[1]}  {result['parameters']:>11,} parameters  {shown}",
@@ -329,13 +237,13 @@ def compare(options: argparse.Namespace) -> dict[str, Any]:
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         runs = list(pool.map(one, jobs))
     return {
-        "recipe": to_tables(base),
+        "recipe": common["recipe"],
         "device": options.device,
         "machine": machine(options.device),
         "torch": torch.__version__,
         "runs": runs,
-        "training": kept(options.out / "training.json", lambda: training_speed(options, base)),
-        "decoding": kept(options.out / "decoding.json", lambda: decoding_speed(command, options)),
+        "training": result_in(out / "training.json", lambda: training_speed(options, base)),
+        "decoding": result_in(out / "decoding.json", lambda: decoding_speed(command, options)),
     }
 
 
@@ -374,14 +282,15 @@ def main(arguments: list[str] | None = None) -> None:
         "--report", type=Path, help="folder for NAME-DEVICE.json, NAME that of the recipe's bundle"
     )
     parser.add_argument(
-        "--readme", type=Path, help="page whose table of this comparison is replaced"
+        "--page", type=Path, help="with --report: page whose table of this comparison is replaced"
     )
     options = parser.parse_args(arguments)
-    results = compare(options)
+    require(not options.page or options.report, "--page needs --report, the folder of its results")
+    results = {"command": command_of(parser, options), "version": __version__, **compare(options)}
     if options.report:
         from linnet_model.evaluation.compare_report import write_report
 
-        write_report(results, options.report, options.readme)
+        write_report(results, options.report, options.page)
     print(
         "training, target tokens per second (median): "
         + ", ".join(f"{m} {median(v):.0f}" for m, v in results["training"].items())

@@ -94,6 +94,9 @@ def settings(results: dict[str, Any]) -> str:
         if seeds == 1
         else f"mean and range of {seeds} seeds"
     )
+    made_by = "The command was not recorded."
+    if "command" in results:
+        made_by = f"Made by `{results['command']}`, Linnet {results['version']}."
     unit = "CPU second" if results["device"] == "cpu" else "second"
     return (
         f"{results['machine']}; {recipe['bundle']['name']} recipe: width {model['width']}, "
@@ -104,7 +107,7 @@ def settings(results: dict[str, Any]) -> str:
         f"Speeds are ratios to {first} (median of rounds taken in turn), which trains "
         f"{tokens:.0f} target tokens a {unit} on {training['threads'] or 'all'} thread(s) and "
         f"decodes {batch:.0f} a second (float32, batches of 32, 30 tokens to 30, one thread). A "
-        "sentence of n tokens becomes one of n, alone."
+        f"sentence of n tokens becomes one of n, alone. {made_by}"
     )
 
 
@@ -189,13 +192,13 @@ def write_plots(results: dict[str, Any], folder: Path) -> list[Path]:
     return drawn
 
 
-def write_report(results: dict[str, Any], folder: Path, readme: Path | None) -> None:
+def write_report(results: dict[str, Any], folder: Path, page: Path | None) -> None:
     """Writes NAME.json into the folder, and the table into its part of the page."""
     folder.mkdir(parents=True, exist_ok=True)
     name = name_of(results)
     (folder / f"{name}.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    if readme is not None:
-        renew(readme, name, ["", settings(results), "", *table(results), ""])
+    if page is not None:
+        renew(page, name, ["", settings(results), "", *table(results), ""])
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""Tests of linnet-compare: equal sizes, kept results, and the table on the page."""
+"""Tests of linnet-compare: equal sizes, kept results, early errors, and the table on the page."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ import pytest
 
 from linnet_model.config import ConfigError, ModelConfig, read_recipe
 from linnet_model.evaluation import compare, compare_report
+from linnet_model.evaluation.compare_models import MIXERS, settings_of, weights_in
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
-@pytest.mark.parametrize("mixer", compare.MIXERS)
+@pytest.mark.parametrize("mixer", MIXERS)
 def test_mixers_have_as_many_parameters_as_dynamic(mixer):
     base = read_recipe(ROOT / "model" / "recipes" / "comparison.toml").model
-    wanted = compare.weights_in(base)
-    assert abs(compare.weights_in(compare.settings_of(mixer, base)) / wanted - 1) < 0.01
+    wanted = weights_in(base)
+    assert abs(weights_in(settings_of(mixer, base)) / wanted - 1) < 0.01
 
 
 def test_dilated_filter_spans_replaced_filter():
     base = ModelConfig(encoder_kernels=[3, 7, 31], decoder_kernels=[15])
-    dilated = compare.settings_of("dilated", base)
+    dilated = settings_of("dilated", base)
     assert dilated.encoder_kernels == [3, 3, 3]
     assert [2 * d + 1 for d in dilated.encoder_dilations] == [3, 7, 31]
     assert dilated.decoder_dilations == [7]
@@ -31,9 +32,35 @@ def test_dilated_filter_spans_replaced_filter():
 def test_keeps_existing_results(tmp_path):
     calls = []
     for _ in range(2):
-        value = compare.kept(tmp_path / "value.json", lambda: calls.append(1) or {"a": [1.5]})
+        path, settings = tmp_path / "value.json", {"rows": 5}
+        value = compare.kept(path, settings, lambda: calls.append(1) or {"a": [1.5]})
         assert value == {"a": [1.5]}
+        compare.refuse_changed(path, settings)
     assert len(calls) == 1
+
+
+def test_refuses_results_of_other_settings(tmp_path):
+    path = tmp_path / "value.json"
+    compare.refuse_changed(path, {"rows": 5})
+    compare.kept(path, {"rows": 5, "rounds": 2, "device": "cpu"}, lambda: 1)
+    with pytest.raises(ConfigError, match=r"value.json was made with another rows, rounds: remove"):
+        compare.refuse_changed(path, {"rows": 6, "rounds": 1, "device": "cpu"})
+    path.write_text('{"dynamic": [1.5]}')  # an older linnet-compare stored no settings
+    with pytest.raises(ConfigError, match="was made with another rows"):
+        compare.refuse_changed(path, {"rows": 6})
+
+
+def test_missing_test_set_fails_before_training(tmp_path, recipe_file, data_folder, capsys):
+    out = tmp_path / "runs"
+    flags = ["--recipe", str(recipe_file), "--data", str(data_folder), "--out", str(out)]
+    for more, message in (
+        ([], f"data.valid_domains of {recipe_file} is empty and --test is not given"),
+        (["--test", "law"], "no test.law.tsv in"),
+        (["--test", "even", "--page", "page.md"], "--page needs --report"),
+    ):
+        assert compare.main([*flags, *more]) == 1
+        assert message in capsys.readouterr().err
+        assert not out.exists()
 
 
 def test_interval_handles_samples_without_match():
@@ -105,6 +132,19 @@ def test_report_replaces_only_its_part_of_page(tmp_path):
     assert json.loads((tmp_path / "toy-cpu.json").read_text(encoding="utf-8")) == results()
     compare_report.write_report(results(), tmp_path, page)
     assert page.read_text(encoding="utf-8") == first
+    assert "The command was not recorded." in first
+    made = {"command": "linnet-compare --rows 10", "version": "0.1.0", **results()}
+    compare_report.write_report(made, tmp_path, page)
+    told = page.read_text(encoding="utf-8")
+    assert "Made by `linnet-compare --rows 10`, Linnet 0.1.0." in told
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "docs/comparison").iterdir()), ids=lambda p: p.stem)
+def test_page_shows_the_recorded_comparison(file, tmp_path):
+    page = tmp_path / "RESULTS.md"
+    page.write_bytes((ROOT / "docs/RESULTS.md").read_bytes())
+    compare_report.write_report(json.loads(file.read_text(encoding="utf-8")), tmp_path, page)
+    assert page.read_bytes() == (ROOT / "docs/RESULTS.md").read_bytes()
 
 
 def test_same_results_give_same_plots(tmp_path):
@@ -124,13 +164,13 @@ def test_refuses_page_without_markers(tmp_path):
         compare_report.write_report(results(), tmp_path, page)
 
 
-def test_compares_two_mixers_end_to_end(tmp_path, recipe_file, data_folder, program):
+def test_compares_two_mixers_end_to_end(tmp_path, recipe_file, data_folder, program, capsys):
     out, page = tmp_path / "runs", tmp_path / "page.md"
     page.write_text("\n".join(compare_report.markers("toy-cpu")), encoding="utf-8")
     arguments = ["--recipe", str(recipe_file), "--data", str(data_folder), "--out", str(out)]
     arguments += ["--mixers", "dynamic", "self_attention", "--test", "even", "--rows", "5"]
     arguments += ["--rounds", "1", "--updates-timed", "1", "--lengths", "2", "4"]
-    arguments += ["--report", str(tmp_path), "--readme", str(page)]
+    arguments += ["--report", str(tmp_path), "--page", str(page)]
     arguments += ["--decode", str(program("linnet-decode"))]
     assert compare.main(arguments) == 0
     written = json.loads((tmp_path / "toy-cpu.json").read_text(encoding="utf-8"))
@@ -138,3 +178,10 @@ def test_compares_two_mixers_end_to_end(tmp_path, recipe_file, data_folder, prog
     assert all(run["rows"] == 5 for run in written["runs"])
     assert all(speed > 0 for found in written["training"].values() for speed in found)
     assert "| self_attention |" in page.read_text(encoding="utf-8")
+    assert written["command"] == (
+        "linnet-compare --recipe toy.toml --data DATA --out OUT --mixers dynamic self_attention "
+        "--test even --rows 5 --rounds 1 --updates-timed 1 --lengths 2 4"
+    )
+    assert str(tmp_path) not in json.dumps(written)
+    assert compare.main([*arguments, "--rounds", "2"]) == 1
+    assert "training.json was made with another rounds" in capsys.readouterr().err

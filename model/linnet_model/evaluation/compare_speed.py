@@ -1,0 +1,92 @@
+"""Measures how fast the models of linnet-compare train and decode. They take turns, so that load on
+the machine affects all alike."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from linnet_model.config import ConfigError, Recipe
+from linnet_model.evaluation.compare_models import recipe_of
+from linnet_model.tokenizer import load_tokenizer
+from linnet_model.train.command import Trainer, pick_device
+from linnet_model.train.data import PairDataset, training_pairs
+
+
+def training_speed(options: argparse.Namespace, base: Recipe) -> dict[str, list[float]]:
+    """Returns mixer -> target tokens per second of each round, by CPU time on a CPU and by wall
+    time on a GPU. All models take turns in one process; a first round warms up."""
+    device = pick_device(options.device)
+    if base.train.threads:
+        torch.set_num_threads(base.train.threads)
+    folder = options.data / base.data.folder
+    dataset = PairDataset(
+        training_pairs(folder, base.data, base.train.seed)[:20_000],
+        load_tokenizer(options.out / "source.spm", base.data.capitals_mark),
+        base.data,
+        random.Random(base.train.seed),
+    )
+    trainers = {m: Trainer(recipe_of(m, base, 1), dataset, device) for m in options.mixers}
+    clock = time.process_time if device.type == "cpu" else time.monotonic
+    rates: dict[str, list[float]] = {mixer: [] for mixer in options.mixers}
+    for turn in range(options.rounds + 1):
+        for mixer, trainer in trainers.items():
+            begin, tokens = clock(), 0.0
+            for _ in range(options.updates_timed):
+                values = trainer.update()
+                float(values["nll"])  # waits for the device
+                tokens += values["tokens"]
+            if turn > 0:
+                rates[mixer].append(tokens / (clock() - begin))
+    return rates
+
+
+def synthetic(
+    command: Path, bundle: Path, options: argparse.Namespace, tokens: int, batch: int, repeat: int
+) -> dict[str, Any]:
+    done = subprocess.run(
+        [
+            str(command),
+            f"--bundle={bundle}",
+            "--synthetic",
+            f"--device={options.device}",
+            f"--source-tokens={tokens}",
+            f"--target-tokens={tokens}",
+            f"--batch={batch}",
+            f"--repeat={repeat}",
+            "--threads=1",
+            "--compute=float32",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise ConfigError(f"linnet-decode --synthetic failed: {done.stderr.strip()[-500:]}")
+    return json.loads(done.stdout)
+
+
+def decoding_speed(command: Path, options: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """Returns mixer -> target tokens per second of full batches, and seconds of one sentence by its
+    length, one value per round. One thread, the beam of the recipe."""
+    found: dict[str, dict[str, Any]] = {
+        m: {"batch": [], "sentence": {str(n): [] for n in options.lengths}} for m in options.mixers
+    }
+    for _ in range(options.rounds):
+        for mixer in options.mixers:
+            bundle = options.out / "bundles" / f"{mixer}-1"
+            full = synthetic(command, bundle, options, 30, 32, 1)
+            found[mixer]["batch"].append(full["tokens_per_second"])
+        for length in options.lengths:
+            for mixer in options.mixers:
+                bundle = options.out / "bundles" / f"{mixer}-1"
+                one = synthetic(command, bundle, options, length, 1, 3)
+                found[mixer]["sentence"][str(length)].append(one["seconds"])
+    return found
