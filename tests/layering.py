@@ -1,8 +1,8 @@
 """Dependencies point down only: each #include, Python import and CMake link against this table.
 
-A room may use itself, the rooms and the libraries that its line names, and the standard library;
-nothing else. What a header of another room includes counts as included too, and what a target links
-PUBLIC counts as linked: so a torch type in a header of model/torch is found in the server.
+A layer may use itself, the layers and the libraries that its line names, and the standard library;
+nothing else. What a header of another layer includes counts as included too, and what a target
+links PUBLIC counts as linked: so a torch type in a header of model/torch is found in the server.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PYTHON = (
     " model/linnet_model/export model/linnet_model/importers model/linnet_model/evaluation"
     " model/linnet_model/commands"
 )
-ROOMS = {
+LAYERS = {
     "proto": "protobuf grpc absl",  # grpc: the generated stubs
     "model/ops": "torch cuda openmp",
     "model/runtime/search": API,
@@ -110,7 +110,7 @@ ROOMS = {
     "tests/setup": "tests/gpu torch python-tests",
     "tests/deploy": "tests/data python-tests grpc protobuf yaml",
 }
-# A few files, and the targets made of them, may use more than their room.
+# A few files, and the targets made of them, may use more than their layer.
 EXCEPTIONS = {
     "proto/decoding_flags*": "absl cli11",
     "linnet_decoding_flags": "absl cli11",
@@ -151,7 +151,7 @@ EXCEPTIONS = {
     "tests/conftest.py": "python-tests",
     "tests/server/*metrics*": "prometheus",
 }
-# Library or room -> the headers, Python modules and CMake targets that mean it.
+# Library or layer -> the headers, Python modules and CMake targets that mean it.
 HEADERS = {
     "client": "linnet/client.h",  # as it is installed
     "proto": "proto/* linnet/v1/* google/rpc/* grpc/health/*",
@@ -238,7 +238,7 @@ CPP = {".h", ".cc", ".cu", ".cuh"}
 class Use:
     """One thing that a file uses, and the way by which it got there."""
 
-    what: str  # a room or a library
+    what: str  # a layer or a library
     line: int
     through: str
 
@@ -258,20 +258,20 @@ class Tree:
                     self.files[path.relative_to(self.root).as_posix()] = path.read_text()
 
 
-def room_of(path: str) -> str | None:
-    """The innermost room that holds the file."""
-    rooms = [room for room in ROOMS if path.startswith(room + "/")]
-    return max(rooms, key=len, default=None)
+def layer_of(path: str) -> str | None:
+    """The innermost layer that holds the file."""
+    layers = [layer for layer in LAYERS if path.startswith(layer + "/")]
+    return max(layers, key=len, default=None)
 
 
-def allowed(room: str | None, *names: str) -> set[str]:
+def allowed(layer: str | None, *names: str) -> set[str]:
     extra = [
         what
         for name in names
         for pattern, what in EXCEPTIONS.items()
         if fnmatch.fnmatchcase(name, pattern)
     ]
-    words = " ".join([room or "", "anything", ROOMS.get(room or "", ""), *extra])
+    words = " ".join([layer or "", "anything", LAYERS.get(layer or "", ""), *extra])
     return set(words.split())
 
 
@@ -302,7 +302,7 @@ def header_uses(tree: Tree, path: str) -> Iterator[Use]:
         chain += f" -> {header}"
         if header in tree.files:
             if holder == path:
-                yield Use(room_of(header) or unknown(header, "ROOMS"), line, chain)
+                yield Use(layer_of(header) or unknown(header, "LAYERS"), line, chain)
             if header not in seen:
                 seen.add(header)
                 queue += [(header, line, h, chain) for _, h in includes(tree.files[header])]
@@ -329,7 +329,7 @@ def python_uses(tree: Tree, path: str) -> Iterator[Use]:
                 f for f in tree.files if f.endswith(f"/{top}.py") and f.startswith("tests/")
             ]
             if not (meaning := lookup(name, MODULES) or lookup(top, MODULES)):
-                meaning = [room_of(siblings[0]) or ""] if siblings else [unknown(top, "MODULES")]
+                meaning = [layer_of(siblings[0]) or ""] if siblings else [unknown(top, "MODULES")]
             yield from (Use(what, node.lineno, f"{path} -> {name}") for what in meaning)
 
 
@@ -389,7 +389,7 @@ def link_uses(all_targets: dict[str, Target], name: str) -> Iterator[Use]:
             yield from (Use(what, line, chain) for what in meaning)
         elif link in all_targets:
             if holder == name:
-                yield Use(room_of(all_targets[link].path) or unknown(link, "ROOMS"), line, chain)
+                yield Use(layer_of(all_targets[link].path) or unknown(link, "LAYERS"), line, chain)
             if link not in seen:
                 seen.add(link)
                 queue += [
@@ -405,21 +405,21 @@ def violations(root: Path) -> list[str]:
     found: list[str] = []
 
     def check(path: str, uses: Iterator[Use], *names: str) -> None:
-        room = room_of(path)
-        may = allowed(room, path, *names)
-        listed = ", ".join(sorted(may - {room, "anything"})) or "nothing"
+        layer = layer_of(path)
+        may = allowed(layer, path, *names)
+        listed = ", ".join(sorted(may - {layer, "anything"})) or "nothing"
         for use in uses:
             if use.what not in may:
                 found.append(
-                    f"{path}:{use.line}: {room or 'no room'} may not use {use.what} "
+                    f"{path}:{use.line}: {layer or 'no layer'} may not use {use.what} "
                     f"({use.through}); it may use {listed}"
                 )
 
     for path in tree.files:
         suffix = Path(path).suffix
         if suffix in CPP:
-            if room_of(path) is None:
-                found.append(f"{path}:1: belongs to no room: add its folder to ROOMS")
+            if layer_of(path) is None:
+                found.append(f"{path}:1: belongs to no layer: add its folder to LAYERS")
             if path.startswith("model/linnet_model/"):
                 found.append(f"{path}:1: model/linnet_model is Python alone: C++ goes to model/ops")
             check(path, header_uses(tree, path))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from layering import CPP, ROOMS, ROOT, Tree, room_of, targets, violations
+from layering import CPP, LAYERS, ROOT, Tree, layer_of, targets, violations
 
 
 def test_dependencies_point_down_only() -> None:
@@ -14,7 +14,7 @@ def test_dependencies_point_down_only() -> None:
 
 
 def test_every_layer_was_read() -> None:
-    rooms = {room_of(path) for path in Tree(ROOT).files}
+    layers = {layer_of(path) for path in Tree(ROOT).files}
     assert {
         "proto",
         "model/ops",
@@ -22,18 +22,18 @@ def test_every_layer_was_read() -> None:
         "model/torch",
         "server/schedule",
         "client",
-    } <= rooms
+    } <= layers
     assert {"linnet_client", "linnet_proto"} <= targets(Tree(ROOT)).keys()
 
 
 def test_the_table_has_no_circle() -> None:
-    def below(room: str, way: tuple[str, ...] = ()) -> None:
-        assert room not in way, " -> ".join((*way, room))
-        for what in ROOMS.get(room, "").split():
-            below(what, (*way, room))
+    def below(layer: str, way: tuple[str, ...] = ()) -> None:
+        assert layer not in way, " -> ".join((*way, layer))
+        for what in LAYERS.get(layer, "").split():
+            below(what, (*way, layer))
 
-    for room in ROOMS:
-        below(room)
+    for layer in LAYERS:
+        below(layer)
 
 
 ENGINE = {
@@ -55,7 +55,7 @@ FORBIDDEN = [
     ("model/runtime/a.h", "#include <ATen/ATen.h>\n", "may not use torch"),
     ("model/torch/a.h", '#include "server/schedule/batcher.h"\n', "may not use server/schedule"),
     ("client/a.cc", "#include <boost/asio.hpp>\n", "boost/asio.hpp, which this test does not know"),
-    ("util/a.cc", "#include <vector>\n", "util/a.cc:1: belongs to no room"),
+    ("util/a.cc", "#include <vector>\n", "util/a.cc:1: belongs to no layer"),
     ("model/linnet_model/a.cc", "", "model/linnet_model is Python alone"),
     ("model/linnet_model/a.py", "import os\nimport grpc\n", "a.py:2: model/linnet_model may not"),
     ("model/linnet_model/a.py", "if 1:\n    from pytest import raises\n", "not use python-tests"),

@@ -219,7 +219,7 @@ def alignments() -> str:
     results = result("words")
     found = [row for row in results["alignments"]["rows"] if not row["next_step"]]
     layers = sorted({row["layer"] for row in found})
-    kinds = {"links": "word pairs", "same words": "identical words"}
+    kinds = {"aligned words": "word pairs", "same words": "identical words"}
     share = {(row["layer"], row["kind"]): f"{row['share']:.1%}" for row in found}
     rows = [[f"{layer}", *(share[layer, kind] for kind in kinds)] for layer in layers]
     counts = [f"{name} ({results['alignments']['pairs'][kind]:,})" for kind, name in kinds.items()]

@@ -59,7 +59,7 @@ def lexicon(pairs: list[Pair], rounds: int = 5) -> dict[tuple[str, str], float]:
     return table
 
 
-class Links:
+class AlignedWords:
     """Returns target word j -> source word i for pairs that both directions align."""
 
     def __init__(self, pairs: list[Pair]):
@@ -98,7 +98,7 @@ def attentions(model, source: list[int], target: list[int]) -> list:
     return [forced_attention(forced_logits, model, *ids, layer)[0] for layer in layers]
 
 
-def measure_alignments(options, tests, links) -> dict[str, Any]:
+def measure_alignments(options, tests, aligned) -> dict[str, Any]:
     import sentencepiece
     import torch
 
@@ -126,7 +126,7 @@ def measure_alignments(options, tests, links) -> dict[str, Any]:
         if (len(set(word_a)), len(set(word_b))) != (len(a), len(b)):
             continue
         wanted = {
-            "links": links.of(a, b),
+            "aligned words": aligned.of(a, b),
             "same words": {
                 j: a.index(w) for j, w in enumerate(b) if w and a.count(w) == b.count(w) == 1
             },
@@ -148,7 +148,7 @@ def measure_alignments(options, tests, links) -> dict[str, Any]:
     return {"pairs": dict(of), "rows": rows}
 
 
-def measure_glossaries(options, tests, links) -> list[dict[str, Any]]:
+def measure_glossaries(options, tests, aligned) -> list[dict[str, Any]]:
     import sacrebleu
     import sentencepiece
 
@@ -176,7 +176,7 @@ def measure_glossaries(options, tests, links) -> list[dict[str, Any]]:
         for maximum in (1, 2, 3):
             terms = []
             for source, target in tests:
-                known = links.of(words(source), words(target))
+                known = aligned.of(words(source), words(target))
                 forms = {bare(target.split()[j]) for j in known}
                 terms.append(
                     sorted((t for t in forms if len(t) > 3), key=len, reverse=True)[:maximum]
@@ -223,13 +223,13 @@ def main() -> int:
     short = [
         ([w for w in a if w], [w for w in b if w]) for a, b in pairs if max(len(a), len(b)) < 25
     ]
-    links = Links(short)
+    aligned = AlignedWords(short)
     results = {
         "machine": machine.facts(sorted(os.sched_getaffinity(0))),
         "bundle": json.loads((options.bundle / "manifest.json").read_text())["version"],
         "sentences": len(tests),
-        "alignments": measure_alignments(options, tests, links),
-        "glossaries": measure_glossaries(options, tests, links),
+        "alignments": measure_alignments(options, tests, aligned),
+        "glossaries": measure_glossaries(options, tests, aligned),
     }
     path = options.out / machine.slug(results["machine"]) / "words.json"
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -36,8 +36,8 @@ TITLES = {
 SPEED = (
     "Random weights, 30 source and 30 target tokens. `fairseq's way`: the same model in eager "
     "PyTorch; `Marian`: a Transformer of 6 + 6 layers of that width, by Hugging Face's `generate`. "
-    "`roof`: the bytes and products of a step, whichever takes longer at the speed of a plain copy "
-    "({copy} TB/s) and of a large product ({product} TFLOP/s) on this device."
+    "`roof`: the bytes and gemms of a step, whichever takes longer at the speed of a plain copy "
+    "({copy} TB/s) and of a large gemm ({gemm} TFLOP/s) on this device."
 )
 
 
@@ -100,7 +100,7 @@ def speed_section(rows: list[Row]) -> list[str]:
     ours = next((row for row in rows if row["engine"] == "Linnet"), None)
     said = []
     if ours is not None:
-        said.append(SPEED.format(copy=ours["copy TB/s"], product=ours["product TFLOP/s"]))
+        said.append(SPEED.format(copy=ours["copy TB/s"], gemm=ours["gemm TFLOP/s"]))
         said.append(f"Linnet searches on the {ours['search']}.")
     return [" ".join(said), table(list(found.values()))]
 

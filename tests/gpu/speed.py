@@ -73,7 +73,7 @@ def copy_bandwidth(device: str) -> float:
     return 2 * count / seconds_of(lambda: other.copy_(one), device)
 
 
-def product_speed(device: str, compute: str) -> float:
+def gemm_speed(device: str, compute: str) -> float:
     """Returns the floating point operations per second of a large gemm of random numbers."""
     n = 8192 if device == "cuda" else 256
     a, b = (torch.randn(n, n, device=device).to(getattr(torch, compute)) for _ in range(2))
@@ -101,11 +101,11 @@ def seconds_of(call: Callable[[], object], device: str) -> float:
 def roof(
     sizes: Sizes, batch: int, beam: int, bandwidth: float, flops: float, bytes_each: int
 ) -> float:
-    """Target tokens a second if every step took as long as its bytes or its products, whichever is
+    """Target tokens a second if every step took as long as its bytes or its gemms, whichever is
     longer, and so did the encoder.
 
-    A step reads the decoder's weights once, each row's windows and the memory of each source, and
-    writes and reads the logits; each row is multiplied with every weight once.
+    A step reads the decoder's weights once, each row's convolution state and the keys and values of
+    each source, and writes and reads the logits; each row is multiplied with every weight once.
     """
     d, f, v, t = sizes.width, sizes.ffn, sizes.vocabulary, sizes.tokens
     rows, layers = batch * beam, len(DECODER_KERNELS)
@@ -125,7 +125,7 @@ def roof(
 
 @functools.cache
 def limits(plan: Plan) -> tuple[float, float]:
-    return copy_bandwidth(plan.device), product_speed(plan.device, plan.compute)
+    return copy_bandwidth(plan.device), gemm_speed(plan.device, plan.compute)
 
 
 @functools.cache
@@ -161,7 +161,7 @@ def measure_linnet(
             "roof tok/s": round(limit),
             "of the roof": f"{speed / limit:.1%}",
             "copy TB/s": round(bandwidth / 1e12, 2),
-            "product TFLOP/s": round(flops / 1e12),
+            "gemm TFLOP/s": round(flops / 1e12),
         }
     ]
 
