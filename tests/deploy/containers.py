@@ -185,6 +185,8 @@ class Project:
         # podman-compose 1.0 fails at a second replica of a service that has a health check.
         self.replicas = 1 if engine.command == "podman" else 3
         self.environment["LINNET_REPLICAS"] = str(self.replicas)
+        # It also creates what a service depends on again, and with it what is up already.
+        self.keep = ("--no-recreate",) if engine.command == "podman" else ()
         self.services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
         named = [name for it in self.services.values() for name in it.get("profiles", [])]
         self.profiles = sorted(set(named))
@@ -227,7 +229,7 @@ class Project:
             self("up", "--detach", *names)
             return names
         for name in names:
-            self("up", "--detach", "--no-recreate", name)
+            self("up", "--detach", *self.keep, name)
             if self.services[name].get("healthcheck", {}).get("test"):
                 for container in self.all_of(name):
                     wait_until(container.healthy, f"{name} is healthy")

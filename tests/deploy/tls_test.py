@@ -33,12 +33,6 @@ GERMAN = "Ein Hund läuft über die Straße.\n"
 UNAUTHENTICATED, UNAVAILABLE = 64 + 16, 64 + 14
 
 
-def client_command(text: str) -> list[str]:
-    """The words of the docker command that calls the server."""
-    lines = re.sub(r"\\\n#? *", "", text).splitlines()
-    return next(shlex.split(line.lstrip("# ")) for line in lines if "docker run" in line)
-
-
 @pytest.fixture(scope="module")
 def secrets(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("tls")
@@ -87,7 +81,7 @@ def linnet(program, tmp_path):
 @pytest.fixture
 def translate(linnet, secrets):
     """The command of the page for compose, with another address and another token."""
-    words = client_command(certificates.blocks()[1])
+    words = certificates.client_command(certificates.blocks()[1])
     (volume,) = (word for word in words if word.endswith(":/secrets:ro"))
     folder = volume.replace("$PWD", str(secrets.parent)).removesuffix(":/secrets:ro")
 
@@ -181,8 +175,8 @@ def test_load_uses_a_token(secure, secrets, program):
 
 def test_client_of_the_image_can_read_the_files_of_its_user():
     """secrets/client belongs to the user of the image, so no command of this machine reads it."""
-    words = client_command(certificates.blocks()[1])
-    assert words == client_command((ROOT / "docker-compose.tls.yml").read_text())
+    words = certificates.client_command(certificates.blocks()[1])
+    assert words == certificates.client_command((ROOT / "docker-compose.tls.yml").read_text())
     assert words[words.index(IMAGE) - 2 : words.index(IMAGE)] == ["--entrypoint", "linnet"]
     assert "$PWD/secrets/client:/secrets:ro" in words
     assert words[words.index("--network") + 1] == "host"

@@ -1,0 +1,102 @@
+"""The overlays of docker-compose.yml for TLS, with the files of docs/TLS.md, and for HAProxy.
+
+In containers, so slow, and skipped where there is no engine: see container_test.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import certificates
+import pytest
+from containers import Container, Project, run, skip, wait_until
+
+pytestmark = pytest.mark.slow
+ENGLISH, GERMAN = "A dog runs across the street.", "Ein Hund läuft über die Straße.\n"
+
+
+@pytest.fixture(scope="module")
+def secrets(tmp_path_factory) -> Path:
+    folder = certificates.make(tmp_path_factory.mktemp("compose"))
+    for file in folder.rglob("*"):  # instead of chown, which needs root
+        file.chmod(0o755 if file.is_dir() else 0o644)
+    folder.chmod(0o755)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def project(engine, image) -> Iterator[Callable[..., Project]]:
+    """project("docker-compose.tls.yml", "server", NAME=VALUE): these services, up."""
+    if not Project.command(engine):
+        skip(f"{engine.command} has nothing that runs compose files")
+    started = []
+
+    def start(overlay: str, *services: str, **environment: str) -> Project:
+        project = Project(engine, image, overlay)
+        project.name += overlay.split(".")[1]
+        project.environment |= environment
+        started.append(project)
+        for service in services:  # podman-compose does not wait for health
+            project("up", "--detach", "--no-build", *project.keep, service)
+            if service == "server":
+                wait_until(project.service(service).healthy, "healthy")
+        return project
+
+    yield start
+    for project in started:
+        project.down(check=False)
+
+
+# --- TLS ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def encrypted(project, secrets) -> Project:
+    return project("docker-compose.tls.yml", "server", LINNET_SECRETS=str(secrets))
+
+
+@pytest.fixture(scope="module")
+def server(encrypted) -> Container:
+    return encrypted.service("server")
+
+
+def test_only_a_caller_with_the_token_is_answered(server, secrets):
+    ask = f"linnet translate --to de '{ENGLISH}'"
+    assert server.exec("sh", "-c", ask, check=False).returncode == 64 + 16  # UNAUTHENTICATED
+    token = (secrets / "client/token").read_text().strip()
+    given = f"printf {token} >/tmp/token && {ask} --token-file /tmp/token"
+    assert server.exec("sh", "-c", given).stdout == GERMAN
+
+
+def test_client_of_the_page_is_answered(encrypted, engine, image, secrets):
+    command = certificates.client_command(certificates.blocks()[1])
+    changes = {
+        "docker": engine.command,
+        "linnet-server": image,
+        "localhost:50051": f"localhost:{encrypted.grpc_port}",
+    }
+    words = [changes.get(word, word) for word in command]
+    assert run(*(word.replace("$PWD", str(secrets.parent)) for word in words)).stdout == GERMAN
+
+
+def test_plain_text_is_refused(server):
+    plain = server.exec("linnet", "health", "--tls=false", "--timeout", "2s", check=False)
+    assert plain.returncode == 78
+
+
+# --- HAProxy ------------------------------------------------------------------------------------
+
+
+def test_edge_answers_on_the_published_port_of_the_server(project, engine, image):
+    if engine.command == "podman":
+        pytest.skip("podman-compose 1.0 knows no network_mode service:NAME")
+    edge = project("docker-compose.edge.yml", "server", "edge")
+    client = (engine.command, "run", "--rm", "--network", "host", "--entrypoint", "linnet", image)
+    flags = ("--server", f"127.0.0.1:{edge.grpc_port}")
+    wait = (*flags, "--wait", "30s")
+    assert run(*client, "translate", *wait, "--to", "de", ENGLISH).stdout == GERMAN
+    assert edge.service("server").exec("linnet", "health").returncode == 0
+    edge.stop("edge")
+    alone = run(*client, "health", *flags, "--timeout", "2s", check=False)
+    assert alone.returncode != 0, "the server was reached without HAProxy"
