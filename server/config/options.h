@@ -58,7 +58,6 @@ struct Options {
   // knows what is built.
   std::string device = "cpu";
   std::string compute = "auto";
-  std::string search = "auto";
   bool graphs = true;
   bool shortlist = false;  // TorchEngineOptions
   int threads = 0;         // 0 = one per core that this process may use

@@ -171,9 +171,6 @@ void AddEngine(CLI::App& app, Options& options) {
   group.Add("device", options.device, "cpu or cuda");
   group.Add("compute", options.compute,
             "auto, float32, bfloat16, float16 or int8, if supported by the build and the device");
-  group.Add("search", options.search,
-            "Where to run the search: host, device (beside the model), or auto, which is device on "
-            "cuda");
   group
       .Add("graphs", options.graphs,
            "Launch each step on the device as a CUDA graph, captured when a model is loaded")

@@ -33,9 +33,6 @@ int Main(int argc, char** argv) {
   auto compute = model::ParseComputeType(options.compute);
   if (!compute.ok()) return Fail(compute.status(), kUsageError);
   engine.compute = *compute;
-  auto search = model::ParseSearchPlace(options.search);
-  if (!search.ok()) return Fail(search.status(), kUsageError);
-  engine.search = *search;
   engine.graphs = options.graphs;
   engine.shortlist = options.shortlist;
   engine.batch_invariant = options.batch_invariant;
