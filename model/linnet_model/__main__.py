@@ -23,8 +23,8 @@ from linnet_model.torch_version import check_torch
 # Imported on demand: each takes seconds.
 IMPORTERS = {
     "fairseq": "linnet_model.importers.fairseq.import_fairseq",
-    "marian": "linnet_model.importers.native_marian.import_native_marian",
-    "huggingface": "linnet_model.importers.marian.import_marian",
+    "marian": "linnet_model.importers.marian.import_marian",
+    "huggingface": "linnet_model.importers.huggingface_marian.import_huggingface_marian",
     "multilingual": "linnet_model.importers.multilingual.import_multilingual",
     "summariser": "linnet_model.importers.summarisers.import_summariser",
 }

@@ -1,4 +1,4 @@
-"""`python -m linnet_model.import_fairseq` is linnet-import-fairseq."""
+"""`python -m linnet_model.import_fairseq` is `linnet-model import fairseq`."""
 
 import sys
 

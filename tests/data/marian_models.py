@@ -1,5 +1,5 @@
 """Models of Marian for tests, what Marian says of them, and readers that share no code with the
-importer. native_marian/make.py made the files."""
+importer. marian/make.py made the files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-HERE = Path(__file__).resolve().parent / "native_marian"
+HERE = Path(__file__).resolve().parent / "marian"
 ORACLE = json.loads((HERE / "oracle.json").read_text(encoding="utf-8"))
 INT8 = "model.ende.intgemm.alphas.bin"
 SETTINGS = "special:model.yml"

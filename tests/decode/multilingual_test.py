@@ -225,12 +225,14 @@ def test_unknown_pair_is_refused_with_those_there_are(served):
 @pytest.fixture(scope="module")
 def opus(tmp_path_factory, start_decode):
     """An OPUS-MT model with several targets."""
-    from linnet_model.importers.marian.import_marian import import_marian
+    from linnet_model.importers.huggingface_marian.import_huggingface_marian import (
+        import_huggingface_marian,
+    )
 
     folder = tmp_path_factory.mktemp("opus")
     tiny = tiny_models.add_targets(marian.make_tiny_marian(folder / "model"))
     targets = [f"{code}={tag}" for code, tag in tiny_models.TAGS.items()]
-    import_marian(folder / "model", folder / "bundle", ["en"], targets)
+    import_huggingface_marian(folder / "model", folder / "bundle", ["en"], targets)
     return tiny, Decoder(start_decode(folder / "bundle"))
 
 

@@ -8,10 +8,15 @@ from pathlib import Path
 import pytest
 
 from linnet_model import __version__
+from linnet_model.__main__ import COMMANDS as MODEL_COMMANDS
+from linnet_model.__main__ import IMPORTERS
 
 MODEL = Path(__file__).resolve().parents[2] / "model"
 PROJECT = tomllib.loads((MODEL / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 COMMANDS = PROJECT["scripts"]
+MODULES = {f"linnet-model {name}": module for name, module in MODEL_COMMANDS.items()}
+MODULES |= {f"linnet-model import {name}": module for name, module in IMPORTERS.items()}
+MAINS = COMMANDS | {name: f"{module}:main" for name, module in MODULES.items()}
 
 
 def test_pages_name_existing_commands():
@@ -25,11 +30,11 @@ def test_pages_name_existing_commands():
 
 
 def main_of(name: str):
-    module, function = COMMANDS[name].split(":")
+    module, function = MAINS[name].split(":")
     return getattr(importlib.import_module(module), function)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", MAINS)
 def test_prints_version(name: str, capsys):
     with pytest.raises(SystemExit) as ended:
         main_of(name)(["--version"])
@@ -37,7 +42,7 @@ def test_prints_version(name: str, capsys):
     assert capsys.readouterr().out == f"{name} {__version__}\n"
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", MAINS)
 def test_help_describes_command_and_every_flag(name: str, capsys):
     with pytest.raises(SystemExit) as ended:
         main_of(name)(["--help"])

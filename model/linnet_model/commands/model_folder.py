@@ -11,14 +11,17 @@ from safetensors import SafetensorError, safe_open
 
 from linnet_model.importers.fairseq.import_fairseq import read_model as read_fairseq
 from linnet_model.importers.families import FAMILIES, check_type
-from linnet_model.importers.marian.config import CONFIG, read_json
-from linnet_model.importers.marian.config import read_facts as read_marian
-from linnet_model.importers.marian.import_marian import language_tags, read_tokenizer
-from linnet_model.importers.marian.weights import PICKLED, SAFETENSORS
+from linnet_model.importers.huggingface_marian.config import CONFIG, read_json
+from linnet_model.importers.huggingface_marian.config import read_facts as read_huggingface_marian
+from linnet_model.importers.huggingface_marian.import_huggingface_marian import (
+    language_tags,
+    read_tokenizer,
+)
+from linnet_model.importers.huggingface_marian.weights import PICKLED, SAFETENSORS
+from linnet_model.importers.marian.folder import find_files, read_pieces
+from linnet_model.importers.marian.import_marian import read_model as read_marian
 from linnet_model.importers.multilingual.config import read_facts as read_multilingual
 from linnet_model.importers.multilingual.vocabulary import read_tokens as read_multilingual_tokens
-from linnet_model.importers.native_marian.folder import find_files, read_pieces
-from linnet_model.importers.native_marian.import_native_marian import read_model as read_native
 from linnet_model.importers.summarisers.config import read_facts as read_summariser
 from linnet_model.importers.summarisers.vocabulary import read_tokens as read_summariser_tokens
 from linnet_model.network.encoder_decoder import parameter_count
@@ -56,7 +59,7 @@ def describe_model(path: Path) -> Facts:
         best = path / "checkpoint_best.pt"
         return describe_fairseq(best if best in checkpoints else checkpoints[-1])
     if any(re.search(r"\.(npz|bin|npz\.gz|bin\.gz|spm)$", name) for name in names):
-        return describe_native_marian(path)
+        return describe_marian(path)
     raise ConfigError(
         f"{path} has {some(names) or 'no files'}: no model that is known; {SUPPORTED}"
     )
@@ -111,7 +114,7 @@ def describe_hugging_face(folder: Path) -> Facts:
     languages = "--source-language CODE --target-language CODE"
     found: Any
     if toolkit == "huggingface":
-        found = read_marian(folder)
+        found = read_huggingface_marian(folder)
         pieces = read_tokenizer(folder, found).source_vocabulary
         tags = language_tags(pieces or [])
         told = (
@@ -146,9 +149,9 @@ def command_of(toolkit: str, flags: str) -> tuple[str, str]:
     return "import", f"linnet-model import {toolkit} {flags} --license TEXT --out BUNDLE"
 
 
-def describe_native_marian(folder: Path) -> Facts:
+def describe_marian(folder: Path) -> Facts:
     files = find_files(folder)
-    model, sizes = read_native(files)
+    model, sizes = read_marian(files)
     pieces = {
         file.name: len(read_pieces(file).pieces) for file in (files.source_spm, files.target_spm)
     }

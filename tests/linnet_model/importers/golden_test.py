@@ -18,9 +18,9 @@ import tiny_summarisers as summarisers
 from linnet_model.bundle import read_manifest
 from linnet_model.commands import check
 from linnet_model.importers import golden
+from linnet_model.importers.huggingface_marian import import_huggingface_marian
 from linnet_model.importers.marian import import_marian
 from linnet_model.importers.multilingual import import_multilingual
-from linnet_model.importers.native_marian import import_native_marian
 from linnet_model.importers.summarisers import import_summariser
 
 COUNT = 16
@@ -44,7 +44,7 @@ def opus(tmp_path_factory) -> marian.TinyMarian:
 def family(kind: str, opus: marian.TinyMarian, folder: Path):
     """(main of the importer, its flags) for a tiny model of the family."""
     if kind == "marian":
-        return import_marian.main, ["--model", str(opus.folder), *PAIR]
+        return import_huggingface_marian.main, ["--model", str(opus.folder), *PAIR]
     if kind in multilingual.KINDS:
         tiny = multilingual.make_tiny_multilingual(kind, folder)
         languages = [word for name in tiny.languages for word in ("--language", name)]
@@ -79,9 +79,8 @@ def test_texts_are_those_of_the_language_by_default(opus, tmp_path: Path, monkey
         return [f"answer {number}" if number else None for number in range(len(pairs))]
 
     monkeypatch.setattr(golden.Reference, "answers", answers)
-    assert (
-        import_marian.main(["--model", str(opus.folder), "--out", str(tmp_path / "a"), *PAIR]) == 0
-    )
+    flags = ["--model", str(opus.folder), "--out", str(tmp_path / "a"), *PAIR]
+    assert import_huggingface_marian.main(flags) == 0
     assert [text for text, _ in asked] == golden.TEXTS["en"]
     found = read_manifest(tmp_path / "a")["golden_examples"]
     assert found[0] == {"source_text": golden.TEXTS["en"][1], "target_text": "answer 1"}
@@ -90,16 +89,16 @@ def test_texts_are_those_of_the_language_by_default(opus, tmp_path: Path, monkey
 
 def test_card_has_source_and_licence(opus, tmp_path: Path, capsys):
     flags = ["--model", str(opus.folder), *PAIR, "--no-golden"]
-    assert import_marian.main([*flags, "--out", str(tmp_path / "a")]) == 0
+    assert import_huggingface_marian.main([*flags, "--out", str(tmp_path / "a")]) == 0
     card = (tmp_path / "a/MODEL_CARD.md").read_text(encoding="utf-8")
     assert "- source: folder `opus-mt-en-de`" in card
     assert "- licence: not stated" in card
     assert "- golden examples: none: none were asked for" in card
     told = capsys.readouterr().err
-    assert told.startswith("linnet-import-marian: no --license is given")
+    assert told.startswith("linnet-model import huggingface: no --license is given")
     assert "golden" not in told
     flags += ["--license", "CC-BY-4.0", "--source", "OPUS-MT of 2020"]
-    assert import_marian.main([*flags, "--out", str(tmp_path / "b")]) == 0
+    assert import_huggingface_marian.main([*flags, "--out", str(tmp_path / "b")]) == 0
     card = (tmp_path / "b/MODEL_CARD.md").read_text(encoding="utf-8")
     assert "- source: OPUS-MT of 2020\n- licence: CC-BY-4.0\n" in card
     assert read_manifest(tmp_path / "b")["license"] == "CC-BY-4.0"
@@ -111,7 +110,7 @@ def test_bundle_without_transformers_says_so(
 ):
     monkeypatch.setattr(golden, "transformers_version", lambda: None)
     flags = ["--model", str(opus.folder), *PAIR, "--golden", str(texts), "--license", "none"]
-    assert import_marian.main([*flags, "--out", str(tmp_path / "a")]) == 0
+    assert import_huggingface_marian.main([*flags, "--out", str(tmp_path / "a")]) == 0
     card = (tmp_path / "a/MODEL_CARD.md").read_text(encoding="utf-8")
     assert "golden examples: none: transformers, which makes them, is not installed" in card
     assert "has no golden examples, its MODEL_CARD.md says why" in capsys.readouterr().err
@@ -133,7 +132,7 @@ def test_failure_of_transformers_leaves_a_bundle(opus, texts: Path, tmp_path: Pa
 
     monkeypatch.setattr(golden, "load_tokenizer", fail)
     flags = ["--model", str(opus.folder), *PAIR, "--golden", str(texts)]
-    assert import_marian.main([*flags, "--out", str(tmp_path / "a")]) == 0
+    assert import_huggingface_marian.main([*flags, "--out", str(tmp_path / "a")]) == 0
     assert read_manifest(tmp_path / "a")["golden_examples"] == []
     card = (tmp_path / "a/MODEL_CARD.md").read_text(encoding="utf-8")
     assert "failed: no such thing\n" in card
@@ -144,7 +143,7 @@ def test_answers_of_marian_come_from_a_file(tmp_path: Path, capsys):
     answered = tmp_path / "answers"
     answered.write_text("a b\tc d\ne\tf\n", encoding="utf-8")
     flags = ["--model", str(folder), *PAIR, "--golden", str(answered)]
-    assert import_native_marian.main([*flags, "--out", str(tmp_path / "a")]) == 0
+    assert import_marian.main([*flags, "--out", str(tmp_path / "a")]) == 0
     assert read_manifest(tmp_path / "a")["golden_examples"] == [
         {"source_text": "a b", "target_text": "c d"},
         {"source_text": "e", "target_text": "f"},
@@ -152,7 +151,7 @@ def test_answers_of_marian_come_from_a_file(tmp_path: Path, capsys):
     card = (tmp_path / "a/MODEL_CARD.md").read_text(encoding="utf-8")
     assert "2, with the answers of answers, given as those of marian-decoder" in card
     answered.write_text("a b\n", encoding="utf-8")
-    assert import_native_marian.main([*flags, "--out", str(tmp_path / "b")]) == 1
+    assert import_marian.main([*flags, "--out", str(tmp_path / "b")]) == 1
     assert "has texts without answers, give those of marian-decoder" in capsys.readouterr().err
 
 
@@ -170,6 +169,6 @@ def test_refuses_other_lines_of_golden_texts(opus, tmp_path: Path, capsys, text,
     file = tmp_path / "texts"
     file.write_text(text, encoding="utf-8")
     flags = ["--model", str(opus.folder), *PAIR, "--golden", str(file)]
-    assert import_marian.main([*flags, "--out", str(tmp_path / "a")]) == 1
+    assert import_huggingface_marian.main([*flags, "--out", str(tmp_path / "a")]) == 1
     assert message in capsys.readouterr().err
     assert not (tmp_path / "a").exists()

@@ -30,10 +30,10 @@ import tiny_summarisers
 from linnet_model.bundle import load_module, read_bundle_weights, read_manifest
 from linnet_model.importers.fairseq import import_fairseq
 from linnet_model.importers.fairseq.checkpoint import read_checkpoint
+from linnet_model.importers.huggingface_marian import import_huggingface_marian
 from linnet_model.importers.marian import import_marian
+from linnet_model.importers.marian.settings import read_settings
 from linnet_model.importers.multilingual import import_multilingual
-from linnet_model.importers.native_marian import import_native_marian
-from linnet_model.importers.native_marian.settings import read_settings
 from linnet_model.importers.summarisers import import_summariser
 from linnet_model.network.encoder_decoder import EncoderDecoder, forced_logits
 
@@ -80,7 +80,7 @@ def shared_marian(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return marian.make_tiny_marian(folder).folder
 
 
-def damage_marian(folder: Path, rng: random.Random) -> None:
+def damage_huggingface_marian(folder: Path, rng: random.Random) -> None:
     weights = folder / "model.safetensors"
     kind = rng.random()
     if kind < 0.4:
@@ -100,17 +100,23 @@ def damage_marian(folder: Path, rng: random.Random) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_damaged_marian_folder_is_refused_or_imported(
+def test_damaged_huggingface_marian_folder_is_refused_or_imported(
     shared_marian: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], seed: int
 ):
     folder = Path(shutil.copytree(shared_marian, tmp_path / "model"))
-    damage_marian(folder, random.Random(seed))
+    damage_huggingface_marian(folder, random.Random(seed))
     languages = ["--source-language", "en", "--target-language", "de"]
     command = ["--model", str(folder), "--out", str(tmp_path / "out"), *languages]
-    check_outcome(import_marian.main, command, "linnet-import-marian", tmp_path / "out", capsys)
+    check_outcome(
+        import_huggingface_marian.main,
+        command,
+        "linnet-model import huggingface",
+        tmp_path / "out",
+        capsys,
+    )
 
 
-def damage_native_marian(folder: Path, name: str, rng: random.Random) -> None:
+def damage_marian(folder: Path, name: str, rng: random.Random) -> None:
     weights, kind = folder / "model.npz", rng.random()
     if name == "int8" or kind > 0.7:
         mutations.mutate_file(rng.choice(sorted(folder.iterdir())), rng)
@@ -135,15 +141,15 @@ def damage_native_marian(folder: Path, name: str, rng: random.Random) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", ["shared", "split", "int8"])
-def test_damaged_native_marian_folder_is_refused_or_imported(
+def test_damaged_marian_folder_is_refused_or_imported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, seed: int
 ):
     folder = marian_models.folder(name, tmp_path / "model")
-    damage_native_marian(folder, name, random.Random(seed))
+    damage_marian(folder, name, random.Random(seed))
     languages = ["--source-language", "en", "--target-language", "de"]
     command = ["--model", str(folder), "--out", str(tmp_path / "out"), *languages]
     check_outcome(
-        import_native_marian.main, command, "linnet-model import marian", tmp_path / "out", capsys
+        import_marian.main, command, "linnet-model import marian", tmp_path / "out", capsys
     )
 
 
@@ -179,7 +185,7 @@ def test_damaged_multilingual_folder_is_refused_or_imported(
     command = ["--model", str(folder), "--out", str(tmp_path / "out"), "--license", "none"]
     for code, tag in tiny_models.NAMES[kind].items():
         command += ["--language", f"{code}={tag}"]
-    program = "linnet-import-multilingual"
+    program = "linnet-model import multilingual"
     check_outcome(import_multilingual.main, command, program, tmp_path / "out", capsys)
 
 
@@ -232,4 +238,6 @@ def test_damaged_fairseq_checkpoint_is_refused_or_imported(
     command = damage_fairseq(FAIRSEQ[seed % len(FAIRSEQ)], tmp_path, rng)
     languages = ["--source-language", "de", "--target-language", "en"]
     command += ["--out", str(tmp_path / "out"), *languages]
-    check_outcome(import_fairseq.main, command, "linnet-import-fairseq", tmp_path / "out", capsys)
+    check_outcome(
+        import_fairseq.main, command, "linnet-model import fairseq", tmp_path / "out", capsys
+    )

@@ -1,7 +1,7 @@
 """linnet-export-fairseq: writes a fairseq checkpoint from a bundle or a run.
 
-Writes FILE.pt and the two dictionaries beside it. linnet-import-fairseq reads them back bit for
-bit. --layout 2019 is for fairseq up to 0.9, `new` for later versions.
+Writes FILE.pt and the two dictionaries beside it. `linnet-model import fairseq` reads them back bit
+for bit. --layout 2019 is for fairseq up to 0.9, `new` for later versions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""linnet-import-fairseq: makes a bundle of a fairseq translation model.
+"""linnet-model import fairseq: makes a bundle of a fairseq translation model.
 
 Reads LightConv, DynamicConv and Transformer checkpoints from 2019 on, also averaged ones, without
 executing pickled code. The import fails and lists the names if a weight is unknown or missing.
@@ -345,7 +345,7 @@ def main(arguments: list[str] | None = None) -> None:
         options.max_target_tokens,
     )
     files, more = ", ".join(map(str, options.checkpoint)), f", options in {imported.generation}"
-    report(options, "linnet-import-fairseq", files, manifest, more)
+    report(options, "linnet-model import fairseq", files, manifest, more)
     for note in imported.facts.notes:
         print(f"note: {note}")
 

@@ -1,1 +1,1 @@
-"""Marian checkpoints, read into bundles."""
+"""Models of Marian (.npz) and of Firefox Translations (.bin), read into bundles."""

@@ -1,329 +1,183 @@
-"""Reads config.json and generation_config.json of a Hugging Face Marian folder.
+"""Turns the configuration of a Marian model into our sizes.
 
-Every key is read, or restricted to the supported values, or known to have no effect on the output.
-Unknown keys and unsupported values are errors, so that an imported model gives the same answers.
-The search is Linnet's: options of transformers' own beam search (early_stopping,
-renormalize_logits) are ignored.
+Every key is read, or restricted to the supported values, or known to have no effect on answers.
+Unknown keys and unsupported values are refused by name.
 
-Source: transformers 4.57, MarianConfig and GenerationConfig.
+Source: src/common/config_parser.cpp and src/models/transformer.h of marian-nmt/marian-dev 1.12 and
+of browsermt/marian-dev 1.9.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from linnet_model.bundle import SpecialIds
-from linnet_model.importers.families import check_type
+from linnet_model.importers.huggingface_marian.config import names
 from linnet_model.network.model_config import (
     MAX_FFN_WIDTH,
     MAX_LAYERS,
-    MAX_TOKENS,
     MAX_VOCABULARY,
     MAX_WIDTH,
-    ConfigError,
     ModelConfig,
     require,
 )
 
-CONFIG, GENERATION = "config.json", "generation_config.json"
-ACTIVATIONS = {"relu": "relu", "swish": "swish", "silu": "swish", "gelu": "gelu"}
-MAX_BEAMS = 32  # limit of the engine
-
-
-def names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
 READ = names(
-    "model_type d_model vocab_size decoder_vocab_size encoder_layers decoder_layers "
-    "encoder_ffn_dim decoder_ffn_dim encoder_attention_heads decoder_attention_heads "
-    "activation_function scale_embedding max_position_embeddings share_encoder_decoder_embeddings "
-    "tie_word_embeddings eos_token_id pad_token_id decoder_start_token_id"
+    "dec-cell dec-depth dim-emb dim-vocabs enc-depth tied-embeddings tied-embeddings-all "
+    "tied-embeddings-src transformer-decoder-autoreg transformer-dim-ffn transformer-heads "
+    "transformer-ffn-activation transformer-preprocess transformer-postprocess "
+    "transformer-postprocess-top transformer-postprocess-emb"
 )
 ONLY: dict[str, tuple[Any, ...]] = {
-    "is_encoder_decoder": (True,),
-    "is_decoder": (False,),
-    "normalize_before": (False,),
-    "normalize_embedding": (False,),
-    "add_final_layer_norm": (False,),
-    "add_bias_logits": (False,),
-    "static_position_embeddings": (True,),
-    "tie_encoder_decoder": (False,),
-    "add_cross_attention": (False,),
-    "chunk_size_feed_forward": (0,),
-    "quantization_config": (None,),
-    "force_bos_token_to_be_generated": (False,),
+    "type": ("transformer",),
+    "factors-combine": ("sum",),
+    "factors-dim-emb": (0,),
+    "input-types": ([], None),
+    "layer-normalization": (False,),
+    "lemma-dependency": ("", None),
+    "lemma-dim-emb": (0,),
+    "output-omit-bias": (False,),
+    "right-left": (False,),
+    "skip": (False,),
+    "transformer-alibi-shift": (False,),
+    "transformer-alibi-trainable": (False,),
+    "transformer-attention-mask": ("default",),
+    "transformer-decoder-dim-ffn": (0,),
+    "transformer-decoder-ffn-depth": (0,),
+    "transformer-disable-position-embeddings": (False,),
+    "transformer-ffn-depth": (2,),
+    "transformer-no-affine": (False,),
+    "transformer-no-bias": (False,),
+    "transformer-no-projection": (False,),
+    "transformer-pool": (False,),
+    "transformer-rnn-projection": (False,),
+    "transformer-tied-layers": ([], None),
+    "transformer-train-position-embeddings": (False,),
+    "transformer-train-positions": (False,),
+    "ulr": (False,),
 }
-# Keys of training, bookkeeping, or repeated by other keys or the weights.
+# Keys of other kinds of models, of training, and of features that ONLY switches off.
 NO_EFFECT = names(
-    "_name_or_path _num_labels architectures transformers_version torch_dtype dtype use_cache "
-    "init_std dropout attention_dropout activation_dropout encoder_layerdrop decoder_layerdrop "
-    "classif_dropout classifier_dropout id2label label2id num_labels num_hidden_layers "
-    "extra_pos_embeddings gradient_checkpointing output_past total_flos task_specific_params "
-    "finetuning_task problem_type tokenizer_class return_dict output_attentions "
-    "output_hidden_states torchscript use_bfloat16 tf_legacy_loss bos_token_id "
-    "attn_implementation _attn_implementation_autoset"
+    "bert-train-type-embeddings bert-type-vocab-size char-conv-filters-num "
+    "char-conv-filters-widths char-highway char-stride dec-cell-base-depth dec-cell-high-depth "
+    "dim-rnn enc-cell enc-cell-depth enc-type separator-symbol transformer-aan-activation "
+    "transformer-aan-depth transformer-aan-nogate transformer-depth-scaling transformer-dim-aan "
+    "transformer-guided-alignment-layer ulr-dim-emb ulr-dropout ulr-keys-vectors "
+    "ulr-query-vectors ulr-softmax-temperature ulr-trainable-transformation "
+    "version"
 )
-
-# Keys of the search. Older folders have them in config.json.
-SEARCH_READ = names(
-    "max_length min_length num_beams length_penalty no_repeat_ngram_size bad_words_ids "
-    "forced_eos_token_id"
-)
-# Supported values of other keys: those without effect. Null is always supported.
-SEARCH_ONLY: dict[str, tuple[Any, ...]] = {
-    "do_sample": (False,),
-    "num_beam_groups": (1,),
-    "diversity_penalty": (0.0,),
-    "repetition_penalty": (1.0,),
-    "encoder_repetition_penalty": (1.0,),
-    "encoder_no_repeat_ngram_size": (0,),
-    "max_new_tokens": (),
-    "min_new_tokens": (),
-    "forced_bos_token_id": (),
-    "suppress_tokens": ([],),
-    "begin_suppress_tokens": ([],),
-    "exponential_decay_length_penalty": (),
-    "sequence_bias": (),
-    "constraints": (),
-    "force_words_ids": (),
-    "guidance_scale": (1.0,),
-    "penalty_alpha": (0.0,),
-    "stop_strings": (),
-    "max_time": (),
-    "token_healing": (False,),
-    "watermarking_config": (),
-    "dola_layers": (),
-}
-# Keys of sampling, of the returned values, of caches, and of transformers' own beam search.
-SEARCH_NO_EFFECT = names(
-    "temperature top_k top_p min_p typical_p epsilon_cutoff eta_cutoff num_return_sequences "
-    "output_scores output_logits output_attentions output_hidden_states return_dict_in_generate "
-    "remove_invalid_values use_cache low_memory cache_implementation early_stopping "
-    "renormalize_logits transformers_version _from_model_config"
-)
-IDS = {"eos_token_id", "pad_token_id", "bos_token_id", "decoder_start_token_id"}
+ACTIVATIONS = ("relu", "swish")  # gelu is an approximation there
+# The order of operations around a block, without dropout, and whether norms stand at its start.
+NORMS = {("", "an", ""): False, ("n", "a", "n"): True}
 
 
-@dataclass
-class MarianFacts:
-    """Sizes, special ids, limits and decoding options of a folder."""
-
-    sizes: ModelConfig
-    special: SpecialIds  # the unknown token's id comes from the vocabulary
-    max_source_tokens: int
-    max_target_tokens: int
-    min_target_tokens: int
-    beam_size: int
-    length_penalty: float
-    no_repeat_ngram_size: int
+def shown(value: Any) -> str:
+    return json.dumps(value)
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """Reads a JSON object without duplicate keys."""
-
-    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
-        twice = [key for key, count in Counter(key for key, _ in found).items() if count > 1]
-        require(not twice, f"{path} has {', '.join(map(repr, twice))} twice")
-        return dict(found)
-
-    require(path.is_file(), f"{path.parent} has no {path.name}")
-    try:
-        table = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=pairs)
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not JSON: {error}") from None
-    require(isinstance(table, dict), f"{path} is not a JSON object")
-    return table
-
-
-def check_known(file: Path, table: dict[str, Any], known: Iterable[str]) -> None:
-    unknown = sorted(table.keys() - set(known))
-    require(
-        not unknown,
-        f"{file} has unknown keys, which would be ignored: {', '.join(unknown)}",
-    )
-
-
-def check_values(file: Path, table: dict[str, Any], only: dict[str, tuple[Any, ...]]) -> None:
-    """Refuses unsupported values; null is always supported."""
-    for key in only.keys() & table.keys():
-        value = table[key]
+def model_sizes(where: str, settings: dict[str, Any]) -> ModelConfig:
+    """Returns the sizes with the vocabularies as in the file; `where` names it in messages."""
+    known = READ | NO_EFFECT | ONLY.keys()
+    unknown = sorted(settings.keys() - known)
+    require(not unknown, f"{where} has unknown keys, which would be ignored: {', '.join(unknown)}")
+    for key in sorted(ONLY.keys() & settings.keys()):
+        value, supported = settings[key], ONLY[key]
         require(
-            value is None or value in only[key],
-            f"{file} has {key} {json.dumps(value)}, supported is only "
-            f"{' or '.join(map(json.dumps, only[key])) or 'null'}",
+            any(type(value) is type(one) and value == one for one in supported),
+            f"{where} has {key} {shown(value)}, supported is only {shown(supported[0])}",
         )
 
+    def size(key: str, minimum: int, maximum: int) -> int:
+        return integer(where, key, settings.get(key), minimum, maximum)
 
-def number(
-    file: Path,
-    table: dict[str, Any],
-    key: str,
-    minimum: int,
-    maximum: int,
-    default: int | None = None,
-) -> int:
-    """Returns an integer within both limits; it is required if there is no default."""
-    value = table.get(key)
-    value = default if value is None else value
-    require(value is not None, f"{file} has no {key}")
-    require(
-        type(value) is int and minimum <= value <= maximum,
-        f"{file} has {key} {json.dumps(value)}, it must be an integer from {minimum} to {maximum}",
-    )
-    assert isinstance(value, int)
-    return value
-
-
-def flag(file: Path, table: dict[str, Any], key: str, default: bool) -> bool:
-    value = table.get(key, default)
-    require(type(value) is bool, f"{file} has {key} {json.dumps(value)}, it must be true or false")
-    assert isinstance(value, bool)
-    return value
-
-
-def same_on_both_sides(file: Path, table: dict[str, Any], what: str, maximum: int) -> int:
-    """Returns a size that must be equal in encoder and decoder."""
-    encoder, decoder = (
-        number(file, table, f"{side}_{what}", 1, maximum) for side in ("encoder", "decoder")
-    )
-    require(
-        encoder == decoder,
-        f"{file} has encoder_{what} {encoder} and decoder_{what} {decoder}, they must be equal",
-    )
-    return encoder
-
-
-def read_facts(folder: Path) -> MarianFacts:
-    """Reads and checks both files. If generation_config.json exists, all keys of the search are
-    those of that file."""
-    file = folder / CONFIG
-    table = read_json(file)
-    check_type(file, table, ["marian"])
-    of_search = SEARCH_READ | SEARCH_NO_EFFECT | SEARCH_ONLY.keys()
-    check_known(file, table, READ | NO_EFFECT | ONLY.keys() | of_search)
-    check_values(file, table, ONLY)
-    search_file, search = file, table
-    if (folder / GENERATION).is_file():
-        search_file = folder / GENERATION
-        search = read_json(search_file)
-        check_known(search_file, search, of_search | IDS)
-    check_values(search_file, search, SEARCH_ONLY)
-    sizes = model_sizes(file, table)
-    special = special_ids(file, table, search_file, search, sizes)
-    facts = search_facts(search_file, search, sizes, special)
-    # The last input of the decoder is the target's last token.
-    sizes.max_positions = facts.max_target_tokens + 1
-    sizes.check()
-    sizes.check_lengths(facts.max_source_tokens, facts.max_target_tokens)
-    return facts
-
-
-def model_sizes(file: Path, table: dict[str, Any]) -> ModelConfig:
-    vocabulary = number(file, table, "vocab_size", 5, MAX_VOCABULARY)
-    shared = flag(file, table, "share_encoder_decoder_embeddings", True)
-    tied = flag(file, table, "tie_word_embeddings", True)
-    target = number(file, table, "decoder_vocab_size", 5, MAX_VOCABULARY, vocabulary)
-    require(
-        not shared or target == vocabulary,
-        f"{file} has vocab_size {vocabulary} and decoder_vocab_size {target}, though "
-        "share_encoder_decoder_embeddings says that they share a table",
-    )
-    activation = table.get("activation_function")
-    require(
-        activation in ACTIVATIONS,
-        f"{file} has activation_function {json.dumps(activation)}, known are "
-        f"{', '.join(ACTIVATIONS)}",
-    )
+    layers = {side: size(f"{side}-depth", 1, MAX_LAYERS) for side in ("enc", "dec")}
+    source, target = vocabularies(where, settings.get("dim-vocabs"))
     return ModelConfig(
-        vocabulary=vocabulary,
+        vocabulary=source,
         target_vocabulary=target,
-        width=number(file, table, "d_model", 4, MAX_WIDTH),
-        ffn_width=same_on_both_sides(file, table, "ffn_dim", MAX_FFN_WIDTH),
-        heads=same_on_both_sides(file, table, "attention_heads", MAX_WIDTH),
-        encoder_kernels=[0] * number(file, table, "encoder_layers", 1, MAX_LAYERS),
-        decoder_kernels=[0] * number(file, table, "decoder_layers", 1, MAX_LAYERS),
+        width=size("dim-emb", 4, MAX_WIDTH),
+        ffn_width=size("transformer-dim-ffn", 1, MAX_FFN_WIDTH),
+        heads=size("transformer-heads", 1, MAX_WIDTH),
+        encoder_kernels=[0] * layers["enc"],
+        decoder_kernels=[0] * layers["dec"],
         encoder_mixers=["self_attention"],
-        decoder_mixers=["self_attention"],
-        pre_norm=False,
-        sharing=("all" if shared else "output") if tied else "none",
-        positions="sinusoidal_marian",
+        decoder_mixers=[decoder_mixer(where, settings)],
+        pre_norm=norms_first(where, settings),
+        sharing=sharing(where, settings),
+        norm_epsilon=1e-6,
+        positions="sinusoidal",
         first_position=0,
-        max_positions=number(file, table, "max_position_embeddings", 2, MAX_TOKENS),
-        activation=ACTIVATIONS[str(activation)],
-        scale_embedding=flag(file, table, "scale_embedding", False),
+        activation=choice(where, settings, "transformer-ffn-activation", ACTIVATIONS),
         output_bias=True,
         dropout=0.0,
         weight_dropout=0.0,
     )
 
 
-def special_ids(
-    file: Path,
-    table: dict[str, Any],
-    search_file: Path,
-    search: dict[str, Any],
-    sizes: ModelConfig,
-) -> SpecialIds:
-    ids = {}
-    rows = min(sizes.vocabulary, sizes.target_vocabulary)
-    for key in ("eos_token_id", "pad_token_id", "decoder_start_token_id"):
-        ids[key] = number(file, table, key, 0, MAX_VOCABULARY)
-        require(
-            ids[key] < rows, f"{file} has {key} {ids[key]}, the smaller vocabulary has {rows} rows"
-        )
-        other = search.get(key)
-        require(
-            other is None or other in (ids[key], [ids[key]]),
-            f"{search_file} has {key} {json.dumps(other)} and {file.name} {ids[key]}, they must be "
-            "equal",
-        )
-    eos, pad = ids["eos_token_id"], ids["pad_token_id"]
-    require(eos != pad, f"{file} has eos_token_id and pad_token_id {eos}, they must differ")
-    return SpecialIds(bos=eos, pad=pad, eos=eos, start=ids["decoder_start_token_id"])
+def integer(where: str, name: str, value: Any, minimum: int, maximum: int) -> int:
+    require(
+        type(value) is int and minimum <= value <= maximum,
+        f"{where} has {name} {shown(value)}, it must be an integer from {minimum} to {maximum}",
+    )
+    assert isinstance(value, int)
+    return value
 
 
-def search_facts(
-    file: Path, search: dict[str, Any], sizes: ModelConfig, special: SpecialIds
-) -> MarianFacts:
-    bad = search.get("bad_words_ids")
+def vocabularies(where: str, value: Any) -> tuple[int, int]:
     require(
-        bad in (None, [[special.pad]]),
-        f"{file} has bad_words_ids {json.dumps(bad)}, supported is only the padding "
-        f"[[{special.pad}]]",
+        isinstance(value, list) and len(value) == 2,
+        f"{where} has dim-vocabs {shown(value)}, it must be a list of two, source and target",
     )
-    forced = search.get("forced_eos_token_id")
+    first, second = (integer(where, "dim-vocabs with", one, 4, MAX_VOCABULARY - 1) for one in value)
+    return first, second
+
+
+def choice(where: str, settings: dict[str, Any], key: str, supported: tuple[str, ...]) -> str:
+    value = settings.get(key)
     require(
-        forced in (None, special.eos, [special.eos]),
-        f"{file} has forced_eos_token_id {json.dumps(forced)}, supported is only eos_token_id "
-        f"{special.eos}",
+        value in supported,
+        f"{where} has {key} {shown(value)}, supported are {', '.join(supported)}",
     )
-    penalty = search.get("length_penalty", 1.0)
+    return str(value)
+
+
+def decoder_mixer(where: str, settings: dict[str, Any]) -> str:
+    key = "transformer-decoder-autoreg"
+    if choice(where, settings, key, ("rnn", "self-attention")) == "self-attention":
+        return "self_attention"
+    return choice(where, settings, "dec-cell", ("ssru",))
+
+
+def norms_first(where: str, settings: dict[str, Any]) -> bool:
+    keys = [f"transformer-{key}" for key in ("preprocess", "postprocess", "postprocess-top")]
+    values = [settings.get(key) for key in keys]
+    found = tuple("" if value is None else str(value).replace("d", "") for value in values)
     require(
-        type(penalty) in (int, float) and 0 <= penalty <= 10,
-        f"{file} has length_penalty {json.dumps(penalty)}, it must be between 0 and 10",
+        found in NORMS,
+        f"{where} has {', '.join(f'{k} {shown(v)}' for k, v in zip(keys, values, strict=True))}; "
+        'supported are "", "dan" and "" (norms after each block), or "n", "da" and "n" (before)',
     )
-    # max_length and min_length include the start token and the end token. Each input of the
-    # decoder, including the start token, has a position.
-    positions = sizes.max_positions
-    longest = min(number(file, search, "max_length", 3, MAX_TOKENS, positions), positions + 1) - 2
-    shortest = max(0, number(file, search, "min_length", 0, MAX_TOKENS, 0) - 1)
+    emb = settings.get("transformer-postprocess-emb")
     require(
-        shortest <= longest,
-        f"{file} has min_length {shortest + 1}, targets have at most {longest} tokens",
+        emb in (None, "", "d"),
+        f'{where} has transformer-postprocess-emb {shown(emb)}, supported is only "d"',
     )
-    return MarianFacts(
-        sizes=sizes,
-        special=special,
-        max_source_tokens=positions,
-        max_target_tokens=longest,
-        min_target_tokens=shortest,
-        beam_size=number(file, search, "num_beams", 1, MAX_BEAMS, 1),
-        length_penalty=float(penalty),
-        no_repeat_ngram_size=number(file, search, "no_repeat_ngram_size", 0, MAX_TOKENS, 0),
+    return NORMS[(found[0], found[1], found[2])]
+
+
+def sharing(where: str, settings: dict[str, Any]) -> str:
+    tied = {}
+    for key in ("tied-embeddings-all", "tied-embeddings", "tied-embeddings-src"):
+        tied[key] = settings.get(key, False)
+        require(
+            type(tied[key]) is bool,
+            f"{where} has {key} {shown(tied[key])}, it must be true or false",
+        )
+    if tied["tied-embeddings-all"]:
+        return "all"
+    require(
+        not tied["tied-embeddings-src"],
+        f"{where} has tied-embeddings-src true without tied-embeddings-all: one table for both "
+        "sides and another one for the output is not supported",
     )
+    return "output" if tied["tied-embeddings"] else "none"

@@ -1,198 +1,113 @@
-"""linnet-import-marian: makes a bundle of a Hugging Face Marian model (OPUS-MT).
+"""linnet-model import marian: makes a bundle of a model of Marian, or of Firefox Translations.
 
-Reads a folder with config.json, model.safetensors or pytorch_model.bin, source.spm, target.spm and
-vocab.json, and if present generation_config.json and target_vocab.json. Unknown keys or weights and
-unsupported values are refused by name.
-
-A model with several target languages names them in its vocabulary (">>deu<<"): give each that is to
-be served with its name, --target-language de=deu --target-language zh-Hant=cmn_Hant. A model that
-reads several languages has one --source-language for each.
+Reads a folder with one model, .npz or .bin (float32, or int8 of intgemm), whose configuration is
+inside; SentencePiece models, one .spm for both sides or src….spm and trg….spm; and if present the
+shortlist lex….bin, used with --shortlist. int8 weights are stored as float32, in which they are
+exact, and the engine computes with the same integers. Unknown settings or weights and unsupported
+values are refused by name. For folders of Hugging Face use `linnet-model import huggingface`.
 """
 
 from __future__ import annotations
 
 import argparse
-import dataclasses
+import copy
 import sys
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from linnet_model.bundle import (
     BundleFacts,
+    SpecialIds,
     TokenizerFiles,
+    add_shortlist,
     new_bundle,
+    read_manifest,
     sha256,
     write_bundle,
 )
 from linnet_model.command_line import command
 from linnet_model.config import BundleConfig, to_tables
 from linnet_model.importers import import_parser, origin_of, report
-from linnet_model.importers.golden import transformers_examples
-from linnet_model.importers.marian.config import CONFIG, MarianFacts, read_facts, read_json
-from linnet_model.importers.marian.weights import our_weights, read_weights
+from linnet_model.importers.golden import given_examples
+from linnet_model.importers.marian.config import model_sizes
+from linnet_model.importers.marian.folder import (
+    PADDING,
+    ModelFiles,
+    Pieces,
+    find_files,
+    read_arrays,
+    read_pieces,
+)
+from linnet_model.importers.marian.settings import read_settings
+from linnet_model.importers.marian.shortlist import LexicalShortlist, read_shortlist
+from linnet_model.importers.marian.weights import SETTINGS, our_weights
 from linnet_model.importers.origin import NO_ORIGIN, Origin
-from linnet_model.languages import LanguageTokens, named_tags
 from linnet_model.network.encoder_decoder import EncoderDecoder, parameter_count
-from linnet_model.network.model_config import ModelConfig, require
+from linnet_model.network.model_config import ConfigError, ModelConfig, require
 
-SOURCE_SPM, TARGET_SPM = "source.spm", "target.spm"
-VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
-END, PADDING, UNKNOWN = "</s>", "<pad>", "<unk>"
-
-
-def read_vocabulary(file: Path, rows: int) -> list[str]:
-    """Returns the pieces in the order of their ids, which must be 0, 1, 2 … without a gap."""
-    table = read_json(file)
-    pieces: list[str | None] = [None] * len(table)
-    for piece, number in table.items():
-        require(
-            type(number) is int and number >= 0,
-            f"{file} gives {piece!r} the id {number!r}, ids are integers from 0",
-        )
-        require(
-            "\n" not in piece,
-            f"{file} has the piece {piece!r}, pieces must not contain line breaks",
-        )
-        require(
-            number < len(pieces),
-            f"{file} gives {piece!r} the id {number} among {len(pieces)} pieces, ids must be dense",
-        )
-        require(
-            pieces[number] is None,
-            f"{file} gives {piece!r} and {pieces[number]!r} the same id {number}",
-        )
-        pieces[number] = piece
-    require(len(pieces) <= rows, f"{file} has {len(pieces)} pieces, the model's table {rows} rows")
-    return [piece for piece in pieces if piece is not None]
+MAX_TOKENS = 512  # default limit of sources and targets
+# Marian never chooses the unknown token; this far below all others no search does.
+UNKNOWN_PENALTY = 1e4
+TARGET_RATIO, TARGET_OFFSET = 3.0, 10  # Marian's max-length-factor, with room for short sources
 
 
-def check_special(file: Path, pieces: list[str], facts: MarianFacts) -> None:
-    for name, piece, number in (
-        ("the end", END, facts.special.eos),
-        ("padding", PADDING, facts.special.pad),
-        ("unknown pieces", UNKNOWN, facts.special.unk),
-    ):
-        found = pieces.index(piece) if piece in pieces else None
-        require(found is not None, f"{file} has no {piece!r}, which stands for {name}")
-        require(
-            found == number,
-            f"{file} gives {piece!r} the id {found}, the model has {number} for {name}",
-        )
-
-
-def language_tags(pieces: list[str]) -> dict[str, int]:
-    """Returns the ids of the target languages by their names: {"deu": 5} for ">>deu<<"."""
-    return {
-        piece[2:-2]: i
-        for i, piece in enumerate(pieces)
-        if piece.startswith(">>") and piece.endswith("<<") and len(piece) > 4
-    }
-
-
-def some(tags: Iterable[str]) -> str:
-    known = sorted(tags)
-    return ", ".join(known[:8]) + " …" * (len(known) > 8)
-
-
-def language_pairs(
-    file: Path, pieces: list[str], sources: Sequence[str], targets: Sequence[str]
-) -> list[LanguageTokens]:
-    """Returns all pairs of the source languages and the targets, CODE=TAG; none if the model has
-    one pair and no tags. No tag is guessed from a code."""
-    tags = language_tags(pieces)
-    named = named_tags(targets, "--target-language")
-    require(len(set(sources)) == len(sources), "--source-language names a language twice")
-    if not tags:
-        tagged = [f"{code}={tag}" for code, tag in named.items() if tag != code]
-        require(not tagged, f"{file} names no target languages, but {', '.join(tagged)} is given")
-        require(
-            len(named) == 1,
-            f"{file} names no target languages, so the model has one, but {', '.join(named)} are "
-            "given",
-        )
-    pairs = []
-    for code, tag in named.items():
-        require(
-            not tags or tag in tags,
-            f"{file} names target languages, but not {tag!r} for {code!r}: it has "
-            f"{some(tags)}; give each language with its name, as in --target-language de=deu",
-        )
-        before = (tags[tag],) if tags else ()
-        pairs += [LanguageTokens(s, code, before=before) for s in sources if s != code]
-    require(bool(pairs), f"no language pair is left of {', '.join(sources)} to {', '.join(named)}")
-    return pairs if tags or len(pairs) > 1 else []
-
-
-def read_tokenizer(folder: Path, facts: MarianFacts) -> TokenizerFiles:
-    """Returns the SentencePiece models and the vocabularies. Sets the unknown token's id, which the
-    configuration lacks."""
-    for name in (SOURCE_SPM, TARGET_SPM):
-        require((folder / name).is_file(), f"{folder} has no {name}")
-    files = {"source": folder / VOCABULARY, "target": folder / VOCABULARY}
-    if (folder / TARGET_VOCABULARY).is_file():
-        files["target"] = folder / TARGET_VOCABULARY
-    rows = {"source": facts.sizes.vocabulary, "target": facts.sizes.target_vocabulary}
-    vocabularies = {side: read_vocabulary(file, rows[side]) for side, file in files.items()}
-    if UNKNOWN in vocabularies["source"]:
-        facts.special = dataclasses.replace(
-            facts.special, unk=vocabularies["source"].index(UNKNOWN)
-        )
-    for side, file in files.items():
-        check_special(file, vocabularies[side], facts)
-    return TokenizerFiles(
-        source=folder / SOURCE_SPM,
-        target=folder / TARGET_SPM,
-        source_vocabulary=vocabularies["source"],
-        target_vocabulary=vocabularies["target"],
+def read_model(files: ModelFiles) -> tuple[EncoderDecoder, ModelConfig]:
+    """Returns the model and its sizes, with `<pad>` as the last row of every table."""
+    arrays = read_arrays(files.model)
+    settings = arrays.get(SETTINGS)
+    require(
+        settings is not None and settings.dtype.name == "int8",
+        f"{files.model} has no {SETTINGS}, the configuration that Marian writes into a model",
     )
-
-
-def read_model(folder: Path, sizes: ModelConfig) -> tuple[Path, EncoderDecoder]:
-    file, theirs = read_weights(folder)
+    assert settings is not None
+    where = f"{files.model}: {SETTINGS}"
+    theirs = model_sizes(where, read_settings(where, settings.tobytes()))
+    try:
+        theirs.check()
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from None
+    ours = copy.deepcopy(theirs)
+    rows = max(theirs.vocabulary, theirs.target_vocabulary) + 1
+    ours.vocabulary = ours.target_vocabulary = rows
     # Compared with the file before anything of these sizes is allocated.
-    ours = our_weights(file, theirs, sizes)
-    model = EncoderDecoder(sizes).eval()
-    model.load_state_dict(ours)
-    return file, model
+    weights = our_weights(files.model, arrays, theirs, rows)
+    model = EncoderDecoder(ours).eval()
+    model.load_state_dict(weights)
+    return model, ours
 
 
-def folder_name(folder: Path) -> str:
-    """The name of a folder, and the name that transformers has written into it."""
-    named = read_json(folder / CONFIG).get("_name_or_path")
-    told = f", in its {CONFIG} `{named}`" if isinstance(named, str) and named.strip() else ""
-    return f"folder `{folder.resolve().name}`{told}"
-
-
-def side_name(languages: Sequence[str]) -> str:
-    return languages[0] if len(languages) == 1 else "mul"
-
-
-def bundle_config(
-    facts: MarianFacts, name: str | None, source_language: str, target_language: str
-) -> BundleConfig:
-    config = BundleConfig(
-        name=name or f"{source_language}-{target_language}".lower(),
-        source_language=source_language,
-        target_language=target_language,
-        max_source_tokens=facts.max_source_tokens,
-        max_target_tokens=facts.max_target_tokens,
-        beam_size=facts.beam_size,
-        length_penalty=facts.length_penalty,
-        min_target_tokens=facts.min_target_tokens,
-        no_repeat_ngram_size=facts.no_repeat_ngram_size,
-        target_ratio=0.0,
-        target_offset=facts.max_target_tokens,
+def tokenizer_of(source: Pieces, target: Pieces, pad: int) -> tuple[TokenizerFiles, SpecialIds]:
+    for name in ("eos", "unk"):
+        one, other = getattr(source, name), getattr(target, name)
+        require(
+            one == other,
+            f"{source.file} has {name} at {one} and {target.file.name} at {other}, they must be "
+            "equal",
+        )
+    tokenizer = TokenizerFiles(
+        source=source.file,
+        target=target.file,
+        source_vocabulary=vocabulary_lines(source, pad),
+        target_vocabulary=vocabulary_lines(target, pad),
     )
-    config.check()
-    return config
+    return tokenizer, SpecialIds(bos=source.eos, pad=pad, eos=source.eos, unk=source.unk, start=pad)
 
 
-def languages_of(config: BundleConfig, pairs: Sequence[LanguageTokens]) -> str:
-    """Returns "from en to de", or the languages of both sides."""
-    sources = list(dict.fromkeys(pair.source for pair in pairs)) or [config.source_language]
-    targets = list(dict.fromkeys(pair.target for pair in pairs)) or [config.target_language]
-    return f"from {', '.join(sources)} to {', '.join(targets)}"
+def vocabulary_lines(side: Pieces, pad: int) -> list[str]:
+    """Returns the pieces and, at its id, the padding; an empty line is an id without a piece."""
+    require(
+        len(side.pieces) <= pad,
+        f"{side.file} has {len(side.pieces)} pieces, the model's tables have {pad} rows",
+    )
+    return [*side.pieces, *[""] * (pad - len(side.pieces)), PADDING]
+
+
+def with_own_tokens(shortlist: LexicalShortlist) -> dict[int, list[int]]:
+    """Adds each source token to its candidates, as Marian does if both sides share a vocabulary."""
+    return {
+        token: list(dict.fromkeys([*targets, token]))
+        for token, targets in enumerate(shortlist.candidates)
+    }
 
 
 def model_card(
@@ -200,15 +115,14 @@ def model_card(
     sizes: ModelConfig,
     config: BundleConfig,
     digest: str,
-    pairs: Sequence[LanguageTokens],
     origin: list[str],
 ) -> str:
     lines = [
         f"# {config.name}",
         "",
-        f"Translates {languages_of(config, pairs)}. Imported from a "
-        "Marian model of Hugging Face's transformers; data, training and licence are those of "
-        "that model. Candidates are chosen and scored by the rules of Linnet's beam search.",
+        f"Translates from {config.source_language} to {config.target_language}. Imported from a "
+        "model of Marian; data, training and licence are those of that model. Candidates are "
+        "chosen and scored by the rules of Linnet's beam search.",
         "",
         *origin,
         f"- weights: sha256 `{digest}`, {parameter_count(model):,} parameters",
@@ -220,92 +134,84 @@ def model_card(
 def import_marian(
     folder: Path,
     out: Path,
-    source_languages: Sequence[str],
-    target_languages: Sequence[str],
-    weight_type: str = "float32",
-    name: str | None = None,
+    config: BundleConfig,
+    weight_type: str,
     origin: Origin = NO_ORIGIN,
 ) -> dict[str, Any]:
-    """Writes the bundle and returns its manifest. Target languages are CODE or CODE=TAG."""
-    require(folder.is_dir(), f"no folder at {folder}")
-    facts = read_facts(folder)
-    tokenizer = read_tokenizer(folder, facts)
-    assert tokenizer.source_vocabulary is not None
-    pairs = language_pairs(
-        folder / VOCABULARY, tokenizer.source_vocabulary, source_languages, target_languages
+    """Writes the bundle, all at once, and returns its manifest."""
+    config.check()
+    files = find_files(folder)
+    model, sizes = read_model(files)
+    # The last input of a decoder that attends to the whole target is the target's last token.
+    sizes.max_positions = max(2, config.max_target_tokens + 1)
+    sides = read_pieces(files.source_spm), read_pieces(files.target_spm)
+    tokenizer, special = tokenizer_of(*sides, pad=sizes.vocabulary - 1)
+    digest = sha256(files.model)
+    golden = given_examples(origin.golden, "marian-decoder")
+    facts = BundleFacts(
+        version=f"marian-{digest[:12]}",
+        license=origin.license,
+        description=f"imported from Marian, {parameter_count(model) / 1e6:.1f}M parameters",
+        golden_examples=golden.examples,
     )
-    targets = list(named_tags(target_languages, "--target-language"))
-    own = (pairs[0].source, pairs[0].target) if pairs else (source_languages[0], targets[0])
-    name = name or f"{side_name(source_languages)}-{side_name(targets)}".lower()
-    config = bundle_config(facts, name, *own)
-    shared = tokenizer.source_vocabulary == tokenizer.target_vocabulary
-    tags = sorted(language_tags(tokenizer.source_vocabulary).values()) if shared else []
-    file, model = read_model(folder, facts.sizes)
-    digest = sha256(file)
-    golden = transformers_examples(
-        origin.golden, folder, "marian", own, pairs, facts.max_source_tokens, tags
-    )
+    shortlist = None
+    if files.shortlist is not None:
+        shortlist = read_shortlist(files.shortlist, *(len(side.pieces) for side in sides))
     with new_bundle(out) as partial:
         manifest = write_bundle(
-            partial,
-            model,
-            facts.sizes,
-            config,
-            tokenizer,
-            weight_type,
-            BundleFacts(
-                version=f"marian-{digest[:12]}",
-                license=origin.license,
-                description=f"imported from Marian, {parameter_count(model) / 1e6:.1f}M parameters",
-                golden_examples=golden.examples,
-            ),
-            facts.special,
-            languages=pairs,
-            control_ids=tags,
+            partial, model, sizes, config, tokenizer, weight_type, facts, special
         )
-        (partial / "MODEL_CARD.md").write_text(
-            model_card(
-                model, facts.sizes, config, digest, pairs, origin.card(folder_name(folder), golden)
-            ),
-            encoding="utf-8",
-        )
+        if shortlist is not None:
+            shared = files.source_spm == files.target_spm
+            chosen = with_own_tokens(shortlist) if shared else dict(enumerate(shortlist.candidates))
+            manifest = add_shortlist(partial, range(shortlist.first), chosen)
+        found = f"folder `{folder.resolve().name}`, file `{files.model.name}`"
+        card = model_card(model, sizes, config, digest, origin.card(found, golden))
+        (partial / "MODEL_CARD.md").write_text(card, encoding="utf-8")
+        read_manifest(partial)
     return manifest
 
 
 def command_line() -> argparse.ArgumentParser:
     parser = import_parser(__doc__)
-    parser.add_argument("--model", type=Path, required=True, help="folder of the model")
-    parser.add_argument(
-        "--source-language",
-        action="append",
-        required=True,
-        metavar="CODE",
-        help="BCP-47: en, pt-BR; once for each language that the model reads",
-    )
-    parser.add_argument(
-        "--target-language",
-        action="append",
-        required=True,
-        metavar="CODE[=TAG]",
-        help="BCP-47; of a model with several targets, once for each, with its name in the model: "
-        "de=deu",
-    )
+    add = parser.add_argument
+    add("--model", type=Path, required=True, help="folder of the model")
+    add("--source-language", required=True, help="BCP-47: en, pt-BR")
+    add("--target-language", required=True, help="BCP-47")
+    for side, also in (("source", ", with the end token"), ("target", "")):
+        add(
+            f"--max-{side}-tokens",
+            type=int,
+            default=MAX_TOKENS,
+            metavar="N",
+            help=f"limit of {side}s{also} [%(default)s]",
+        )
     return parser
 
 
 @command
 def main(arguments: list[str] | None = None) -> None:
     options = command_line().parse_args(arguments)
-    manifest = import_marian(
-        options.model,
-        options.out,
-        options.source_language,
-        options.target_language,
-        options.dtype,
-        options.name,
-        origin_of(options),
+    languages = (options.source_language, options.target_language)
+    config = BundleConfig(
+        name=options.name or "-".join(languages).lower(),
+        source_language=options.source_language,
+        target_language=options.target_language,
+        max_source_tokens=options.max_source_tokens,
+        max_target_tokens=options.max_target_tokens,
+        beam_size=1,
+        min_target_tokens=0,
+        target_ratio=TARGET_RATIO,
+        target_offset=min(TARGET_OFFSET, options.max_target_tokens),
+        unknown_penalty=UNKNOWN_PENALTY,
     )
-    report(options, "linnet-import-marian", str(options.model), manifest)
+    try:
+        manifest = import_marian(
+            options.model, options.out, config, options.dtype, origin_of(options)
+        )
+    except OSError as error:  # of a file that cannot be read, or a full disk
+        raise ConfigError(str(error)) from None
+    report(options, "linnet-model import marian", str(options.model), manifest)
 
 
 if __name__ == "__main__":

@@ -1,189 +1,144 @@
-"""Converts the weights of a Hugging Face Marian folder to our names.
+"""Converts the weights of a Marian model to our names.
 
-Every tensor of the file is compared with the configuration; a missing or unknown tensor, another
-shape or a value that is not finite is an error. Copies of a shared table must be equal, and stored
-position tables must be the sinusoids that the model computes.
+Every tensor of the file is used once; a missing or unknown one, another shape or a value that is
+not finite is refused by name. Marian computes x W where torch has W x, so matrices are transposed.
+
+The decoder's first input there is a vector of zeros. Here it is a row of zeros behind the last
+piece, `<pad>`, whose logit has a bias of PAD_BIAS: a row that can be chosen would take probability
+from the others.
 """
 
 from __future__ import annotations
 
-import pickle
 from pathlib import Path
 
-import safetensors
 import torch
-from safetensors.torch import load_file
 from torch import Tensor
 
-from linnet_model.network.encoder_decoder import sinusoids
-from linnet_model.network.model_config import ConfigError, ModelConfig, require
+from linnet_model.importers.huggingface_marian.weights import Source
+from linnet_model.importers.marian.binary import Array
+from linnet_model.network.model_config import ModelConfig, require
 
-SAFETENSORS, PICKLED = "model.safetensors", "pytorch_model.bin"
-# Some tables are stored in float16, which keeps 11 bits of a number up to 1.
-POSITION_TOLERANCE = 1e-3
+PAD_BIAS = -1e4  # float16 holds it, unlike -inf in a product
+SETTINGS = "special:model.yml"
+ALPHA = "_QuantMultA"  # ranges of activations that Firefox's products need
 
 
-def read_weights(folder: Path) -> tuple[Path, dict[str, Tensor]]:
-    """Returns the file and its tensors in float32. No pickled code is executed."""
-    file = folder / SAFETENSORS
-    try:
-        if file.is_file():
-            weights = load_file(file)
-        else:
-            file = folder / PICKLED
-            require(
-                file.is_file(),
-                f"{folder} has no {SAFETENSORS} and no {PICKLED} (weights in several files are not "
-                "supported, save the model in one)",
-            )
-            weights = torch.load(file, map_location="cpu", weights_only=True)
-    except (safetensors.SafetensorError, pickle.UnpicklingError, RuntimeError, EOFError) as error:
-        first = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ConfigError(f"{file} cannot be read: {first}") from None
-    for name, tensor in weights.items():
-        require(
-            isinstance(tensor, Tensor) and tensor.is_floating_point(),
-            f"{file}: {name} is not a tensor of floating-point numbers",
-        )
+def our_weights(
+    file: Path, arrays: dict[str, Array], sizes: ModelConfig, rows: int
+) -> dict[str, Tensor]:
+    """Returns the weights of an EncoderDecoder by name. `sizes` has the vocabularies of the file;
+    `rows` is that of our tables, of which the last is `<pad>`."""
+    source = Source(file, tensors(file, arrays))
+    ours = tables(source, sizes, rows)
+    for side, mixers in (("encoder", sizes.encoder_mixers), ("decoder", sizes.decoder_mixers)):
+        for layer, mixer in enumerate(mixers):
+            theirs, prefix = f"{side}_l{layer + 1}", f"{side}.{layer}"
+            for name, tensor in layer_weights(source, theirs, mixer, sizes).items():
+                ours[f"{prefix}.{name}"] = tensor
+        if sizes.pre_norm:
+            for kind, name in (("weight", "scale"), ("bias", "bias")):
+                ours[f"{side}_norm.{kind}"] = vector(source, f"{side}_top_ln_{name}", sizes.width)
+    source.finish()
+    return {name: tensor.contiguous() for name, tensor in ours.items()}
+
+
+def tensors(file: Path, arrays: dict[str, Array]) -> dict[str, Tensor]:
+    found = {}
+    for name, array in arrays.items():
+        if name == SETTINGS or name.endswith(ALPHA):
+            continue
+        tensor = torch.from_numpy(array.copy())
+        require(tensor.is_floating_point(), f"{file}: {name} has bytes, weights are float32")
         bad = int((~torch.isfinite(tensor)).sum())
         require(
             bad == 0, f"{file}: {name} has {bad} of {tensor.numel()} values that are not finite"
         )
-    return file, {name: tensor.float() for name, tensor in weights.items()}
+        found[name] = tensor
+    return found
 
 
-class Source:
-    """The tensors of a file that have not been used yet."""
-
-    def __init__(self, file: Path, weights: dict[str, Tensor]):
-        self.file, self.weights, self.missing = file, dict(weights), list[str]()
-
-    def take(self, name: str, *shape: int) -> Tensor:
-        """Removes and returns a tensor; records it and returns an empty one if it is missing."""
-        tensor = self.weights.pop(name, None)
-        if tensor is None:
-            self.missing.append(name)
-            return torch.empty(0)
-        require(
-            tuple(tensor.shape) == shape,
-            f"{self.file}: {name} has shape {list(tensor.shape)}, the configuration asks for "
-            f"{list(shape)}",
-        )
-        return tensor
-
-    def drop_copy(self, name: str, of: str, original: Tensor) -> None:
-        """Removes an optional copy of `original`, and checks that they are equal."""
-        if name in self.weights and original.numel() > 0:
-            copy = self.take(name, *original.shape)
-            require(
-                torch.equal(copy, original),
-                f"{self.file}: {name} differs from {of}, though the configuration ties them",
-            )
-
-    def finish(self) -> None:
-        for problem, names in (("lacks", self.missing), ("has unknown", sorted(self.weights))):
-            require(not names, f"{self.file} {problem} weights: {', '.join(names)}")
+def vector(source: Source, name: str, size: int) -> Tensor:
+    return source.take(name, 1, size).flatten()
 
 
-def our_weights(file: Path, weights: dict[str, Tensor], sizes: ModelConfig) -> dict[str, Tensor]:
-    """Returns the weights of EncoderDecoder(sizes) by name."""
-    source = Source(file, weights)
-    ours = embeddings(source, sizes)
-    for side, layers in (("encoder", sizes.encoder_mixers), ("decoder", sizes.decoder_mixers)):
-        for layer in range(len(layers)):
-            theirs, prefix = f"model.{side}.layers.{layer}", f"{side}.{layer}"
-            for name, tensor in layer_weights(source, theirs, side, sizes).items():
-                ours[f"{prefix}.{name}"] = tensor
-        check_positions(source, f"model.{side}.embed_positions.weight", sizes.width)
-    source.finish()
-    return ours
+def extended(table: Tensor, rows: int, value: float = 0.0) -> Tensor:
+    """Appends rows, or elements, of `value`."""
+    if table.numel() == 0:
+        return table  # it is missing, which is reported later
+    return torch.cat([table, table.new_full((rows - table.size(0), *table.shape[1:]), value)])
 
 
-def embeddings(source: Source, sizes: ModelConfig) -> dict[str, Tensor]:
-    """Returns the tables of source, target and output; shared tables appear once."""
-    shared, width = "model.shared.weight", sizes.width
-    encoder, decoder = (f"model.{side}.embed_tokens.weight" for side in ("encoder", "decoder"))
-    ours = {"output_bias": source.take("final_logits_bias", 1, sizes.target_vocabulary).flatten()}
-    if shared in source.weights:
-        # One table for both sides; the file may have copies of it.
-        table = source.take(shared, sizes.vocabulary, width)
-        for name in (encoder, decoder):
-            source.drop_copy(name, shared, table)
-        tables = (table, table)
-    else:
-        of_source = source.take(encoder, sizes.vocabulary, width)
-        both = sizes.sharing == "all" and decoder not in source.weights
-        tables = (
-            of_source,
-            of_source if both else source.take(decoder, sizes.target_vocabulary, width),
-        )
-        if sizes.sharing == "all":
-            require(
-                both or tables[0].numel() == 0 or torch.equal(*tables),
-                f"{source.file}: {encoder} differs from {decoder}, though the configuration ties "
-                "them",
-            )
-    ours["embed_source.weight"] = tables[0]
-    if sizes.sharing != "all":
-        ours["embed_target.weight"] = tables[1]
+def tables(source: Source, sizes: ModelConfig, rows: int) -> dict[str, Tensor]:
+    width, target = sizes.width, sizes.target_vocabulary
+    ours = {
+        "output_bias": extended(vector(source, "decoder_ff_logit_out_b", target), rows, PAD_BIAS)
+    }
+    if sizes.sharing == "all":
+        ours["embed_source.weight"] = extended(source.take("Wemb", target, width), rows)
+        return ours
+    ours["embed_source.weight"] = extended(
+        source.take("encoder_Wemb", sizes.vocabulary, width), rows
+    )
+    ours["embed_target.weight"] = extended(source.take("decoder_Wemb", target, width), rows)
     if sizes.sharing == "none":
-        ours["output.weight"] = source.take("lm_head.weight", sizes.target_vocabulary, width)
-    else:
-        source.drop_copy("lm_head.weight", decoder, tables[1])
+        older = "decoder_ff_logit_out_W"
+        output = (
+            source.take(older, width, target).t()
+            if older in source.weights
+            else source.take(f"{older}t", target, width)
+        )
+        ours["output.weight"] = extended(output, rows)
     return ours
 
 
-def layer_weights(source: Source, theirs: str, side: str, sizes: ModelConfig) -> dict[str, Tensor]:
-    """Returns the weights of one encoder or decoder layer."""
+def layer_weights(source: Source, theirs: str, mixer: str, sizes: ModelConfig) -> dict[str, Tensor]:
+    """Returns the weights of one layer; `theirs` is its prefix in the file."""
     width, hidden = sizes.width, sizes.ffn_width
 
-    def linear(names: list[str], outputs: int, inputs: int) -> dict[str, Tensor]:
-        """Stacks the rows of several linear layers with the same input."""
+    def linear(pairs: list[tuple[str, str]], outputs: int, inputs: int) -> dict[str, Tensor]:
+        """Stacks the outputs of several products with the same input. A product without a bias
+        ("") gets zeros."""
+        weights = [source.take(f"{theirs}_{weight}", inputs, outputs).t() for weight, _ in pairs]
+        biases = [
+            vector(source, f"{theirs}_{bias}", outputs) if bias else torch.zeros(outputs)
+            for _, bias in pairs
+        ]
+        return {"weight": torch.cat(weights), "bias": torch.cat(biases)}
+
+    def attention(block: str, letters: str) -> dict[str, Tensor]:
+        return linear([(f"{block}_W{x}", f"{block}_b{x}") for x in letters], width, width)
+
+    def norm(block: str, first_block: str) -> dict[str, Tensor]:
+        name, end = (first_block, "_pre") if sizes.pre_norm else (block, "")
         return {
-            kind: torch.cat([source.take(f"{theirs}.{name}.{kind}", *shape) for name in names])
-            for kind, shape in (("weight", (outputs, inputs)), ("bias", (outputs,)))
+            "weight": vector(source, f"{theirs}_{name}_ln_scale{end}", width),
+            "bias": vector(source, f"{theirs}_{name}_ln_bias{end}", width),
         }
 
-    def norm(name: str) -> dict[str, Tensor]:
-        return {k: source.take(f"{theirs}.{name}.{k}", width) for k in ("weight", "bias")}
-
-    def projections(block: str, letters: str) -> dict[str, Tensor]:
-        return linear([f"{block}.{letter}_proj" for letter in letters], width, width)
-
     parts = {
-        "mixer.query_key_value": projections("self_attn", "qkv"),
-        "mixer.output": linear(["self_attn.out_proj"], width, width),
-        "mixer_norm": norm("self_attn_layer_norm"),
-        "ffn.fc1": linear(["fc1"], hidden, width),
-        "ffn.fc2": linear(["fc2"], width, hidden),
-        "ffn_norm": norm("final_layer_norm"),
+        "ffn.fc1": linear([("ffn_W1", "ffn_b1")], hidden, width),
+        "ffn.fc2": linear([("ffn_W2", "ffn_b2")], width, hidden),
+        "ffn_norm": norm("ffn_ffn", "ffn_ffn"),
     }
-    if side == "decoder":
+    if mixer == "ssru":
         parts |= {
-            "attention.query": projections("encoder_attn", "q"),
-            "attention.key_value": projections("encoder_attn", "kv"),
-            "attention.output": linear(["encoder_attn.out_proj"], width, width),
-            "attention_norm": norm("encoder_attn_layer_norm"),
+            "mixer.candidate_gate": linear([("rnn_W", ""), ("rnn_Wf", "rnn_bf")], width, width),
+            "mixer_norm": norm("rnn_ffn", "rnn"),
+        }
+    else:
+        parts |= {
+            "mixer.query_key_value": attention("self", "qkv"),
+            "mixer.output": attention("self", "o"),
+            "mixer_norm": norm("self_Wo", "self_Wo"),
+        }
+    if theirs.startswith("decoder"):
+        parts |= {
+            "attention.query": attention("context", "q"),
+            "attention.key_value": attention("context", "kv"),
+            "attention.output": attention("context", "o"),
+            "attention_norm": norm("context_Wo", "context_Wo"),
         }
     return {
         f"{part}.{kind}": tensor for part, pair in parts.items() for kind, tensor in pair.items()
     }
-
-
-def check_positions(source: Source, name: str, width: int) -> None:
-    """Refuses a stored position table that is not that of sinusoidal_marian; newer files have
-    none."""
-    table = source.weights.pop(name, None)
-    if table is None:
-        return
-    require(
-        table.dim() == 2 and table.size(1) == width,
-        f"{source.file}: {name} has shape {list(table.shape)}, rows have {width} values",
-    )
-    expected = sinusoids(torch.arange(table.size(0)), width, width // 2)
-    distance = float((table - expected).abs().max())
-    require(
-        distance <= POSITION_TOLERANCE,
-        f"{source.file}: {name} is up to {distance:.3g} from the sinusoids of Marian, learned "
-        "positions are not imported",
-    )

@@ -1,4 +1,4 @@
-"""linnet-import-multilingual: makes a bundle of M2M-100, NLLB-200 or mBART-50 (Hugging Face).
+"""linnet-model import multilingual: makes a bundle of M2M-100, NLLB-200 or mBART-50 (Hugging Face).
 
 Reads a folder with config.json, model.safetensors or pytorch_model.bin, sentencepiece.bpe.model, of
 M2M-100 vocab.json, of NLLB-200 special_tokens_map.json, and if present generation_config.json and
@@ -24,13 +24,13 @@ from linnet_model.command_line import command
 from linnet_model.config import BundleConfig, to_tables
 from linnet_model.importers import import_parser, origin_of, report
 from linnet_model.importers.golden import transformers_examples
-from linnet_model.importers.marian.import_marian import (
+from linnet_model.importers.huggingface_marian.import_huggingface_marian import (
     bundle_config,
     folder_name,
     languages_of,
     some,
 )
-from linnet_model.importers.marian.weights import read_weights
+from linnet_model.importers.huggingface_marian.weights import read_weights
 from linnet_model.importers.multilingual.config import MBART, MultilingualFacts, read_facts
 from linnet_model.importers.multilingual.vocabulary import Tokens, read_tokens
 from linnet_model.importers.multilingual.weights import our_weights
@@ -219,7 +219,7 @@ def main(arguments: list[str] | None = None) -> None:
         options.source_language,
         options.target_language,
     )
-    report(options, "linnet-import-multilingual", str(options.model), manifest)
+    report(options, "linnet-model import multilingual", str(options.model), manifest)
 
 
 if __name__ == "__main__":

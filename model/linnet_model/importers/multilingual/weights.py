@@ -10,8 +10,14 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from linnet_model.importers.marian.weights import POSITION_TOLERANCE, Source, layer_weights
-from linnet_model.importers.marian.weights import check_positions as check_marian_positions
+from linnet_model.importers.huggingface_marian.weights import (
+    POSITION_TOLERANCE,
+    Source,
+    layer_weights,
+)
+from linnet_model.importers.huggingface_marian.weights import (
+    check_positions as check_marian_positions,
+)
 from linnet_model.network.encoder_decoder import sinusoids
 from linnet_model.network.model_config import ModelConfig, require
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from linnet_model.importers.families import check_type
-from linnet_model.importers.marian.config import (
+from linnet_model.importers.huggingface_marian.config import (
     ACTIVATIONS,
     CONFIG,
     GENERATION,
@@ -33,7 +33,7 @@ from linnet_model.importers.marian.config import (
     search_facts,
     special_ids,
 )
-from linnet_model.importers.marian.config import NO_EFFECT as MARIAN_NO_EFFECT
+from linnet_model.importers.huggingface_marian.config import NO_EFFECT as MARIAN_NO_EFFECT
 from linnet_model.network.model_config import (
     MAX_FFN_WIDTH,
     MAX_LAYERS,

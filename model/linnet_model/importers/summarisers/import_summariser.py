@@ -21,8 +21,8 @@ from linnet_model.command_line import command
 from linnet_model.config import BundleConfig, to_tables
 from linnet_model.importers import import_parser, origin_of, report
 from linnet_model.importers.golden import transformers_examples
-from linnet_model.importers.marian.import_marian import folder_name
-from linnet_model.importers.marian.weights import read_weights
+from linnet_model.importers.huggingface_marian.import_huggingface_marian import folder_name
+from linnet_model.importers.huggingface_marian.weights import read_weights
 from linnet_model.importers.multilingual.weights import our_weights
 from linnet_model.importers.origin import NO_ORIGIN, Origin
 from linnet_model.importers.summarisers.config import BART, SummariserFacts, read_facts
@@ -165,7 +165,7 @@ def main(arguments: list[str] | None = None) -> None:
         options.name,
         origin_of(options),
     )
-    report(options, "linnet-model import", str(options.model), manifest)
+    report(options, "linnet-model import summariser", str(options.model), manifest)
 
 
 if __name__ == "__main__":

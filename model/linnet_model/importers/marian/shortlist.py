@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from linnet_model.importers.native_marian.binary import Bytes
+from linnet_model.importers.marian.binary import Bytes
 from linnet_model.network.model_config import require
 
 MAGIC = 0xF11A48D5013417F5

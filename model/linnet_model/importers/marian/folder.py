@@ -7,9 +7,9 @@ from pathlib import Path
 
 import sentencepiece
 
-from linnet_model.importers.native_marian.archive import read_archive
-from linnet_model.importers.native_marian.binary import Array, read_binary
-from linnet_model.importers.native_marian.shortlist import is_shortlist
+from linnet_model.importers.marian.archive import read_archive
+from linnet_model.importers.marian.binary import Array, read_binary
+from linnet_model.importers.marian.shortlist import is_shortlist
 from linnet_model.network.model_config import ConfigError, require
 
 MAX_MODEL_BYTES = 1 << 33  # the largest published models have 4 GB

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from linnet_model.importers.native_marian.binary import MAX_ITEMS, Array
+from linnet_model.importers.marian.binary import MAX_ITEMS, Array
 from linnet_model.network.model_config import ConfigError, require
 
 

@@ -1,0 +1,1 @@
+"""MarianMT (OPUS-MT) of Hugging Face, read into bundles."""

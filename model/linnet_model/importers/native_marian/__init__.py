@@ -1,1 +1,0 @@
-"""Models of native Marian (.npz) and of Firefox Translations (.bin), read into bundles."""
