@@ -60,7 +60,7 @@ UNTRACKED = {"build", "__pycache__"}
 CODE = {".cc", ".h", ".cu", ".cuh", ".proto", ".py", ".sh", ".txt", ".cmake"}
 # Texts of other people, data, and the record of what changed.
 SKIPPED = re.compile(
-    r"tests/(data|fuzz/corpus|bench/results)/|model/bundles/|deps/|CHANGELOG\.md|LICENSE"
+    r"tests/(data|fuzz/corpus|bench/results)/|model/bundles/|deps/|LICENSE"
     r"|tests/words|\.(spm|pt|svg|npz|lock|png|bin|tsv|gz|xz)$"
 )
 
