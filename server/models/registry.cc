@@ -19,12 +19,14 @@ bool IsBundle(const fs::path& path) {
   return fs::exists(path / kManifest, ignored);
 }
 
+// Returns all entries whose name has no leading dot.
 std::vector<fs::path> Entries(const fs::path& folder) {
   std::vector<fs::path> entries;
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error))
-    entries.push_back(entry->path());
+       entry.increment(error)) {
+    if (!entry->path().filename().string().starts_with('.')) entries.push_back(entry->path());
+  }
   std::sort(entries.begin(), entries.end());
   return entries;
 }

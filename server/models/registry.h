@@ -19,7 +19,8 @@ struct RegisteredModel {
 
 // Lists the bundles to be served in a folder of models (the registry), sorted by path. Each folder
 // in it is a bundle or a model with versions. In a model with versions, each folder is a bundle and
-// each symbolic link to one of them is a label.
+// each symbolic link to one of them is a label. Names with a leading dot are ignored: bundles are
+// written there before they are renamed.
 //
 //   en-summary/manifest.json
 //   en-de/1/manifest.json

@@ -70,6 +70,14 @@ TEST_F(RegistryTest, LatestServedVersionIsTheDefaultWithoutStable) {
   EXPECT_THAT(Read(), ElementsAre("a/1 1 old", "a/2 2 canary*"));
 }
 
+TEST_F(RegistryTest, BundleThatIsBeingWrittenIsIgnored) {
+  Bundle("a");
+  Bundle(".a.k2x9");
+  Bundle("b/1");
+  Bundle("b/.2.k2x9");
+  EXPECT_THAT(Read(), ElementsAre("a  *", "b/1 1 *"));
+}
+
 TEST_F(RegistryTest, VersionMayHaveSeveralLabels) {
   Bundle("a/1");
   Link("a/stable", "1");
