@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <iostream>
 #include <streambuf>
@@ -29,8 +30,15 @@ class StandardInput : public std::streambuf {
  protected:
   int_type underflow() override {
     pollfd files[] = {{STDIN_FILENO, POLLIN, 0}, {stopped_, POLLIN, 0}};
-    if (poll(files, 2, -1) < 0 || files[1].revents != 0) return traits_type::eof();
-    const ssize_t count = read(STDIN_FILENO, buffer_.data(), buffer_.size());
+    int ready = 0;
+    do {
+      ready = poll(files, 2, -1);
+    } while (ready < 0 && errno == EINTR);
+    if (ready < 0 || files[1].revents != 0) return traits_type::eof();
+    ssize_t count = 0;
+    do {
+      count = read(STDIN_FILENO, buffer_.data(), buffer_.size());
+    } while (count < 0 && errno == EINTR);
     if (count <= 0) return traits_type::eof();
     setg(buffer_.data(), buffer_.data(), buffer_.data() + count);
     return traits_type::to_int_type(buffer_[0]);

@@ -132,9 +132,9 @@ absl::Status Connection::Reach(const CallOptions& options) {
   return Reached(Check(options, "", &ignored));
 }
 
-Connection::Contact Connection::FirstContact() const {
+Connection::Contact Connection::FirstContact(const CallOptions& options) const {
   if (options_.wait > absl::ZeroDuration()) return {options_.wait, true};
-  return {options_.timeout, false};
+  return {TimeoutOf(options), false};
 }
 
 absl::Status Connection::Check(const CallOptions& options, const std::string& service,
@@ -148,11 +148,11 @@ absl::Status Connection::Check(const CallOptions& options, const std::string& se
     if (!context.begun()) return absl::CancelledError("cancelled before the call");
     return Explain(context, health_->Check(&context.grpc(), request, response));
   };
-  const Contact first = reached_ ? Contact{options_.timeout, false} : FirstContact();
+  const Contact first = reached_ ? Contact{TimeoutOf(options), false} : FirstContact(options);
   absl::Status status = check(first);
   // After wait_for_ready the status lacks the cause; a check that fails fast returns it.
   if (first.wait_for_ready && absl::IsDeadlineExceeded(status)) {
-    status = check({options_.timeout, false});
+    status = check({TimeoutOf(options), false});
   }
   (void)Reached(status);
   return status;
@@ -173,7 +173,7 @@ void Connection::ReachAsync(const CallOptions& options, Contact contact,
                           [this, probe, options, contact, then](grpc::Status answer) {
                             const absl::Status status = Explain(probe->context, answer);
                             if (contact.wait_for_ready && absl::IsDeadlineExceeded(status)) {
-                              return ReachAsync(options, {options_.timeout, false}, then);
+                              return ReachAsync(options, {TimeoutOf(options), false}, then);
                             }
                             then(Reached(status));
                           });

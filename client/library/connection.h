@@ -62,7 +62,6 @@ class Connection {
   const ClientOptions& options() const { return options_; }
   v1::AdminService::Stub& admin() { return *admin_; }
   void Cancel() { cancellation_.Cancel(); }
-  bool cancelled() const { return cancellation_.state()->cancelled(); }
 
   // Runs `call(stub, context)`, which blocks and returns a grpc::Status, if `request` is valid.
   // Without `deadline` the call has no gRPC deadline.
@@ -70,10 +69,9 @@ class Connection {
   absl::Status Run(const google::protobuf::Message& request, const CallOptions& options, Call call,
                    bool deadline = true) {
     RETURN_IF_ERROR(CheckRequest(request, options));
-    RETURN_IF_ERROR(Reach(options));
     const CallOptions own = WithRequestId(options);
-    const Timeout timeout(deadline ? own.timeout.value_or(options_.timeout)
-                                   : absl::InfiniteDuration());
+    RETURN_IF_ERROR(Reach(own));
+    const Timeout timeout(deadline ? TimeoutOf(own) : absl::InfiniteDuration());
     absl::Status status = Try(own, timeout.left(), call);
     if (ShouldTryAnotherServer(status) && timeout.left() > absl::ZeroDuration())
       status = Try(own, timeout.left(), call);
@@ -160,12 +158,16 @@ class Connection {
   // Returns OK once the server has answered anything at all.
   absl::Status Reached(const absl::Status& health);
 
-  // One health check of Reach. The first one waits for the server if ClientOptions::wait allows it.
+  // One health check of Reach. The first one waits for the server if ClientOptions::wait allows it;
+  // otherwise it takes no longer than the call may.
   struct Contact {
     absl::Duration timeout;
     bool wait_for_ready;
   };
-  Contact FirstContact() const;
+  Contact FirstContact(const CallOptions& options) const;
+  absl::Duration TimeoutOf(const CallOptions& options) const {
+    return options.timeout.value_or(options_.timeout);
+  }
   void ReachAsync(const CallOptions& options, Contact contact,
                   std::function<void(absl::Status)> then);
 
@@ -202,11 +204,11 @@ void Connection::Async(Request request, const CallOptions& options, Start start,
   Begun();
   const auto send = [this, call](absl::Status reached) {
     if (!reached.ok()) return End(*call, std::move(reached));
-    call->timeout.emplace(call->options.timeout.value_or(options_.timeout));
+    call->timeout.emplace(TimeoutOf(call->options));
     Send(call);
   };
   if (reached_) return send(absl::OkStatus());
-  ReachAsync(call->options, FirstContact(), send);
+  ReachAsync(call->options, FirstContact(call->options), send);
 }
 
 template <typename Request, typename Response, typename Start>

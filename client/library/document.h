@@ -64,7 +64,7 @@ class Document {
       // A string that is not UTF-8 would end the whole stream with an unspecific error.
       if (absl::Status status = CheckUtf8("line", *line); !status.ok()) {
         End({grpc::StatusCode::INVALID_ARGUMENT,
-             "line " + std::to_string(index) + ": " + std::string(status.message())});
+             "line " + std::to_string(index + 1) + ": " + std::string(status.message())});
         return;
       }
       Lines message;

@@ -114,6 +114,7 @@ absl::Status CheckOptions(const ClientOptions& options) {
         "back-off from ", absl::FormatDuration(retry.initial_backoff), " to ",
         absl::FormatDuration(retry.max_backoff), " is not an increasing range from at least 1ms"));
   }
+  RETURN_IF_ERROR(CheckDuration("max_backoff", retry.max_backoff, false));
   if (options.max_reply_bytes < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("max_reply_bytes ", options.max_reply_bytes, " is not at least 1"));

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "client/library/utf8.h"
+#include "proto/read_file.h"
 #include "proto/status_macros.h"
 
 namespace linnet::client {
@@ -32,13 +31,15 @@ absl::StatusOr<std::unique_ptr<TokenFile>> TokenFile::Open(const std::string& pa
 
 absl::Status TokenFile::Read() {
   struct stat now = {};
-  std::ifstream stream(path_, std::ios::binary);
-  if (stat(path_.c_str(), &now) != 0 || !stream) {
+  if (stat(path_.c_str(), &now) != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot read the token file \"", path_, "\": ", std::strerror(errno)));
   }
-  const std::string text(std::istreambuf_iterator<char>(stream), {});
-  absl::string_view token = text;
+  const absl::StatusOr<std::string> text = ReadFile(path_);
+  if (!text.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("the token file: ", text.status().message()));
+  }
+  absl::string_view token = *text;
   absl::ConsumePrefix(&token, kByteOrderMark);
   token = absl::StripAsciiWhitespace(token);
   // The content is a secret: no byte of it may appear in a message.

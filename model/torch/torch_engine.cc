@@ -69,6 +69,27 @@ void SumInFloat32(bool batch_invariant) {
   at::globalContext().setAllowBF16ReductionCuBLAS(false, split);
 }
 
+absl::Status CheckOptions(const Bundle& bundle, const TorchEngineOptions& options) {
+  constexpr int kMaxRows = 1 << 16;
+  constexpr int64_t kMaxEncoderCacheTokens = int64_t{1} << 28;
+  const int max_source_tokens = bundle.manifest.limits().max_source_tokens();
+  if (options.threads < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("threads is ", options.threads, ", it must be at least 0"));
+  }
+  if (options.rows < 1 || options.rows > kMaxRows) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rows is ", options.rows, ", it must be between 1 and ", kMaxRows));
+  }
+  if (options.encoder_cache_tokens < max_source_tokens ||
+      options.encoder_cache_tokens > kMaxEncoderCacheTokens) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "encoder_cache_tokens is ", options.encoder_cache_tokens, ", it must be between ",
+        max_source_tokens, " (the longest source of this model) and ", kMaxEncoderCacheTokens));
+  }
+  return absl::OkStatus();
+}
+
 // Throws c10::Error, and GraphsFailed, after which the caller must build a new engine.
 absl::Status Build(const Bundle& bundle, const TorchEngineOptions& options, at::Device device,
                    const std::string& no_graphs, std::unique_ptr<ScriptedEngine>& engine) {
@@ -101,6 +122,7 @@ absl::Status Build(const Bundle& bundle, const TorchEngineOptions& options, at::
 
 absl::StatusOr<EngineInfo> TorchEngineInfo(const Bundle& bundle,
                                            const TorchEngineOptions& options) {
+  RETURN_IF_ERROR(CheckOptions(bundle, options));
   ASSIGN_OR_RETURN(const at::Device device, OpenDevice(options.device));
   ASSIGN_OR_RETURN(const ComputeType compute, ResolveComputeType(options.compute, options.device));
   return MakeInfo(bundle, options, device, compute);
@@ -108,23 +130,7 @@ absl::StatusOr<EngineInfo> TorchEngineInfo(const Bundle& bundle,
 
 absl::StatusOr<std::unique_ptr<Engine>> MakeTorchEngine(const Bundle& bundle,
                                                         const TorchEngineOptions& options) {
-  constexpr int kMaxRows = 1 << 16;
-  constexpr int64_t kMaxEncoderCacheTokens = int64_t{1} << 28;
-  const int max_source_tokens = bundle.manifest.limits().max_source_tokens();
-  if (options.threads < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("threads is ", options.threads, ", it must be at least 0"));
-  }
-  if (options.rows < 1 || options.rows > kMaxRows) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("rows is ", options.rows, ", it must be between 1 and ", kMaxRows));
-  }
-  if (options.encoder_cache_tokens < max_source_tokens ||
-      options.encoder_cache_tokens > kMaxEncoderCacheTokens) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "encoder_cache_tokens is ", options.encoder_cache_tokens, ", it must be between ",
-        max_source_tokens, " (the longest source of this model) and ", kMaxEncoderCacheTokens));
-  }
+  RETURN_IF_ERROR(CheckOptions(bundle, options));
   ASSIGN_OR_RETURN(const at::Device device, OpenDevice(options.device));
 
   std::unique_ptr<ScriptedEngine> engine;

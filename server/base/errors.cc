@@ -1,7 +1,9 @@
 #include "server/base/errors.h"
 
 #include <algorithm>
+#include <exception>
 #include <iterator>
+#include <new>
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
@@ -243,6 +245,24 @@ absl::Status OutOfMemory(absl::Duration retry_delay) {
   return Busy(Reason::kOutOfMemory,
               "the engine has too little memory for this call now, retry later", retry_delay, {},
               "engine");
+}
+
+absl::Status ErrorOfException() {
+  try {
+    try {
+      throw;
+    } catch (const std::bad_alloc&) {
+      return Busy(Reason::kOutOfMemory,
+                  "the server has too little memory for this call now, retry later",
+                  absl::Seconds(1), {}, "server");
+    } catch (const std::exception& error) {
+      return absl::InternalError(error.what());
+    } catch (...) {
+      return absl::InternalError("an exception of an unknown type");
+    }
+  } catch (...) {  // no memory for the message
+    return absl::Status(absl::StatusCode::kResourceExhausted, "");
+  }
 }
 
 absl::Status DeadlineTooClose(absl::string_view message, ErrorMetadata metadata) {

@@ -107,6 +107,8 @@ absl::Status Busy(Reason reason, absl::string_view message, absl::Duration retry
 absl::Status WaitedTooLong(absl::Duration waited, absl::Duration retry_delay);
 // The engine has no memory for the call at the moment.
 absl::Status OutOfMemory(absl::Duration retry_delay);
+// The error of a call whose code has thrown. Call it in a handler; it does not throw.
+absl::Status ErrorOfException();
 // The answer is not expected before the deadline.
 absl::Status DeadlineTooClose(absl::string_view message, ErrorMetadata metadata);
 // The answer would be late on an idle server as well: the client's error.

@@ -58,6 +58,7 @@ absl::StatusOr<bool> DecodeStream::Run(LineReader& input, std::FILE* output) {
     if (!batcher_.idle()) batcher_.Step([] { return absl::Now(); });
     RETURN_IF_ERROR(PrintReady(output));
   }
+  RETURN_IF_ERROR(input.status());
   return all_decoded_;
 }
 

@@ -17,6 +17,9 @@ namespace {
 using linnet::v1::DecodingOptions;
 using Json = nlohmann::ordered_json;
 
+// Arrays and objects inside one another; an input line needs three.
+constexpr int kMaxDepth = 64;
+
 // Bytes that are not UTF-8 become U+FFFD, because an error message quotes the input.
 std::string Dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -149,7 +152,9 @@ absl::Status ReadOptions(const std::string& what, const Json& object, DecodingOp
 absl::StatusOr<Json> ParseJson(const std::string& line) {
   std::vector<std::set<std::string>> open;
   std::string twice;
-  const auto watch = [&](int, Json::parse_event_t event, Json& parsed) {
+  bool too_deep = false;  // Dump is recursive
+  const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
+    too_deep = too_deep || depth > kMaxDepth;
     if (event == Json::parse_event_t::object_start) open.emplace_back();
     if (event == Json::parse_event_t::object_end) open.pop_back();
     if (event == Json::parse_event_t::key &&
@@ -160,6 +165,10 @@ absl::StatusOr<Json> ParseJson(const std::string& line) {
   };
   try {
     Json json = Json::parse(line, watch);
+    if (too_deep) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the line is nested more than ", kMaxDepth, " deep"));
+    }
     if (!twice.empty())
       return absl::InvalidArgumentError(absl::StrCat("the key ", twice, " is there twice"));
     return json;

@@ -4,7 +4,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <utility>
+
+#include "absl/strings/str_cat.h"
 
 namespace linnet::server {
 
@@ -45,6 +48,10 @@ bool LineReader::Fill(bool wait) {
     buffer_.append(bytes, count);
   } else {
     end_ = true;
+    if (count < 0) {
+      status_ =
+          absl::UnavailableError(absl::StrCat("cannot read the input: ", std::strerror(errno)));
+    }
   }
   return true;
 }

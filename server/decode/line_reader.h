@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <string>
 
+#include "absl/status/status.h"
+
 namespace linnet::server {
 
 // Reads lines from a file descriptor, blocking only if asked to.
@@ -18,6 +20,9 @@ class LineReader {
   // returns kNothingYet.
   Result Next(bool wait, std::string& line);
 
+  // After kEnd: not OK if reading failed before the end of the input.
+  const absl::Status& status() const { return status_; }
+
  private:
   bool Fill(bool wait);  // returns false if there is nothing to read yet
 
@@ -27,6 +32,7 @@ class LineReader {
   size_t searched_ = 0;    // no line ends before this position
   bool skipping_ = false;  // inside a line that is too long
   bool end_ = false;
+  absl::Status status_;
 };
 
 }  // namespace linnet::server

@@ -1,30 +1,13 @@
 #include "server/identity/token_file.h"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/read_file.h"
 #include "proto/status_macros.h"
 #include "server/base/log.h"
 
 namespace linnet::server {
-namespace {
-
-absl::StatusOr<std::string> ReadText(const std::string& path) {
-  errno = 0;
-  std::ifstream stream(path, std::ios::binary);
-  std::string text(std::istreambuf_iterator<char>(stream), {});
-  if (!stream || stream.bad()) {
-    return absl::NotFoundError(absl::StrCat("cannot read ", path, ": ", std::strerror(errno)));
-  }
-  return text;
-}
-
-}  // namespace
-
 absl::StatusOr<std::shared_ptr<TokenFile>> TokenFile::Open(const std::string& path,
                                                            Metrics& metrics) {
   std::shared_ptr<TokenFile> file(new TokenFile(path, metrics));
@@ -33,7 +16,7 @@ absl::StatusOr<std::shared_ptr<TokenFile>> TokenFile::Open(const std::string& pa
 }
 
 absl::Status TokenFile::Read() {
-  ASSIGN_OR_RETURN(std::string text, ReadText(path_));
+  ASSIGN_OR_RETURN(std::string text, ReadFile(path_));
   {
     MutexLock lock(mu_);
     if (table_ != nullptr && text == text_) return absl::OkStatus();

@@ -25,7 +25,6 @@ class TrustedProxies {
   // Parses "10.1.2.3, 192.0.2.0/24, 2001:db8::/32"; "" trusts no proxy. INVALID_ARGUMENT otherwise.
   static absl::StatusOr<TrustedProxies> Parse(absl::string_view list);
 
-  bool empty() const { return networks_.empty(); }
   // `address` as gRPC writes it: "ipv4:127.0.0.1:4711", "ipv6:%5B::1%5D:4711".
   bool Trusts(absl::string_view address) const;
 

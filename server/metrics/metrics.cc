@@ -255,20 +255,12 @@ void Metrics::SetSafetyFactor(const std::string& model, bool waits, double facto
       .Set(factor);
 }
 
-ModelMetrics& Metrics::AddModel(const ModelLabels& labels, int rows, int64_t encoder_cache_tokens,
-                                absl::Duration load_time) {
+void Metrics::ShowModel(const ModelLabels& labels, int rows, int64_t encoder_cache_tokens,
+                        absl::Duration load_time) {
+  ModelMetrics& handles = AddModel(labels.name);
   MetricFamilies& page = *families_;
   const MetricLabels model = {{"model", labels.name}};
-  auto with = [&](const char* key, const char* value) {
-    auto both = model;
-    both[key] = value;
-    return both;
-  };
   MutexLock lock(mu_);
-  std::unique_ptr<ModelMetrics>& known = models_[labels.name];
-  const bool first = known == nullptr;
-  if (first) known.reset(new ModelMetrics);
-  ModelMetrics& handles = *known;
   if (handles.info_ != nullptr) page.model_info.Remove(handles.info_);
   handles.info_ = &page.model_info.Add({{"model", labels.name},
                                         {"version", labels.version},
@@ -280,13 +272,26 @@ ModelMetrics& Metrics::AddModel(const ModelLabels& labels, int rows, int64_t enc
   page.load_time.Add(model).Set(InSeconds(load_time));
   page.rows_limit.Add(model).Set(rows);
   page.memory_limit.Add(model).Set(static_cast<double>(encoder_cache_tokens));
+}
 
-  if (!first) return handles;
+ModelMetrics& Metrics::AddModel(const std::string& name) {
+  MetricFamilies& page = *families_;
+  const MetricLabels model = {{"model", name}};
+  auto with = [&](const char* key, const char* value) {
+    auto both = model;
+    both[key] = value;
+    return both;
+  };
+  MutexLock lock(mu_);
+  std::unique_ptr<ModelMetrics>& known = models_[name];
+  if (known != nullptr) return *known;
+  known.reset(new ModelMetrics);
+  ModelMetrics& handles = *known;
   for (Priority priority : kPriorities)
     handles.queue_[priority] = &page.queue.Add(with("priority", PriorityName(priority).data()));
   handles.call_source_tokens_ = &page.call_source_tokens.Add(model);
   handles.call_target_tokens_ = &page.call_target_tokens.Add(model);
-  for (bool waits : {false, true}) SetSafetyFactor(labels.name, waits, 1);
+  for (bool waits : {false, true}) SetSafetyFactor(name, waits, 1);
   handles.decode_ = &page.decode.Add(model);
   handles.encode_ = &page.encode.Add(model);
   handles.step_ = &page.step.Add(model);
@@ -298,13 +303,13 @@ ModelMetrics& Metrics::AddModel(const ModelLabels& labels, int rows, int64_t enc
   handles.up_ = &page.engine_up.Add(model);
   handles.up_->Set(1);
   handles.oom_retries_ = &page.oom_retries.Add(model);
-  handles.restarts_ = &page.restarts.Add(model);
+  handles.restarts_.counter = &page.restarts.Add(model);
   for (const auto& [state, name] : kLoadStates)
     handles.states_[state] = &page.model_state.Add(with("state", name));
   handles.resident_bytes_ = &page.resident_bytes.Add(model);
-  handles.loads_ = &page.loads.Add(with("result", "ok"));
-  handles.load_failures_ = &page.loads.Add(with("result", "failed"));
-  handles.unloads_ = &page.unloads.Add(model);
+  handles.loads_.counter = &page.loads.Add(with("result", "ok"));
+  handles.load_failures_.counter = &page.loads.Add(with("result", "failed"));
+  handles.unloads_.counter = &page.unloads.Add(model);
   handles.cache_hits_ = &page.cache_hits.Add(model);
   handles.cache_misses_ = &page.cache_misses.Add(model);
   handles.coalesced_ = &page.coalesced.Add(model);
@@ -375,22 +380,22 @@ void ModelMetrics::StepMade(const StepReport& report, absl::Duration step) {
   padding_->Increment(report.padded_encoded_tokens - report.encoded_tokens);
 }
 
+void FollowingCounter::Follow(int64_t now) {
+  counter->Increment(static_cast<double>(now >= last ? now - last : now));
+  last = now;
+}
+
 void ModelMetrics::SetEngine(bool up, int restarts) {
   up_->Set(up ? 1 : 0);
-  if (const double more = restarts - restarts_->Value(); more > 0) restarts_->Increment(more);
+  restarts_.Follow(restarts);
 }
 
 void ModelMetrics::SetLoads(const LoadStats& stats) {
   for (const auto& [state, gauge] : states_) gauge->Set(state == stats.state ? 1 : 0);
   resident_bytes_->Set(stats.state == LoadState::kLoaded ? static_cast<double>(stats.bytes) : 0.0);
-  // A replaced version of the model begins at zero again.
-  const auto raise = [](prometheus::Counter& counter, int64_t value) {
-    if (const double more = static_cast<double>(value) - counter.Value(); more > 0)
-      counter.Increment(more);
-  };
-  raise(*loads_, stats.loads);
-  raise(*load_failures_, stats.failures);
-  raise(*unloads_, stats.unloads);
+  loads_.Follow(stats.loads);
+  load_failures_.Follow(stats.failures);
+  unloads_.Follow(stats.unloads);
 }
 
 void ModelMetrics::SequenceFinished(const SequenceTimes& times, const SequenceFacts& facts) {

@@ -76,12 +76,19 @@ struct SequenceFacts {
 class MetricFamilies;
 class Nvml;
 
+// Shows a count of a model's version. The counter goes on where a new version begins at zero.
+struct FollowingCounter {
+  void Follow(int64_t now);
+  prometheus::Counter* counter = nullptr;
+  int64_t last = 0;
+};
+
 // Metrics of one model: the steps of its scheduler and the outcomes of its sequences. Owned by
 // Metrics. Thread-safe.
 class ModelMetrics {
  public:
   void StepMade(const StepReport& report, absl::Duration step);
-  // `up`: the engine works. `restarts`: number of rebuilds so far.
+  // Called by one thread. `up`: the engine works. `restarts`: number of rebuilds so far.
   void SetEngine(bool up, int restarts);
   void SetLoads(const LoadStats& stats);
   void SequenceFinished(const SequenceTimes& times, const SequenceFacts& facts);
@@ -99,10 +106,10 @@ class ModelMetrics {
   prometheus::Histogram *call_source_tokens_, *call_target_tokens_;
   prometheus::Gauge *waiting_, *running_, *up_;
   prometheus::Counter *finished_, *cancelled_, *expired_, *failed_, *shed_, *limited_;
-  prometheus::Counter *restarts_, *oom_retries_;
+  prometheus::Counter* oom_retries_;
   std::map<LoadState, prometheus::Gauge*> states_;
   prometheus::Gauge* resident_bytes_;
-  prometheus::Counter *loads_, *load_failures_, *unloads_;
+  FollowingCounter restarts_, loads_, load_failures_, unloads_;
   prometheus::Counter *cache_hits_, *cache_misses_, *coalesced_;
   prometheus::Counter *encoded_, *padding_, *source_tokens_, *unknown_tokens_, *target_tokens_;
 };
@@ -145,10 +152,12 @@ class Metrics final : public AdmissionObserver {
   void Estimated(absl::Duration estimate) override;
   void SetSafetyFactor(const std::string& model, bool waits, double factor) override;
 
-  // Adds a model, or updates its labels and limits. `rows` and `encoder_cache_tokens` are the
-  // limits of its engine. The returned metrics are per name and live as long as this object.
-  ModelMetrics& AddModel(const ModelLabels& labels, int rows, int64_t encoder_cache_tokens,
-                         absl::Duration load_time);
+  // The metrics of a model's name; they live as long as this object.
+  ModelMetrics& AddModel(const std::string& name);
+  // The version of a model that is served from now on. `rows` and `encoder_cache_tokens` are the
+  // limits of its engine.
+  void ShowModel(const ModelLabels& labels, int rows, int64_t encoder_cache_tokens,
+                 absl::Duration load_time);
 
   // The model is no longer served. Its counters stay.
   void RemoveModel(const std::string& name);

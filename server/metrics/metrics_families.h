@@ -119,8 +119,9 @@ class MetricFamilies {
   HistogramFamily decode = Histogram(
       "linnet_decode_duration_seconds", Seconds(),
       "Time from the addition of a sequence to the batch to its last token, encoding included.");
-  HistogramFamily encode = Histogram("linnet_encode_duration_seconds", ShortSeconds(),
-                                     "Duration of an encoder call for one group of sequences.");
+  HistogramFamily encode =
+      Histogram("linnet_encode_duration_seconds", ShortSeconds(),
+                "Duration of the encoding in a step: of all groups of sequences that it added.");
   HistogramFamily step =
       Histogram("linnet_step_duration_seconds", ShortSeconds(),
                 "Duration of a decoder step of the engine: one token for every row.");

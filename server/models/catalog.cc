@@ -117,6 +117,7 @@ absl::StatusOr<std::shared_ptr<ServedModel>> Catalog::LoadOne(const RegisteredMo
                                                       golden.different, " of its ", golden.examples,
                                                       " golden examples differently"));
   }
+  loaded->ShowIn(metrics_);
   return loaded;
 }
 
@@ -319,8 +320,8 @@ void Catalog::Drain(absl::Time deadline) {
   for (const auto& model : InMemory()) model->scheduler->Drain(deadline);
 }
 
-void Catalog::ShowLongCalls(MonotonicTime now) {
-  for (const auto& model : InMemory()) model->scheduler->ShowLongCall(now);
+void Catalog::MaintainSchedulers(MonotonicTime now) {
+  for (const auto& model : InMemory()) model->scheduler->Maintain(now);
 }
 
 }  // namespace linnet::server

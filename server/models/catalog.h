@@ -82,8 +82,8 @@ class Catalog {
   ReloadReport Reload(const std::string& name = "");
   // Unloads replaced versions whose last call has ended. Call it periodically.
   void Sweep();
-  // Scheduler::ShowLongCall for every model in memory.
-  void ShowLongCalls(MonotonicTime now);
+  // Scheduler::Maintain for every model in memory.
+  void MaintainSchedulers(MonotonicTime now);
 
   // All served models, sorted by key.
   std::vector<std::shared_ptr<ServedModel>> models() const;

@@ -1,8 +1,10 @@
 #include "server/models/reloader.h"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "server/base/errors.h"
 #include "server/base/log.h"
@@ -77,7 +79,12 @@ void Reloader::Run() {
       jobs_.pop_front();
     }
     const absl::Time before = absl::Now();
-    ReloadReport report = catalog_.Reload(job.model);
+    ReloadReport report;
+    try {
+      report = catalog_.Reload(job.model);
+    } catch (const std::exception& error) {  // the models that are served stay
+      report.status = absl::InternalError(absl::StrCat("the reload failed: ", error.what()));
+    }
     report.duration = absl::Now() - before;
     // An unknown name is an error of the client and not counted: nothing was reloaded.
     if (!absl::IsNotFound(report.status) || ErrorReason(report.status).empty()) {

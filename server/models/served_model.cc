@@ -75,11 +75,14 @@ absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& re
                       .bytes = served->bytes};
   const bool later = demand.memory != nullptr && !demand.pinned;
   if (later) {
+    if (const int64_t max = demand.memory->max_bytes(); max > 0 && demand.bytes > max) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "bundle ", path.string(), " has ", demand.bytes, " bytes, and max-model-bytes is ", max));
+    }
     ASSIGN_OR_RETURN(demand.info, options.on_demand.info(served->bundle));
   }
-  // The metrics need the engine's info, so their handles are set after Start. The first step comes
-  // later still.
-  auto handles = std::make_shared<ModelMetrics*>(nullptr);
+  ModelMetrics& handles = metrics.AddModel(served->key());
+  served->metrics = &handles;
   auto scheduler = Scheduler::Start(
       // The factory is also called to rebuild the engine. The model outlives the scheduler, so the
       // reference stays valid.
@@ -92,9 +95,9 @@ absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& re
         return factory(bundle);
       },
       options.batcher,
-      [handles, observer = options.observer, key = served->key()](const StepReport& report,
-                                                                  absl::Duration cycle) {
-        (*handles)->StepMade(report, cycle);
+      [&handles, observer = options.observer, key = served->key()](const StepReport& report,
+                                                                   absl::Duration cycle) {
+        handles.StepMade(report, cycle);
         if (observer) observer(key, report, cycle);
       },
       options.supervision, served->key(), demand);
@@ -106,14 +109,7 @@ absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& re
         *options.cache,
         absl::StrCat(served->bundle.manifest_sha256, " ", info.device, " ", info.compute_type));
   }
-  const absl::Duration load_time = absl::Now() - before;
-  served->metrics = *handles = &metrics.AddModel({.name = served->key(),
-                                                  .version = manifest.version(),
-                                                  .task = linnet::v1::Task_Name(manifest.task()),
-                                                  .device = info.device,
-                                                  .compute_type = info.compute_type,
-                                                  .sha256 = served->bundle.model_sha256()},
-                                                 info.rows, info.encoder_cache_tokens, load_time);
+  served->load_time = absl::Now() - before;
   if (later) {
     Log(LogLevel::kInfo, "model_available",
         {{"model", served->key()}, {"version", manifest.version()}});
@@ -131,10 +127,22 @@ absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& re
        {"threads", info.threads},
        {"rows", info.rows},
        {"encoder_cache_tokens", info.encoder_cache_tokens},
-       {"seconds", absl::ToDoubleSeconds(load_time)},
+       {"seconds", absl::ToDoubleSeconds(served->load_time)},
        {"golden_examples", golden.examples},
        {"golden_different", golden.different}});
   return served;
+}
+
+void ServedModel::ShowIn(Metrics& page) const {
+  const BundleManifest& manifest = bundle.manifest;
+  const model::EngineInfo& info = scheduler->engine_info();
+  page.ShowModel({.name = key(),
+                  .version = manifest.version(),
+                  .task = linnet::v1::Task_Name(manifest.task()),
+                  .device = info.device,
+                  .compute_type = info.compute_type,
+                  .sha256 = bundle.model_sha256()},
+                 info.rows, info.encoder_cache_tokens, load_time);
 }
 
 linnet::v1::Model ServedModel::Describe() const {

@@ -32,12 +32,15 @@ struct ServedModel {
   std::unique_ptr<model::Tokenizer> target_tokenizer;
   std::unique_ptr<ModelCache> cache;  // null if the server keeps no answers
   GoldenResult golden;
+  absl::Duration load_time = absl::ZeroDuration();
   ModelMetrics* metrics = nullptr;       // owned by Metrics
   std::unique_ptr<Scheduler> scheduler;  // last: its thread uses the members above
 
   const std::string& name() const { return bundle.manifest.name(); }
   // Name, with the version if it has one: "en-de@2". Used as metric label and in the log.
   std::string key() const { return version.empty() ? name() : name() + "@" + version; }
+  // Shows it as the version that is served.
+  void ShowIn(Metrics& page) const;
   // The answer of GetModel.
   linnet::v1::Model Describe() const;
 };

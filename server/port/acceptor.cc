@@ -177,8 +177,11 @@ void Acceptor::Start(Take take) {
 }
 
 void Acceptor::Close() {
-  GoTo(State::kWatching);
-  CloseListeners();  // if it was never started
+  if (thread_.joinable()) {
+    GoTo(State::kWatching);  // the thread closes them
+  } else {
+    CloseListeners();
+  }
 }
 
 void Acceptor::GoTo(State state) {

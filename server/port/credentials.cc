@@ -1,11 +1,11 @@
 #include "server/port/credentials.h"
 
+#include <arpa/inet.h>
 #include <grpcpp/security/tls_credentials_options.h>
 
 #include <string>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/status_macros.h"
 #include "server/identity/authentication.h"
@@ -21,8 +21,11 @@ constexpr unsigned kRefreshSeconds = 5;
 }  // namespace
 
 bool IsLoopback(absl::string_view address) {
-  return absl::StartsWith(address, "127.") || absl::StartsWith(address, "[::1]:") ||
-         absl::StartsWith(address, "localhost:");
+  // A name that only begins like an address, such as 127.0.0.1.example.org, is another machine.
+  const std::string host(address.substr(0, address.rfind(':')));
+  unsigned char ip[4];
+  return host == "localhost" || host == "[::1]" ||
+         (inet_pton(AF_INET, host.c_str(), ip) == 1 && ip[0] == 127);
 }
 
 grpc::Status Authenticator::Process(const InputMetadata& metadata, grpc::AuthContext* /*context*/,

@@ -127,7 +127,7 @@ void Server::ReloadSoon() { reloader_->Ask("").IgnoreError(); }
 
 void Server::Maintain() {
   ShowHealth();
-  catalog_->ShowLongCalls(MonotonicNow());
+  catalog_->MaintainSchedulers(MonotonicNow());
   catalog_->Sweep();
   if (tokens_ != nullptr) tokens_->Refresh();
   ShowCertificate(absl::Now());

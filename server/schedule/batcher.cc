@@ -42,7 +42,8 @@ Batcher::Batcher(model::Engine& engine, const BatcherOptions& options)
 }
 
 Batcher::~Batcher() {
-  EndAll(absl::CancelledError("the batcher was stopped"), absl::InfinitePast());
+  const absl::Status stopped = absl::CancelledError("the batcher was stopped");
+  EndAll(stopped, stopped);
 }
 
 absl::Status Batcher::Add(std::unique_ptr<Sequence>& sequence, absl::Time now) {
@@ -50,6 +51,7 @@ absl::Status Batcher::Add(std::unique_ptr<Sequence>& sequence, absl::Time now) {
   sequence->input.id = next_id_++;
   if (sequence->caller.call == 0) sequence->caller.call = kOwnCall | sequence->input.id;
   sequence->max_tokens = MaxTokens(sequence->input);
+  sequence->max_target_tokens = sequence->input.options.max_target_tokens;
   sequence->source_tokens = static_cast<int>(sequence->input.source.size());
   sequence->rows = model::RowsOf(sequence->input);
   // The scheduler sets `submitted` when a sequence enters its inbox: that wait counts as well.
@@ -79,8 +81,6 @@ StepReport Batcher::Step(absl::FunctionRef<absl::Time()> clock) {
   report.rows_limit = engine_.info().rows;
   return report;
 }
-
-void Batcher::EndAll(const absl::Status& status, absl::Time /*now*/) { EndAll(status, status); }
 
 void Batcher::EndAll(const absl::Status& running, const absl::Status& waiting) {
   // Empty the containers first: a sink must not observe sequences that are being ended.
@@ -226,7 +226,6 @@ void Batcher::AdmitGroup(const std::vector<WaitingQueue::Ticket>& group,
     ++call.running;
     call.rows += added->rows;
     inputs.push_back(std::move(added->input));
-    report.encoded_tokens += static_cast<int>(inputs.back().source.size());
     const std::string key = added->key;
     const model::SequenceId id = inputs.back().id;
     SharedRun& run = running_.emplace(id, SharedRun(std::move(added))).first->second;
@@ -253,7 +252,7 @@ void Batcher::Encode(std::span<const model::SequenceInput> inputs,
     return;
   }
   if (!status.ok()) {
-    report.failed_requests = RunningRequests();
+    AddRunningRequests(report.failed_requests);
     for (const auto& input : inputs) {
       SharedRun::Sequences failed = Remove(running_.find(input.id));
       report.failed += static_cast<int>(failed.size());
@@ -264,6 +263,7 @@ void Batcher::Encode(std::span<const model::SequenceInput> inputs,
   size_t longest = 0;
   for (const auto& input : inputs) {
     longest = std::max(longest, input.source.size());
+    report.encoded_tokens += static_cast<int>(input.source.size());
     running_.at(input.id).SetEncoded(before, after, steps_);
   }
   report.padded_encoded_tokens += static_cast<int>(longest * inputs.size());
@@ -284,7 +284,7 @@ void Batcher::Advance(absl::FunctionRef<absl::Time()> clock, StepReport& report)
   if (!events.ok()) {
     // The engine has dropped all running sequences; the waiting ones are not affected.
     report.failed += running() + joined_;
-    report.failed_requests = RunningRequests();
+    AddRunningRequests(report.failed_requests);
     while (!running_.empty()) EndEach(Remove(running_.begin()), ToCallStatus(events.status()));
     return;
   }

@@ -63,9 +63,7 @@ class Batcher {
   // sequence do not include other phases.
   StepReport Step(absl::FunctionRef<absl::Time()> clock);
 
-  // Ends all sequences, waiting and running, with this status.
-  void EndAll(const absl::Status& status, absl::Time now);
-  // The same with one status for the running and one for the waiting sequences.
+  // Ends all sequences, with one status for the running and one for the waiting ones.
   void EndAll(const absl::Status& running, const absl::Status& waiting);
   // The request ids of the running calls, without duplicates.
   std::vector<std::string> RunningRequests() const;
@@ -104,6 +102,8 @@ class Batcher {
                   absl::FunctionRef<absl::Time()> clock, StepReport& report);
   void Encode(std::span<const model::SequenceInput> inputs, absl::FunctionRef<absl::Time()> clock,
               StepReport& report);
+
+  void AddRunningRequests(std::vector<std::string>& to) const;
 
   using Running = std::map<model::SequenceId, SharedRun>;
   // Joins a run or answers from the cache. False if there is neither.

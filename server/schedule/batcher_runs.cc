@@ -71,7 +71,7 @@ BatchSnapshot Batcher::Snapshot(int max) const {
          .running = running,
          .rows = joined ? 0 : sequence.rows,
          .source_tokens = sequence.source_tokens,
-         .max_target_tokens = static_cast<int>(sequence.max_tokens - sequence.source_tokens),
+         .max_target_tokens = sequence.max_target_tokens,
          .steps = running ? static_cast<int>(steps_ - run->first_step()) : 0,
          .submitted = sequence.times.submitted,
          .added_at = running ? sequence.times.added : absl::InfiniteFuture(),
@@ -90,12 +90,18 @@ BatchSnapshot Batcher::Snapshot(int max) const {
 }
 
 std::vector<std::string> Batcher::RunningRequests() const {
-  std::set<std::string> ids;
+  std::vector<std::string> ids;
+  AddRunningRequests(ids);
+  return ids;
+}
+
+void Batcher::AddRunningRequests(std::vector<std::string>& to) const {
+  std::set<std::string> ids(to.begin(), to.end());
   for (const auto& [id, run] : running_) {
     for (const auto& sequence : run.sequences()) ids.insert(sequence->caller.request_id);
   }
   ids.erase("");
-  return {ids.begin(), ids.end()};
+  to.assign(ids.begin(), ids.end());
 }
 
 }  // namespace linnet::server

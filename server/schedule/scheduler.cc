@@ -95,13 +95,20 @@ absl::Status Scheduler::Submit(std::vector<std::unique_ptr<Sequence>>& sequences
 }
 
 void Scheduler::Drain(absl::Time deadline) {
-  MutexLock lock(mu_);
-  draining_ = true;
-  while (!(idle_ && inbox_.empty())) {
-    if (changed_.WaitUntil(mu_, ending_ ? absl::InfiniteFuture() : deadline)) continue;
+  bool loading = false;
+  {
+    MutexLock lock(mu_);
+    draining_ = true;
+    while (!empty() && changed_.WaitUntil(mu_, deadline)) {
+    }
+    if (empty()) return;
     ending_ = true;  // all sequences end after the current step at the latest
+    loading = loads_.state == LoadState::kLoading;
     changed_.NotifyAll();
   }
+  if (loading) EndInbox(ShuttingDown());  // a load may take minutes
+  MutexLock lock(mu_);
+  while (!empty()) changed_.Wait(mu_);
 }
 
 EngineHealth Scheduler::health() const {
@@ -130,7 +137,8 @@ void Scheduler::ShowBatch(int max, SnapshotCallback callback) {
   callback({});
 }
 
-void Scheduler::ShowLongCall(MonotonicTime now) {
+void Scheduler::Maintain(MonotonicTime now) {
+  if (load_stats().state == LoadState::kLoading) EndUnwanted();
   const absl::Duration in_call_for = detector_.in_call_for(now);
   if (in_call_for < kLongCall) return;
   for (SnapshotRequest& request : TakeSnapshotRequests())
@@ -156,6 +164,8 @@ void Scheduler::EndIfStalled(MonotonicTime now) {
   // INTERNAL for the running sequences: one of them may be the cause, so clients must not retry
   // them on another server.
   EndAll(absl::InternalError(why), EngineDown(kProcessRestart));
+  for (SnapshotRequest& request : TakeSnapshotRequests())
+    request.callback({.in_call_for = in_call_for});
   MutexLock lock(mu_);
   if (!started_.has_value())
     started_ = absl::UnavailableError("building the engine takes too long");
@@ -300,6 +310,19 @@ bool Scheduler::Rebuild(absl::Status why, std::vector<std::string> request_ids) 
 }
 
 void Scheduler::EndAll(const absl::Status& running, const absl::Status& waiting) {
+  EndInbox(waiting);
+  if (batcher_ != nullptr) {
+    StepReport report;
+    report.failed = batcher_->sequences();
+    batcher_->EndAll(running, waiting);
+    if (report.failed > 0 && observer_) observer_(report, absl::ZeroDuration());
+  }
+  MutexLock lock(mu_);
+  idle_ = true;
+  changed_.NotifyAll();
+}
+
+void Scheduler::EndInbox(const absl::Status& status) {
   std::vector<std::unique_ptr<Sequence>> inbox;
   {
     MutexLock lock(mu_);
@@ -307,15 +330,8 @@ void Scheduler::EndAll(const absl::Status& running, const absl::Status& waiting)
   }
   StepReport report;
   report.failed = static_cast<int>(inbox.size());
-  for (auto& sequence : inbox) sequence->sink->Done(waiting);
-  if (batcher_ != nullptr) {
-    report.failed += batcher_->sequences();
-    batcher_->EndAll(running, waiting);
-  }
+  for (auto& sequence : inbox) sequence->sink->Done(status);
   if (report.failed > 0 && observer_) observer_(report, absl::ZeroDuration());
-  MutexLock lock(mu_);
-  idle_ = true;
-  changed_.NotifyAll();
 }
 
 void Scheduler::SetDown(State state, const absl::Status& why,

@@ -85,7 +85,7 @@ class Scheduler {
   using EngineFactory = std::function<absl::StatusOr<std::unique_ptr<model::Engine>>()>;
   // Called after every step, on the scheduler's thread, with its report and its duration including
   // the sinks. When sequences end without a step, it is called with a duration of zero; after a
-  // stall that happens on the supervisor's thread.
+  // stall that happens on the supervisor's thread, and during a load on that of Maintain or Drain.
   using Observer = std::function<void(const StepReport&, absl::Duration step)>;
 
   // Starts the thread, builds the engine on it and waits until that is done. Returns the factory's
@@ -110,7 +110,7 @@ class Scheduler {
   // need no wake-up: the thread sleeps only while it has no sequences, and each step checks them.
   absl::Status Submit(std::vector<std::unique_ptr<Sequence>>& sequences);
   // Refuses new sequences from now on, and returns when all submitted ones have ended. At the
-  // deadline the remaining ones end with UNAVAILABLE.
+  // deadline the remaining ones end with UNAVAILABLE; those that wait for a load, on this thread.
   void Drain(absl::Time deadline);
 
   // For the supervisor: if a call of the engine exceeds stall_timeout, or building one exceeds
@@ -131,11 +131,12 @@ class Scheduler {
   using SnapshotCallback = absl::AnyInvocable<void(const BatchSnapshot&)>;
   // Passes a snapshot with at most `max` sequences to the callback between two steps, on the
   // scheduler's thread; the rules of Sink apply to the callback. If the engine stays in one call
-  // for two seconds, ShowLongCall answers instead, without sequences. While there is no engine, an
+  // for two seconds, Maintain answers instead, without sequences. While there is no engine, an
   // empty snapshot is passed at once.
   void ShowBatch(int max, SnapshotCallback callback);
-  // Call it periodically, from any thread.
-  void ShowLongCall(MonotonicTime now);
+  // Call it periodically, from any thread. While the engine stays in one call, answers the requests
+  // for snapshots; while it is being loaded, ends waiting sequences that are cancelled or expired.
+  void Maintain(MonotonicTime now);
 
  private:
   struct SnapshotRequest {
@@ -161,8 +162,11 @@ class Scheduler {
   absl::StatusOr<std::unique_ptr<model::Engine>> BuildMeasured();
   void LoadFailed(const absl::Status& why);
   void UnloadNow();
+  // These run on any thread.
   // Ends the sequences of the inbox that are cancelled or expired.
   void EndUnwanted();
+  void EndInbox(const absl::Status& status);
+  bool empty() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return idle_ && inbox_.empty(); }
   // These run on the scheduler's thread or, after a stall, on the supervisor's.
   // Makes Submit refuse from now on.
   void SetDown(EngineHealth::State state, const absl::Status& why,

@@ -70,6 +70,7 @@ void Scheduler::Load() {
   }
   {
     MutexLock lock(mu_);
+    if (ending_) return;
     loads_.state = LoadState::kLoading;
   }
   if (!ReserveMemory()) {

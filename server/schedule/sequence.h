@@ -79,6 +79,7 @@ struct Sequence {
   SequenceTimes times;
   // Sizes of the input, which the batcher fills in: the input itself moves to the engine.
   int64_t max_tokens = 0;
+  int max_target_tokens = 0;
   int source_tokens = 0;
   int rows = 0;
   bool report_stable = false;  // of the input

@@ -38,7 +38,8 @@ struct StepReport {
   absl::Duration encode = absl::ZeroDuration();  // time inside Engine::Add
   absl::Duration decode = absl::ZeroDuration();  // time inside Engine::Step
   absl::Time ended = absl::InfinitePast();       // when Engine::Step returned
-  // Request ids of the calls whose sequences were running when an engine call failed.
+  // Request ids of the calls whose sequences were running when an engine call failed, of all the
+  // failed calls of the step: after a failed Add, Step fails too, without the added sequences.
   std::vector<std::string> failed_requests = {};
 };
 

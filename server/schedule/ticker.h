@@ -1,18 +1,20 @@
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <thread>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
+#include "server/base/log.h"
 #include "server/base/monotonic.h"
 #include "server/base/mutex.h"
 
 namespace linnet::server {
 
 // Calls a function periodically, by the monotonic clock, on a thread of its own, until it is
-// destroyed.
+// destroyed. An exception of the function is logged as tick_failed; the next call is due as ever.
 class Ticker {
  public:
   Ticker(absl::Duration period, std::function<void()> tick)
@@ -29,7 +31,11 @@ class Ticker {
  private:
   void Run() {
     while (true) {
-      tick_();
+      try {
+        tick_();
+      } catch (const std::exception& error) {
+        Log(LogLevel::kError, "tick_failed", {{"why", error.what()}});
+      }
       const MonotonicTime next = After(MonotonicNow(), period_);
       MutexLock lock(mu_);
       while (!stopping_ && changed_.WaitUntil(mu_, next)) {

@@ -182,6 +182,7 @@ void DocumentStream<Types>::Cancel() {
     EndWith(absl::CancelledError("cancelled by the caller"));
     cancelled_ = true;
     unwritten_ -= static_cast<int>(results_.size() + refused_.size() + retries_.size());
+    for (const auto& [number, stored] : results_) blank_bytes_ -= stored.held.blank_bytes;
     results_.clear();
     refused_.clear();
     retries_.clear();
@@ -199,7 +200,8 @@ bool DocumentStream<Types>::Next(LineIt& line) {
     MarkOverlap(line);
     return true;
   }
-  while (!waiting_.empty() && unwritten_ < calls_.limits().max_inflight_lines) {
+  while (!waiting_.empty() && unwritten_ < calls_.limits().max_inflight_lines &&
+         blank_bytes_ < kSmallMessage) {
     linnet::v1::DocumentLine next = std::move(waiting_.front());
     waiting_.pop_front();
     const std::shared_ptr<Permit> of_message = message_permit_;
@@ -207,10 +209,12 @@ bool DocumentStream<Types>::Next(LineIt& line) {
     ++unwritten_;
     const int64_t number = next_number_++;
     if (absl::StripAsciiWhitespace(next.text()).empty()) {
+      const auto bytes = of_message == nullptr ? std::ssize(next.text()) : 0;
       Result result;
       result.set_sequence_id(next.sequence_id());
       AddText(std::move(*next.mutable_text()), *result.mutable_response());
-      StoreResult(number, std::move(result), of_message);
+      blank_bytes_ += bytes;
+      StoreResult(number, std::move(result), {of_message, bytes});
       continue;
     }
     line = in_flight_.emplace(in_flight_.end());
@@ -239,9 +243,9 @@ absl::Status DocumentStream<Types>::Admit(Line& line) {
 
 template <typename Types>
 void DocumentStream<Types>::MarkOverlap(LineIt line) {
-  line->overlapped = false;
-  if (in_flight_.size() == 1) return;
-  for (Line& each : in_flight_) each.overlapped = true;
+  line->overlapped = in_flight_.size() > 1;
+  // With more than two in flight, the others were marked when the second one came.
+  if (in_flight_.size() == 2) in_flight_.front().overlapped = in_flight_.back().overlapped = true;
 }
 
 template <typename Types>
@@ -302,22 +306,22 @@ void DocumentStream<Types>::LineDone(LineIt line, absl::Status status) {
       std::shared_ptr<Permit> permit = std::move(line->permit);
       in_flight_.erase(line);
       if (absl::IsUnavailable(status)) EndWith(std::move(status));
-      StoreResult(number, std::move(result), std::move(permit));
+      StoreResult(number, std::move(result), {std::move(permit)});
     }
   }
   Advance();
 }
 
 template <typename Types>
-void DocumentStream<Types>::StoreResult(int64_t number, Result result,
-                                        std::shared_ptr<Permit> permit) {
+void DocumentStream<Types>::StoreResult(int64_t number, Result result, Held held) {
   ++answered_;
   if (cancelled_) {
     --unwritten_;
+    blank_bytes_ -= held.blank_bytes;
   } else {
     // Without keep_order the results are sorted by arrival, in the same map.
     results_.emplace(keep_order_ ? number : answered_,
-                     StoredResult{std::move(result), std::move(permit)});
+                     StoredResult{std::move(result), std::move(held)});
   }
 }
 
@@ -331,7 +335,7 @@ std::optional<typename Types::Result> DocumentStream<Types>::TakeResult() {
     ++next_result_;
   }
   std::optional<Result> result = std::move(first->second.result);
-  writing_.push_back(std::move(first->second.permit));
+  writing_.push_back(std::move(first->second.held));
   results_.erase(first);
   return result;
 }
@@ -341,7 +345,10 @@ void DocumentStream<Types>::Written() {
   {
     MutexLock lock(mu_);
     --unwritten_;
-    if (!writing_.empty()) writing_.pop_front();
+    if (!writing_.empty()) {
+      blank_bytes_ -= writing_.front().blank_bytes;
+      writing_.pop_front();
+    }
   }
   Advance();
 }

@@ -101,9 +101,14 @@ class DocumentStream : public std::enable_shared_from_this<DocumentStream<Types>
     std::shared_ptr<Permit> permit = nullptr;
     std::shared_ptr<Permit> message_permit = nullptr;
   };
+  // Memory of a result until it is written.
+  struct Held {
+    std::shared_ptr<Permit> permit;
+    int64_t blank_bytes = 0;  // of a blank line, which the document's reserve pays for
+  };
   struct StoredResult {
     Result result;
-    std::shared_ptr<Permit> permit;  // for its memory
+    Held held;
   };
   using LineIt = typename std::list<Line>::iterator;
 
@@ -119,8 +124,7 @@ class DocumentStream : public std::enable_shared_from_this<DocumentStream<Types>
   // Marks the lines that are in flight at the same time as this new one.
   void MarkOverlap(LineIt line) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void LineDone(LineIt line, absl::Status status);
-  void StoreResult(int64_t number, Result result, std::shared_ptr<Permit> permit)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void StoreResult(int64_t number, Result result, Held held) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndWith(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   TextCalls& calls_;
@@ -138,9 +142,10 @@ class DocumentStream : public std::enable_shared_from_this<DocumentStream<Types>
   bool one_at_a_time_ ABSL_GUARDED_BY(mu_) = false;  // all were refused: run the next one alone
   std::list<Line> retries_ ABSL_GUARDED_BY(mu_);     // were refused, and may be tried again
   std::map<int64_t, StoredResult> results_ ABSL_GUARDED_BY(mu_);  // by line number, or by arrival
-  std::deque<std::shared_ptr<Permit>> writing_ ABSL_GUARDED_BY(mu_);  // of results being written
-  std::shared_ptr<Permit> permit_ ABSL_GUARDED_BY(mu_);               // for small messages
-  std::shared_ptr<Permit> message_permit_ ABSL_GUARDED_BY(mu_);       // of the waiting lines
+  std::deque<Held> writing_ ABSL_GUARDED_BY(mu_);                 // of results being written
+  int64_t blank_bytes_ ABSL_GUARDED_BY(mu_) = 0;                  // in results_ and writing_
+  std::shared_ptr<Permit> permit_ ABSL_GUARDED_BY(mu_);           // for small messages
+  std::shared_ptr<Permit> message_permit_ ABSL_GUARDED_BY(mu_);   // of the waiting lines
   std::shared_ptr<Permit> settings_permit_
       ABSL_GUARDED_BY(mu_);                 // of the message with the settings
   int unwritten_ ABSL_GUARDED_BY(mu_) = 0;  // lines taken, result not yet written

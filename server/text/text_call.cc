@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -117,17 +118,38 @@ absl::Status TextCalls::CheckPrepareTime(const CallContext& context, int64_t tex
       {{"estimate", absl::FormatDuration(needed)}, {"remaining", absl::FormatDuration(left)}});
 }
 
-template <typename Request, typename Response>
-void TextCalls::Start(const Request& request, Response& response, const CallContext& context,
-                      OnPart on_part, Done done) {
+template <typename Body>
+void TextCalls::InFlight(Done done, const Body& body) {
   if (!Enter()) {
     metrics_.Rejected(RejectReason::kDraining);
     return done(ShuttingDown());
   }
-  auto refuse = [&](absl::Status status) {
-    done(std::move(status));
+  std::shared_ptr<Done> answer;
+  // No member is touched after the answer.
+  const auto end = [this](Done& done, absl::Status status) {
+    if (done == nullptr) return;
+    std::exchange(done, nullptr)(std::move(status));
     Leave();
   };
+  try {
+    answer = std::make_shared<Done>(std::move(done));
+    body([end, answer](absl::Status status) { end(*answer, std::move(status)); });
+  } catch (...) {
+    end(answer != nullptr ? *answer : done, ErrorOfException());
+  }
+}
+
+template <typename Request, typename Response>
+void TextCalls::Start(const Request& request, Response& response, const CallContext& context,
+                      OnPart on_part, Done done) {
+  InFlight(std::move(done), [&](auto end) {
+    StartInFlight(request, response, context, std::move(on_part), std::move(end));
+  });
+}
+
+template <typename Request, typename Response, typename End>
+void TextCalls::StartInFlight(const Request& request, Response& response,
+                              const CallContext& context, OnPart on_part, End refuse) {
   absl::StatusOr<TextRequest> checked = CheckRequest(request, catalog_, limits_);
   if (!checked.ok()) {
     metrics_.Rejected(absl::IsNotFound(checked.status()) ? RejectReason::kNotFound
@@ -156,15 +178,12 @@ void TextCalls::Start(const Request& request, Response& response, const CallCont
     FillReply(asked, works, response);
     return {*response.mutable_timings(), ReplyBytes(response)};
   };
-  // The call counts as in flight until its answer is delivered; no member is touched after that.
-  auto end = [this, asked = WithoutPermit(context),
-              done = std::move(done)](absl::Status status) mutable {
+  auto end = [this, asked = WithoutPermit(context), refuse](absl::Status status) {
     try {
       status = ExplainDeadline(limits_, asked, status);
     } catch (const std::exception&) {  // the client gets its answer even without memory
     }
-    done(std::move(status));
-    Leave();
+    refuse(std::move(status));
   };
   if constexpr (std::is_same_v<Response, linnet::v1::TranslateResponse>) {
     if (checked->second != nullptr) {
@@ -261,14 +280,14 @@ void TextCalls::Score(const linnet::v1::ScoreRequest& request, linnet::v1::Score
 void TextCalls::DetectLanguage(const linnet::v1::DetectLanguageRequest& request,
                                linnet::v1::DetectLanguageResponse& response,
                                const CallContext& context, Done done) {
-  if (!Enter()) {
-    metrics_.Rejected(RejectReason::kDraining);
-    return done(ShuttingDown());
-  }
-  auto refuse = [&](absl::Status status) {
-    done(std::move(status));
-    Leave();
-  };
+  InFlight(std::move(done),
+           [&](auto end) { StartDetection(request, response, context, std::move(end)); });
+}
+
+template <typename End>
+void TextCalls::StartDetection(const linnet::v1::DetectLanguageRequest& request,
+                               linnet::v1::DetectLanguageResponse& response,
+                               const CallContext& context, End refuse) {
   int64_t text_bytes = 0;
   if (auto status = CheckContents(request.contents(), limits_, text_bytes); !status.ok()) {
     metrics_.Rejected(RejectReason::kInvalid);
@@ -278,17 +297,10 @@ void TextCalls::DetectLanguage(const linnet::v1::DetectLanguageRequest& request,
   if (!permit.ok()) return refuse(permit.status());
   if (auto status = (*permit)->Hold(request.contents_size() * kBytesPerDetection); !status.ok())
     return refuse(std::move(status));
-  // The call is answered exactly once, even if the job throws.
-  struct Detecting {
-    std::shared_ptr<Permit> permit;
-    Done done;
-  };
-  auto call = std::make_shared<Detecting>(Detecting{*std::move(permit), std::move(done)});
-  auto end = [this, call](absl::Status status) {
-    if (call->done == nullptr) return;
-    call->permit.reset();
-    std::exchange(call->done, nullptr)(std::move(status));
-    Leave();
+  auto held = std::make_shared<std::shared_ptr<Permit>>(*std::move(permit));
+  const auto end = [held, refuse](absl::Status status) {
+    held->reset();
+    refuse(std::move(status));
   };
   pool_.Run({.stage = TextStage::kPrepare,
              .flow = FlowOf(context.caller),

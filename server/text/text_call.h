@@ -77,9 +77,20 @@ class TextCalls {
   void Drain(absl::Time deadline);
 
  private:
+  // Runs `body(end)` with the call in flight. `end` may be copied; the first call of it answers. If
+  // the body throws, the call ends with that error.
+  template <typename Body>
+  void InFlight(Done done, const Body& body);
   template <typename Request, typename Response>
   void Start(const Request& request, Response& response, const CallContext& context, OnPart on_part,
              Done done);
+  template <typename Request, typename Response, typename End>
+  void StartInFlight(const Request& request, Response& response, const CallContext& context,
+                     OnPart on_part, End refuse);
+  template <typename End>
+  void StartDetection(const linnet::v1::DetectLanguageRequest& request,
+                      linnet::v1::DetectLanguageResponse& response, const CallContext& context,
+                      End refuse);
   // Starts the first of the two calls of a translation through a third language, and the second
   // when that has ended. Both have the same permit, deadline, caller and cancellation.
   void StartPivot(TextRequest first, std::shared_ptr<Permit> permit, const CallContext& context,

@@ -1,7 +1,6 @@
 #include "server/text/text_pool.h"
 
 #include <exception>
-#include <new>
 #include <optional>
 #include <utility>
 
@@ -12,23 +11,6 @@
 
 namespace linnet::server {
 namespace {
-
-// Makes the error of a call whose job has thrown. Call it in a handler; it does not throw.
-absl::Status ErrorOfException() {
-  try {
-    try {
-      throw;
-    } catch (const std::bad_alloc&) {
-      return OutOfMemory(absl::Seconds(1));
-    } catch (const std::exception& error) {
-      return absl::InternalError(error.what());
-    } catch (...) {
-      return absl::InternalError("an exception of an unknown type");
-    }
-  } catch (...) {  // no memory for the message
-    return absl::Status(absl::StatusCode::kResourceExhausted, "");
-  }
-}
 
 // Runs one job; its exception becomes the error of its call.
 void RunJob(TextJob& job) {

@@ -267,7 +267,7 @@ TEST_F(ClientAsyncTest, InvalidUtf8LineEndsDocumentWithItsNumber) {
   EXPECT_THAT(client.TranslateDocument(ToGerman({}), Lines({"fine", "caf\xE9", "more"}),
                                        [](int64_t, const auto&) { return true; }),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       "line 1: line is not UTF-8: byte 0xe9 at offset 3"));
+                       "line 2: line is not UTF-8: byte 0xe9 at offset 3"));
 }
 
 }  // namespace

@@ -256,6 +256,29 @@ TEST_F(ClientConnectionTest, KeepaliveDetectsSilentConnection) {
   released.Notify();
 }
 
+TEST_F(ClientConnectionTest, FirstCallTakesNoLongerThanItsTimeout) {
+  FakeServer server;
+  Relay relay(std::stoi(server.address().substr(server.address().rfind(':') + 1)));
+  relay.Silence();  // it accepts connections, and nothing comes back
+  ClientOptions options = QuickOptions(relay.name());
+  options.timeout = absl::Hours(1);
+  Client client = Connect(options);
+  CallOptions quick;
+  quick.timeout = absl::Milliseconds(50);
+  EXPECT_THAT(client.Translate(ToGerman({"text"}), quick),
+              StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("within 50ms")));
+  absl::Notification ended;
+  client.TranslateAsync(
+      ToGerman({"text"}),
+      [&](const absl::StatusOr<v1::TranslateResponse>& response) {
+        EXPECT_THAT(response,
+                    StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("within 50ms")));
+        ended.Notify();
+      },
+      quick);
+  ended.WaitForNotification();
+}
+
 // Several servers and one client that balances its calls over them.
 class DeadlineTooCloseTest : public ClientConnectionTest {
  protected:

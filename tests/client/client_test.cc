@@ -407,6 +407,8 @@ TEST(ClientOptionsTest, RefusesInvalidOptionsWithTheirValue) {
   EXPECT_THAT(refusal([](ClientOptions& o) { o.retry.max_attempts = 6; }), HasSubstr("6"));
   EXPECT_THAT(refusal([](ClientOptions& o) { o.retry.max_backoff = absl::ZeroDuration(); }),
               HasSubstr("back-off"));
+  EXPECT_THAT(refusal([](ClientOptions& o) { o.retry.max_backoff = absl::InfiniteDuration(); }),
+              HasSubstr("max_backoff is inf"));
   EXPECT_THAT(refusal([](ClientOptions& o) { o.max_reply_bytes = 0; }), HasSubstr("0"));
   for (const char* server :
        {"localhost:1", "[::1]:50051", "unix:linnet.sock", "dns:///host:50051"}) {

@@ -16,6 +16,7 @@ BAD_LINES = [
     ({"text": "a", "source_ids": [2]}, "the line has both text and source_ids"),
     ({"text": ""}, "text is empty"),
     ({"text": 5}, "text is 5, it must be a string"),
+    ('{"text": ' + "[" * 100000 + "]" * 100000 + "}", "the line is nested more than 64 deep"),
     ({"text": "a", "beam": 5}, 'the line has the unknown key "beam"'),
     ({"source_ids": []}, "the source is empty"),
     ({"source_ids": [9, 8]}, "the source ends with token 8, it must end with the end token 2"),
@@ -83,6 +84,24 @@ def test_last_line_needs_no_newline(run, bundle, binary):
     )
     assert done.returncode == 0
     assert done.stdout.count(b"\n") == 1
+
+
+def test_failed_read_of_the_input_is_an_error(binary, bundle, tmp_path):
+    import os
+    import subprocess
+
+    folder = os.open(tmp_path, os.O_RDONLY)
+    try:
+        done = subprocess.run(
+            [str(binary), "--bundle", str(bundle), "--threads", "1"],
+            stdin=folder,
+            capture_output=True,
+            text=True,
+        )
+    finally:
+        os.close(folder)
+    assert done.returncode != 0
+    assert "cannot read the input: Is a directory" in done.stderr
 
 
 def test_empty_input_gives_no_answers(run, bundle):

@@ -59,7 +59,7 @@ TEST_F(ShortlistTest, RefusesFileThatDoesNotFitTheModel) {
   EXPECT_THAT(refused(R"({"counts": [0, 0, 0, 0], "always": [-1]})"),
               HasSubstr("has the target token -1"));
   EXPECT_THAT(std::string(Shortlist::Read("/nowhere/list", 4, 10, {}).status().message()),
-              HasSubstr("cannot be read"));
+              HasSubstr("cannot read"));
 }
 
 }  // namespace

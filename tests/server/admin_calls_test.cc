@@ -313,7 +313,7 @@ TEST_F(AdminCallsTest, BatchReportsStalledEngineCall) {
   test::Notification shown;
   admin.GetBatch(which, batch, [&](const absl::Status&) { shown.Open(); });
   const auto model = *fixture.catalog->Named("en-de");
-  model->scheduler->ShowLongCall(After(MonotonicNow(), absl::Seconds(3)));
+  model->scheduler->Maintain(After(MonotonicNow(), absl::Seconds(3)));
   shown.Pass();
   EXPECT_GE(batch.models(0).in_call_for().seconds(), 2);
   EXPECT_THAT(batch.models(0).sequences(), IsEmpty());

@@ -104,7 +104,7 @@ absl::Status WaitTooLong() {
   add(test::Say(std::vector<model::TokenId>(50, 5), first));
   add(test::Say({6}, second));
   while (!second.done()) batcher.Step([&] { return now += absl::Milliseconds(100); });
-  batcher.EndAll(absl::CancelledError(""), now);
+  batcher.EndAll(absl::CancelledError(""), absl::CancelledError(""));
   return second.result->status();
 }
 

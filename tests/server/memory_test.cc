@@ -252,5 +252,37 @@ TEST(MemoryTest, OutOfMemoryFailsOneCallAlone) {
   EXPECT_GT(failed, 50);
 }
 
+// The same on the thread that brings the call: it is answered, and no longer in flight.
+TEST(MemoryTest, OutOfMemoryEndsACallThatBegins) {
+  TextFixture server;
+  const TranslateRequest request = ToGerman({"The dog runs. A bird sings.", "A window."});
+  int failed = 0;
+  for (int64_t n = 1;; ++n) {
+    TranslateResponse response;
+    test::Notification ended;
+    absl::Status result;
+    const CallContext context = {.arrived = absl::Now(), .caller = {.client = "c"}};
+    TextCalls::Done done = [&](absl::Status status) {
+      result = std::move(status);
+      ended.Open();
+    };
+    Allocations::MayFail(true);
+    Allocations::FailNth(n);
+    server.calls->Translate(request, response, context, std::move(done));
+    const bool reached = Allocations::failed();
+    Allocations::FailNth(0);
+    Allocations::MayFail(false);
+    ended.Pass();
+    failed += result.ok() ? 0 : 1;
+    if (!result.ok()) {
+      EXPECT_TRUE(absl::IsResourceExhausted(result) || absl::IsInternal(result)) << result;
+    }
+    if (!reached) break;
+  }
+  EXPECT_GT(failed, 5);
+  server.calls->Drain(absl::Now());
+  EXPECT_EQ(server.admission.bytes(), 0);
+}
+
 }  // namespace
 }  // namespace linnet::server

@@ -68,17 +68,22 @@ std::map<std::string, std::string> DocumentedFamilies() {
   return families;
 }
 
+ModelMetrics& Show(Metrics& metrics) {
+  metrics.ShowModel(kModel, 160, 16384, absl::Seconds(1));
+  return metrics.AddModel(kModel.name);
+}
+
 TEST(MetricsTest, EveryMetricIsOnThePageAndDocumented) {
   Metrics metrics;
   metrics.ShowGpus(Nvml::Open(FAKE_NVML));
-  metrics.AddModel(kModel, 160, 16384, absl::Seconds(1));
+  Show(metrics);
   metrics.SetServing({{"en-de", true}});
   EXPECT_EQ(FamiliesOf(metrics.Text()), DocumentedFamilies());
 }
 
 TEST(MetricsTest, CountersAndHistogramsStartAtZeroForKnownLabels) {
   Metrics metrics;
-  metrics.AddModel(kModel, 160, 16384, absl::Seconds(1));
+  Show(metrics);
   const std::string page = metrics.Text();
   for (const char* method : {"Translate", "Summarize", "ListModels"}) {
     for (const char* code : {"OK", "CANCELLED", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED",
@@ -137,7 +142,7 @@ TEST(MetricsTest, CountsUnlistedCodesAsUnknown) {
 
 TEST(MetricsTest, StepCountsRowsPaddingAndOutcomes) {
   Metrics metrics;
-  ModelMetrics& model = metrics.AddModel(kModel, 160, 16384, absl::Seconds(1));
+  ModelMetrics& model = Show(metrics);
   model.StepMade({.waiting = 3,
                   .running = 5,
                   .sequences = 6,
@@ -176,7 +181,7 @@ TEST(MetricsTest, StepCountsRowsPaddingAndOutcomes) {
 
 TEST(MetricsTest, RecordsPhaseTimesOfAFinishedSequence) {
   Metrics metrics;
-  ModelMetrics& model = metrics.AddModel(kModel, 160, 16384, absl::Seconds(1));
+  ModelMetrics& model = Show(metrics);
   const absl::Time start = absl::FromUnixSeconds(1000);
   model.SequenceFinished({.submitted = start,
                           .added = start + absl::Milliseconds(250),
@@ -206,12 +211,28 @@ TEST(MetricsTest, RecordsPhaseTimesOfAFinishedSequence) {
 
 TEST(MetricsTest, ShowsEngineStateAndRestarts) {
   Metrics metrics;
-  ModelMetrics& model = metrics.AddModel(kModel, 160, 16384, absl::Seconds(1));
+  ModelMetrics& model = Show(metrics);
   model.SetEngine(/*up=*/false, /*restarts=*/2);
   model.SetEngine(/*up=*/false, /*restarts=*/2);
   const std::string page = metrics.Text();
   EXPECT_THAT(page, HasSubstr("linnet_engine_up{model=\"en-de\"} 0\n"));
   EXPECT_THAT(page, HasSubstr("linnet_engine_restarts_total{model=\"en-de\"} 2\n"));
+}
+
+TEST(MetricsTest, CountersGoOnWhenAVersionIsReplaced) {
+  Metrics metrics;
+  ModelMetrics& model = Show(metrics);
+  model.SetEngine(/*up=*/true, /*restarts=*/3);
+  model.SetLoads({.loads = 2, .failures = 1, .unloads = 1});
+  ModelMetrics& next = metrics.AddModel(kModel.name);
+  next.SetEngine(/*up=*/true, /*restarts=*/0);
+  next.SetEngine(/*up=*/false, /*restarts=*/2);
+  next.SetLoads({.loads = 1});
+  EXPECT_THAT(metrics.Text(),
+              AllOf(HasSubstr("linnet_engine_restarts_total{model=\"en-de\"} 5\n"),
+                    HasSubstr("linnet_model_loads_total{model=\"en-de\",result=\"ok\"} 3\n"),
+                    HasSubstr("linnet_model_loads_total{model=\"en-de\",result=\"failed\"} 1\n"),
+                    HasSubstr("linnet_model_unloads_total{model=\"en-de\"} 1\n")));
 }
 
 TEST(MetricsTest, ShowsForEveryModelIfItIsServing) {
@@ -226,7 +247,7 @@ TEST(MetricsTest, ShowsForEveryModelIfItIsServing) {
 
 TEST(MetricsTest, ShowsEstimatesAndSafetyFactors) {
   Metrics metrics;
-  metrics.AddModel(kModel, 160, 16384, absl::Seconds(1));
+  Show(metrics);
   EXPECT_THAT(metrics.Text(),
               HasSubstr("linnet_estimate_safety_factor{for=\"waiting\",model=\"en-de\"} 1\n"));
   metrics.Estimated(absl::Milliseconds(1500));

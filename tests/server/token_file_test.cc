@@ -96,6 +96,17 @@ TEST_F(TokenFileTest, DeletedFileIsLoggedOnceAndCounted) {
   EXPECT_EQ(Failures(), 3);
 }
 
+TEST_F(TokenFileTest, FolderInPlaceOfTheFileKeepsTheTokens) {
+  Write(kFirst);
+  const auto file = *TokenFile::Open(path, metrics);
+  std::filesystem::remove(path);
+  std::filesystem::create_directory(path);  // opening it succeeds, reading fails
+  EXPECT_THAT(Refresh(*file), AllOf(HasSubstr("tokens_not_read"), HasSubstr("Is a directory")));
+  EXPECT_TRUE(Knows(*file, kFirst));
+  EXPECT_THAT(TokenFile::Open(path, metrics),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("Is a directory")));
+}
+
 TEST_F(TokenFileTest, ReadersSeeWholeTables) {
   Write(kFirst);
   const auto file = *TokenFile::Open(path, metrics);

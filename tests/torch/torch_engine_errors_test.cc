@@ -167,6 +167,8 @@ TEST(TorchEngineMakingTest, RefusesOptionsOutsideTheirLimits) {
   const auto expect = [&](TorchEngineOptions options, const std::string& message) {
     EXPECT_THAT(MakeTorchEngine(TinyBundle(), options).status(),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(message)));
+    EXPECT_THAT(TorchEngineInfo(TinyBundle(), options).status(),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(message)));
   };
   TorchEngineOptions options = kSmall;
   options.rows = 0;

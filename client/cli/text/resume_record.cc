@@ -3,14 +3,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <fstream>
-#include <iterator>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "proto/read_file.h"
 
 namespace linnet::client {
 namespace {
@@ -29,8 +28,7 @@ uint64_t Digest(uint64_t seed, absl::string_view bytes) {
 }
 
 std::optional<ResumeRecord::Content> ResumeRecord::Read(const std::string& output) {
-  std::ifstream file(PathOf(output), std::ios::binary);
-  const std::string text(std::istreambuf_iterator<char>(file), {});
+  const std::string text = ReadFile(PathOf(output)).value_or("");
   const std::vector<absl::string_view> words =
       absl::StrSplit(text, absl::ByAnyChar(" \n"), absl::SkipEmpty());
   Content content;

@@ -6,8 +6,6 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <string>
 #include <system_error>
@@ -20,6 +18,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "model/runtime/bundle/languages.h"
+#include "proto/read_file.h"
 
 namespace linnet::model {
 namespace {
@@ -328,9 +327,8 @@ absl::StatusOr<std::string> ReadManifestBytes(const fs::path& file) {
   if (bytes > kMaxManifestBytes) {
     return Wrong(file.string(), " has ", bytes, " bytes, at most ", kMaxManifestBytes, " are read");
   }
-  std::ifstream stream(file, std::ios::binary);
-  std::string json((std::istreambuf_iterator<char>(stream)), {});
-  if (!stream.is_open() || stream.bad()) return Wrong(file.string(), " cannot be read");
+  absl::StatusOr<std::string> json = ReadFile(file);
+  if (!json.ok()) return Wrong(json.status().message());
   return json;
 }
 

@@ -4,12 +4,11 @@
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/read_file.h"
 
 namespace linnet::model {
 namespace {
@@ -29,11 +28,10 @@ absl::StatusOr<BundleKeys> BundleKeys::Read(const std::filesystem::path& file) {
                      ": it must have public Ed25519 keys in PEM, as \"openssl pkey -pubout\" "
                      "writes them"));
   };
-  std::ifstream stream(file, std::ios::binary);
-  const std::string pem((std::istreambuf_iterator<char>(stream)), {});
-  if (!stream.is_open() || stream.bad()) return wrong("cannot be read");
+  const absl::StatusOr<std::string> pem = ReadFile(file);
+  if (!pem.ok()) return absl::FailedPreconditionError(pem.status().message());
   const std::unique_ptr<BIO, decltype(&BIO_free)> source(
-      BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), &BIO_free);
+      BIO_new_mem_buf(pem->data(), static_cast<int>(pem->size())), &BIO_free);
   BundleKeys keys;
   char* name = nullptr;
   char* header = nullptr;

@@ -3,13 +3,12 @@
 #include <google/protobuf/util/json_util.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "linnet/v1/bundle.pb.h"
+#include "proto/read_file.h"
 
 namespace linnet::model {
 
@@ -18,11 +17,10 @@ absl::StatusOr<Shortlist> Shortlist::Read(const std::filesystem::path& file, int
   const auto wrong = [&](auto... parts) {
     return absl::FailedPreconditionError(absl::StrCat(file.string(), parts...));
   };
-  std::ifstream stream(file, std::ios::binary);
-  const std::string json(std::istreambuf_iterator<char>(stream), {});
-  if (!stream.is_open() || stream.bad()) return wrong(" cannot be read");
+  const absl::StatusOr<std::string> json = ReadFile(file);
+  if (!json.ok()) return absl::FailedPreconditionError(json.status().message());
   linnet::v1::Shortlist list;
-  if (const auto parsed = google::protobuf::util::JsonStringToMessage(json, &list); !parsed.ok()) {
+  if (const auto parsed = google::protobuf::util::JsonStringToMessage(*json, &list); !parsed.ok()) {
     return wrong(" is no shortlist: ", std::string(parsed.message()));
   }
   if (list.counts_size() != source_tokens) {

@@ -1,8 +1,6 @@
 #include "model/runtime/tokenizer/tokenizer.h"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -17,6 +15,7 @@
 #include "model/runtime/tokenizer/moses.h"
 #include "model/runtime/tokenizer/subwords.h"
 #include "model/runtime/tokenizer/terms.h"
+#include "proto/read_file.h"
 #include "proto/status_macros.h"
 
 namespace linnet::model {
@@ -25,12 +24,9 @@ namespace {
 namespace fs = std::filesystem;
 
 absl::StatusOr<std::string> Contents(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  std::string contents((std::istreambuf_iterator<char>(stream)), {});
-  if (!stream.is_open() || stream.bad()) {
-    return absl::FailedPreconditionError(absl::StrCat(file.string(), " cannot be read"));
-  }
-  if (contents.empty()) {
+  absl::StatusOr<std::string> contents = ReadFile(file);
+  if (!contents.ok()) return absl::FailedPreconditionError(contents.status().message());
+  if (contents->empty()) {
     return absl::FailedPreconditionError(absl::StrCat(file.string(), " is empty"));
   }
   return contents;

@@ -252,7 +252,7 @@ TEST(BatcherAdmissionTest, StepDoesNotInspectAllWaitingSequences) {
     EXPECT_LE(report.examined, report.expired + report.shed + 4 + 1);
     EXPECT_NEAR(fixture.batcher.waiting(), waiting - report.expired - report.shed - report.added, 4)
         << "except for those that were running";
-    fixture.batcher.EndAll(absl::CancelledError("over"), fixture.now);
+    fixture.batcher.EndAll(absl::CancelledError("over"), absl::CancelledError("over"));
     for (const Outcome& outcome : outcomes) EXPECT_TRUE(outcome.done());
   }
 }

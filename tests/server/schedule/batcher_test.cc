@@ -204,7 +204,7 @@ TEST(BatcherTest, EndAllEndsWaitingAndRunningOnce) {
   fixture.Add(Say({5, 6}, running));
   fixture.Add(Say({7}, waiting));
   fixture.Step();
-  fixture.batcher.EndAll(absl::UnavailableError("closing"), fixture.now);
+  fixture.batcher.EndAll(absl::UnavailableError("closing"), absl::UnavailableError("closing"));
   EXPECT_EQ(running.code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(waiting.code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(fixture.engine.rows_in_use(), 0);

@@ -118,6 +118,27 @@ TEST_F(EngineFailuresTest, RebuildsAnEngineThatThrowsWhenItEncodes) {
   EXPECT_EQ(scheduler->health().restarts, 1);
 }
 
+// The sequences that the failed call was adding are not among those of the step after it.
+TEST_F(EngineFailuresTest, NamesTheRequestWhoseEncodingBrokeTheEngine) {
+  int added = 0;
+  auto echo = std::make_unique<EchoEngine>(EchoEngine::Options{.on_add = [&] {
+    if (++added == 2) throw std::runtime_error("a kernel failed");
+  }});
+  StallDetector detector;
+  GuardedEngine engine(std::move(echo), detector, absl::Minutes(1));
+  Batcher batcher(engine, {});
+  Outcome running, poison;
+  for (auto [outcome, id] : {std::pair{&running, "innocent"}, std::pair{&poison, "poison"}}) {
+    auto sequence = test::Say({5, 6, 7}, *outcome);
+    sequence->caller.request_id = id;
+    ASSERT_THAT(batcher.Add(sequence, kNow), IsOk());
+    const StepReport report = batcher.Step([] { return kNow; });
+    if (outcome == &poison) {
+      EXPECT_THAT(report.failed_requests, ElementsAre("innocent", "poison"));
+    }
+  }
+}
+
 TEST_F(EngineFailuresTest, FailedSequenceDoesNotBreakTheEngine) {
   Then({.not_a_number = 66, .unencodable = 77});
   Start();
@@ -445,7 +466,7 @@ TEST_F(StalledEngineTest, SnapshotReportsHowLongTheCallTakes) {
     in_call_for = snapshot.in_call_for;
     shown.Open();
   });
-  scheduler->ShowLongCall(After(MonotonicNow(), absl::Seconds(3)));
+  scheduler->Maintain(After(MonotonicNow(), absl::Seconds(3)));
   shown.Pass();
   EXPECT_GE(in_call_for, absl::Seconds(3));
   go_on.Open();

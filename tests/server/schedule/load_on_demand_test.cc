@@ -220,6 +220,35 @@ TEST(LoadOnDemandTest, DrainEndsSequencesThatWaitForMemory) {
   EXPECT_EQ(waited.status().code(), absl::StatusCode::kUnavailable);
 }
 
+TEST(LoadOnDemandTest, DrainEndsSequencesDuringALoadAtItsDeadline) {
+  EngineMemory memory(kEngineBytes);
+  DemandedModel model(memory);
+  Notification loading;
+  model.on_build = [&] { loading.Pass(); };
+  Waited waited;
+  ASSERT_THAT(model.Submit(Say({6}, waited)), IsOk());
+  while (model.builds == 0) absl::SleepFor(absl::Milliseconds(1));
+  model.scheduler->Drain(absl::Now());
+  EXPECT_EQ(waited.status().code(), absl::StatusCode::kUnavailable);
+  loading.Open();
+}
+
+TEST(LoadOnDemandTest, CancelledSequenceEndsDuringTheLoad) {
+  EngineMemory memory(kEngineBytes);
+  DemandedModel model(memory);
+  Notification loading;
+  model.on_build = [&] { loading.Pass(); };
+  Waited waited;
+  auto sequence = Say({6}, waited);
+  const auto cancelled = sequence->cancelled = std::make_shared<Cancellation>();
+  ASSERT_THAT(model.Submit(std::move(sequence)), IsOk());
+  while (model.builds == 0) absl::SleepFor(absl::Milliseconds(1));
+  cancelled->Cancel();
+  model.scheduler->Maintain(MonotonicNow());
+  EXPECT_EQ(waited.status().code(), absl::StatusCode::kCancelled);
+  loading.Open();
+}
+
 // Many callers of four models of which two fit: all are answered, and there are never three.
 TEST(LoadOnDemandTest, ServesMoreModelsThanFitUnderARandomLoad) {
   EngineMemory memory(5 * kEngineBytes / 2);

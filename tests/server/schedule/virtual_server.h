@@ -108,7 +108,7 @@ class VirtualModel {
     if (next_step_ <= now) Step(now);
   }
   // Ends all sequences, as Scheduler does at the end of a drain.
-  void EndAll(absl::Time now) { batcher_->EndAll(ShuttingDown(), now); }
+  void EndAll() { batcher_->EndAll(ShuttingDown(), ShuttingDown()); }
   int left_in_engine() const { return engine_->sequences(); }
   int restarts() const { return restarts_; }
 

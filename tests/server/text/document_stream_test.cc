@@ -154,6 +154,24 @@ TEST(DocumentStreamTest, ReturnsBlankLinesUnchanged) {
   EXPECT_THAT(texts, ElementsAre("", "The dog runs.", " \t"));
 }
 
+// A client that does not read keeps the server from taking more, also with a high
+// --max-inflight-lines.
+TEST(DocumentStreamTest, UnreadBlankLinesStopTheInput) {
+  TextFixture fixture({}, {}, {.max_inflight_lines = 10000});
+  Document document(*fixture.calls, absl::InfiniteFuture(), [] {});
+  document.Take(Settings());
+  int64_t taken = 0;
+  while (document.wants_more() && taken < 1000) {
+    document.Take(Lines({std::string(10000, ' ')}, taken++));
+  }
+  EXPECT_EQ(taken, 8) << "64 KiB and a line that waits";
+  while (document.TakeResult().has_value()) document.Written();
+  EXPECT_TRUE(document.wants_more());
+  document.Close();
+  while (document.TakeResult().has_value()) document.Written();
+  EXPECT_THAT(*document.finished(), IsOk());
+}
+
 TEST(DocumentStreamTest, FailedLineDoesNotAffectOthers) {
   TextFixture fixture({}, {}, {.max_text_bytes = 40});
   Reader reader(fixture);
