@@ -16,18 +16,17 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import engines
 import machine
+import rounds
 from decoding_report import OURS, REFERENCES, markdown
-from engines import Broken, Engine, Sizes, Unavailable
+from engines import Broken, Sizes
 
 SIZES = {
     "base": {"layers": 6, "width": 512, "ffn": 2048, "heads": 8, "vocabulary": 32000},
@@ -35,7 +34,6 @@ SIZES = {
     "tiny": {"layers": 2, "width": 32, "ffn": 64, "heads": 4, "vocabulary": 600},
 }
 COMPUTE = ("float32", "bfloat16", "int8")
-OTHERS_ROUNDS = 3  # of engines without a target
 QUICK = {
     "compute": ["float32"],
     "batch": [1],
@@ -64,10 +62,9 @@ def parse(words: list[str] | None) -> argparse.Namespace:
     add("--target", type=int, default=30, metavar="N", help="target tokens [%(default)s]")
     add("--vocab", type=int, metavar="N", help="tokens of the vocabulary [32000; tiny: 600]")
     add("--rounds", type=int, default=7, metavar="N",
-        help=f"valid turns of Linnet's dynamic and CTranslate2, of the others {OTHERS_ROUNDS} "
-        "[%(default)s]")  # fmt: skip
-    add("--max-drift", type=float, default=0.1, metavar="SHARE",
-        help="change of the fixed loop within a valid round [%(default)s]")  # fmt: skip
+        help="valid turns of Linnet's dynamic and CTranslate2, of the others "
+        f"{rounds.OTHERS_ROUNDS} [%(default)s]")  # fmt: skip
+    rounds.add_max_drift(parser)
     add("--cores", metavar="LIST", help="cores to use, such as 0,1; as many threads [all]")
     engines.add_folders(parser)
     add("--quick", action="store_true",
@@ -102,58 +99,6 @@ def sizes_of(options: argparse.Namespace) -> Sizes:
     if options.vocab:
         sizes["vocabulary"] = options.vocab
     return Sizes(options.size, source=options.source, target=options.target, **sizes)
-
-
-def repeats(batch: int, beam: int) -> int:
-    """The number of runs of an engine per turn: one if a run takes seconds, more if it is fast."""
-    return max(1, min(5, 16 // (batch * beam)))
-
-
-class Unsteady(Exception):
-    """The machine's speed changed in too many rounds."""
-
-
-def measure_group(
-    runners: list[Engine],
-    batch: int,
-    beam: int,
-    rounds: int,
-    max_drift: float,
-    loop_seconds: Callable[[], float],
-) -> dict[str, dict[str, Any]]:
-    """Maps engines to their target tokens per second in each round, or to the reason why not.
-    Raises Unsteady after as many thrown rounds as `rounds`, and ten."""
-    found: dict[str, dict[str, Any]] = {runner.name: {"rounds": []} for runner in runners}
-    alive = list(runners)
-    turn = thrown = 0
-    while turn < rounds:
-        taking = [r for r in alive if turn < OTHERS_ROUNDS or r.name in (OURS, *REFERENCES)]
-        speeds: dict[str, float] = {}
-        before = loop_seconds()
-        for runner in engines.in_turn(taking, turn):
-            engines.settle()
-            try:
-                measured = runner.measure(batch, beam, repeats(batch, beam))
-            except Unavailable as error:
-                found[runner.name] = {"unavailable": str(error)}
-                alive.remove(runner)
-                continue
-            speeds[runner.name] = round(median(measured.tokens_per_second()), 2)
-        if abs(loop_seconds() / before - 1) > max_drift:
-            thrown += 1
-            if thrown >= rounds + 10:
-                raise Unsteady(f"{thrown} rounds were thrown away: stop what else runs here")
-            continue
-        turn += 1
-        for name, speed in speeds.items():
-            found[name]["rounds"].append(speed)
-    for runner in alive:
-        found[runner.name]["label"] = runner.label
-        found[runner.name]["peak_bytes"] = runner.peak
-        found[runner.name]["working_bytes"] = runner.working
-    if thrown:
-        print(f"{thrown} rounds thrown away", file=sys.stderr)
-    return found
 
 
 def groups_of(options: argparse.Namespace) -> list[tuple[str, int, int]]:
@@ -221,9 +166,16 @@ def main(words: list[str] | None = None) -> int:
                     print("time is over; the same with --continue goes on", file=sys.stderr)
                     return 0
                 print(f"{compute}, batch {group[1]}, beam {group[2]} …", file=sys.stderr)
-                found = measure_group(runners, *group[1:], options.rounds, options.max_drift, loop)
+                found = rounds.measure_group(
+                    runners,
+                    *group[1:],
+                    options.rounds,
+                    options.max_drift,
+                    loop,
+                    always=(OURS, *REFERENCES),
+                )
                 results.add(*group, found)
-        except (Broken, Unsteady) as error:
+        except (Broken, rounds.Unsteady) as error:
             print(f"error: {error}", file=sys.stderr)
             return 1
         finally:

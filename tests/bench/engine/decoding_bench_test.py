@@ -13,9 +13,9 @@ from types import SimpleNamespace
 import peer_fairseq
 import pytest
 import torch
-from decoding import Unsteady, measure_group
 from decoding_report import markdown, missed, ratio
 from engines import Engine, Measured, Memory
+from rounds import Unsteady, measure_group
 
 HERE = Path(__file__).resolve().parent
 SMALL = ["--size", "tiny", "--source", "6", "--target", "5", "--rounds", "1"]
@@ -202,7 +202,7 @@ def test_rounds_with_drift_are_thrown_away():
 
 def test_engines_without_a_target_take_part_in_the_first_rounds():
     ours, other = FakeEngine("linnet dynamic"), FakeEngine("marian")
-    found = measure_group([ours, other], 1, 1, 5, 0.1, lambda: 1.0)
+    found = measure_group([ours, other], 1, 1, 5, 0.1, lambda: 1.0, always=[ours.name])
     assert len(found["linnet dynamic"]["rounds"]) == 5
     assert len(found["marian"]["rounds"]) == 3
 

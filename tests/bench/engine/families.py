@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -26,6 +27,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import engines
 import machine
+import rounds
 from engines import ROOT, Engine, Linnet, Peer, Sizes
 
 PEERS = ROOT / "build/peers"
@@ -207,16 +209,16 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
             convert(folder, converted)
         shutil.rmtree(folder, ignore_errors=True)
         runners = runners_of(family, bundle, converted, options)
+        loop = partial(machine.loop_seconds, options.threads)
         speeds: dict[str, dict[str, list[float]]] = {runner.name: {} for runner in runners}
         try:
             for batch in family.batches:
-                for turn in range(options.rounds):
-                    for runner in engines.in_turn(runners, turn):
-                        engines.settle()
-                        measured = runner.measure(batch, BEAM, 1)
-                        speed = median(measured.tokens_per_second())
-                        speeds[runner.name].setdefault(str(batch), []).append(round(speed, 2))
-                        print(f"{name}, {runner.name}, batch {batch}: {speed:.0f}", file=sys.stderr)
+                print(f"{name}, batch {batch} …", file=sys.stderr)
+                measured = rounds.measure_group(
+                    runners, batch, BEAM, options.rounds, options.max_drift, loop
+                )
+                for runner in runners:
+                    speeds[runner.name][str(batch)] = measured[runner.name]["rounds"]
         finally:
             for runner in runners:
                 runner.stop()
@@ -263,14 +265,17 @@ HEADS = [
 
 
 def markdown(data: dict[str, Any]) -> str:
+    steady = ""
+    if "max_drift" in data:  # older results have no check
+        steady = f" in which a fixed loop kept its time within {data['max_drift']:.0%}"
     lines = [
         "# Imported models at their real size",
         "",
         f"Written by `tests/bench/engine/families.py`. {machine.sentence(data['machine'])}. Random "
         f"weights, {data['compute']}, {data['threads']} threads, beam {BEAM}, {data['rounds']} "
-        "rounds in turn; target tokens of the best hypotheses a second, medians; ratios to the "
-        "faster of CTranslate2 with one worker and with one per core; it reads no SSRU. `tokens` "
-        "are those of a source and a target. `peak` counts loading; `working` is what is "
+        f"rounds in turn{steady}; target tokens of the best hypotheses a second, medians; ratios "
+        "to the faster of CTranslate2 with one worker and with one per core; it reads no SSRU. "
+        "`tokens` are those of a source and a target. `peak` counts loading; `working` is what is "
         "resident after it. No server takes part.",
         "",
         "| " + " | ".join(HEADS) + " |",
@@ -308,6 +313,7 @@ def main(words: list[str] | None = None) -> int:
     add(
         "--threads", type=int, default=len(os.sched_getaffinity(0)), metavar="N", help="[all cores]"
     )
+    rounds.add_max_drift(parser)
     engines.add_folders(parser, bundles=False)
     add("--scratch", type=Path, metavar="DIR", help="folder for the models, 8 GB [the system's]")
     options = parser.parse_args(words)
@@ -315,7 +321,7 @@ def main(words: list[str] | None = None) -> int:
     if not (PEERS / "bin/python").exists():
         raise SystemExit("CTranslate2 is not installed: run tests/bench/run --quick first")
     facts = machine.facts(sorted(os.sched_getaffinity(0)))
-    settings = {key: getattr(options, key) for key in ("compute", "threads", "rounds")}
+    settings = {key: getattr(options, key) for key in ("compute", "threads", "rounds", "max_drift")}
     folder = options.out / machine.slug(facts)
     folder.mkdir(parents=True, exist_ok=True)
     data = kept(folder / "families.json", {"machine": facts, **settings}, options.family)

@@ -37,6 +37,7 @@ def test_family_is_imported_and_measured(name, tmp_path, program, monkeypatch):
         compute="int8",
         threads=1,
         rounds=2,
+        max_drift=1e9,
         programs=program("linnet-decode").parent,
         scratch=tmp_path,
     )
