@@ -18,6 +18,7 @@
 #include "model/ops/convolution/convolution_step.h"
 #include "model/ops/convolution/depthwise_conv.h"
 #include "model/ops/convolution/depthwise_conv_step.h"
+#include "model/ops/cpu/gemm.h"
 #include "model/ops/linear.h"
 #include "model/ops/ops.h"
 #include "model/ops/params.h"
@@ -321,6 +322,31 @@ BENCHMARK(Attention)
     ->ArgNames({"rows", "bits", "tokens"})
     ->ArgsProduct({{5, 160}, {32, 16}, {30, 300}})
     ->UseRealTime();
+
+// The most multiply-adds of int8 that a core does: 16 sums in registers, no memory.
+#ifndef __clang__  // see gemm.cc
+__attribute__((target("avx512f,avx512vnni"))) int SumInRegisters(int64_t rounds) {
+  typedef int32_t Ints __attribute__((vector_size(64)));
+  Ints sums[16] = {}, values = Ints{} + 1, weights = Ints{} + 2;
+  for (int64_t i = 0; i < rounds; ++i) {
+#pragma GCC unroll 16
+    for (int s = 0; s < 16; ++s)
+      __asm__ volatile("vpdpbusd %2, %1, %0" : "+v"(sums[s]) : "v"(values), "v"(weights));
+  }
+  Ints total = {};
+#pragma GCC unroll 16
+  for (int s = 0; s < 16; ++s) total += sums[s];
+  return total[0];
+}
+
+void Int8Peak(benchmark::State& state) {
+  if (!HasVnni()) return state.SkipWithError("the processor has no AVX512-VNNI");
+  constexpr int64_t kRounds = 1 << 16;
+  for (auto unused : state) benchmark::DoNotOptimize(SumInRegisters(kRounds));
+  Report(state, 0, kRounds * 16 * 64);
+}
+BENCHMARK(Int8Peak)->Name("int8_peak");
+#endif
 
 }  // namespace
 }  // namespace linnet::ops

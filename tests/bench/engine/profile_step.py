@@ -1,0 +1,180 @@
+"""Where the time of a full batch goes: samples of linnet-decode, by kind of work.
+
+Runs linnet-decode under `perf record` (Debian's linux-perf) with a DynamicConv model of base size,
+random weights, 32 sources and beam 5, and sorts the samples of the measured runs by the function
+they are in. Beside that, the multiply-adds of the gemms in a second, and the most that the
+processor does with its int8 instruction on registers alone (bench_ops, int8_peak). Takes a minute.
+
+Writes DIR/MACHINE/profile-step.json and profile-step.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import decoding
+import engines
+import machine
+from engines import Sizes
+
+BATCH, BEAM, TOKENS = 32, 5, 30
+FREQUENCY = 999  # samples of a core in a second
+KERNELS = (3, 7, 15, 31, 31, 31, 31)  # of the encoder; the decoder has a layer less
+# The kind of work of a function: the first pattern that it matches.
+KINDS = {
+    "gemms": r"RunVnni|RunAmx|Kernel<|TileKernel",
+    "source attention": r"Attend<",
+    "logits: best and normalizer": r"ReadPiece|JoinRow|LogitScan|TopLogits",
+    "activation, residual, norm": r"FinishRow|AddNorm",
+    "quantising of inputs": r"Quantize",
+    "convolution": r"Convolve",
+    "waiting for the other threads": r"^libgomp",
+    "TorchScript and its operators": r"^libtorch|^libc10",
+}
+REST = "search, memory, the rest"
+SAMPLE = re.compile(r"\s*\d+\s+([\d.]+):\s+[0-9a-f]+\s+(.*?)\s+\(([^()]*)\)$")
+
+
+def kind_of(symbol: str, library: str) -> str:
+    named = f"{Path(library).name} {symbol}"
+    return next((kind for kind, pattern in KINDS.items() if re.search(pattern, named)), REST)
+
+
+def samples_of(lines: list[str], seconds: float) -> dict[str, int]:
+    """The samples of each kind in the last `seconds`, from the lines of `perf script`."""
+    found = [one for one in map(SAMPLE.match, lines) if one]
+    if not found:
+        raise SystemExit("perf script gave no samples")
+    begin = max(float(one[1]) for one in found) - seconds
+    measured = [one for one in found if float(one[1]) >= begin]
+    counts = collections.Counter(kind_of(one[2], one[3]) for one in measured)
+    return {kind: counts[kind] for kind in (*KINDS, REST)}
+
+
+def multiply_adds(sizes: Sizes) -> int:
+    """Those of the gemms in a run: encoder, keys and values of the source, steps of all rows."""
+    d, ffn = sizes.width, 2 * sizes.width * sizes.ffn
+
+    def layers(kernels: tuple[int, ...]) -> int:
+        """GLU and output of the convolution, its taps, and the feed-forward layer."""
+        return sum(3 * d * d + d * sizes.heads * kernel + ffn for kernel in kernels)
+
+    attention = sizes.layers * 2 * d * d  # query and output, or key and value
+    encoder = layers(KERNELS) + attention
+    decoder = layers(KERNELS[:-1]) + attention + d * sizes.vocabulary
+    return BATCH * (TOKENS * encoder + BEAM * TOKENS * decoder)
+
+
+def peak(program: Path) -> float:
+    """Multiply-adds of int8 in a second, of one core."""
+    command = [str(program), "--benchmark_filter=^int8_peak$", "--benchmark_format=json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    (found,) = json.loads(done.stdout)["benchmarks"]
+    if "flop" not in found:
+        raise SystemExit(f"bench_ops has no int8_peak here: {found.get('error_message')}")
+    return found["flop"] / 2
+
+
+def markdown(data: dict[str, Any]) -> str:
+    samples = data["samples"]
+    total = sum(samples.values())
+    speed = data["multiply_adds"] / (samples["gemms"] / data["frequency"])
+    return "\n".join(
+        [
+            "# Where the time of a full batch goes",
+            "",
+            "Written by `tests/bench/engine/profile_step.py`. "
+            f"{machine.sentence(data['machine'])}. DynamicConv at base size, random weights, "
+            f"{data['compute']}, {BATCH} sources of {TOKENS} tokens, beam {BEAM}, "
+            f"{data['threads']} threads: shares of the samples of all threads, encoder included.",
+            "",
+            "| work | share |",
+            "|---|---:|",
+            *(f"| {kind} | {count / total:.1%} |" for kind, count in samples.items()),
+            "",
+            f"The gemms make {speed / 1e9:.0f} billion multiply-adds in a second of a core; the "
+            f"int8 instruction alone, on registers, makes {data['peak'] / 1e9:.0f}.",
+            "",
+        ]
+    )
+
+
+def main(words: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="profile_step.py",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--compute", choices=("float32", "int8"), default="int8", help="[%(default)s]")
+    add("--repeat", type=int, default=20, metavar="N", help="measured runs [%(default)s]")
+    add(
+        "--threads", type=int, default=len(os.sched_getaffinity(0)), metavar="N", help="[all cores]"
+    )
+    engines.add_folders(parser)
+    options = parser.parse_args(words)
+    machine.require_commit(options.out)
+    if shutil.which("perf") is None:
+        raise SystemExit("perf is not installed: apt-get install linux-perf")
+    sizes = Sizes("base", source=TOKENS, target=TOKENS, **decoding.SIZES["base"])
+    bundle = engines.bundle_for("dynamic", sizes, options.bundles)
+    command = [options.programs / "linnet-decode", "--bundle", bundle, "--synthetic"]
+    for flag, value in {
+        "compute": options.compute,
+        "threads": options.threads,
+        "batch": BATCH,
+        "beam": BEAM,
+        "source-tokens": TOKENS,
+        "target-tokens": TOKENS,
+        "repeat": options.repeat,
+    }.items():
+        command += [f"--{flag}", value]
+    with tempfile.NamedTemporaryFile() as samples:
+        record = [
+            "perf",
+            "record",
+            "-q",
+            "-e",
+            "cpu-clock",
+            "-F",
+            str(FREQUENCY),
+            "-o",
+            samples.name,
+            "--",
+        ]
+        done = subprocess.run(
+            [*record, *map(str, command)], stdout=subprocess.PIPE, text=True, check=True
+        )
+        seconds = json.loads(done.stdout)["seconds"]
+        script = ["perf", "script", "-i", samples.name, "-F", "tid,time,ip,sym,dso"]
+        lines = subprocess.run(script, capture_output=True, text=True, check=True).stdout
+    data = {
+        "machine": machine.facts(sorted(os.sched_getaffinity(0))),
+        "compute": options.compute,
+        "threads": options.threads,
+        "frequency": FREQUENCY,
+        "samples": samples_of(lines.splitlines(), seconds * options.repeat),
+        "multiply_adds": options.repeat * multiply_adds(sizes),
+        "peak": peak(options.programs / "bench_ops"),
+    }
+    folder = options.out / machine.slug(data["machine"])
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "profile-step.json").write_text(json.dumps(data, indent=1) + "\n")
+    (folder / "profile-step.md").write_text(markdown(data))
+    print(markdown(data))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
