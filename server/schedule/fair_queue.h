@@ -26,6 +26,7 @@ namespace linnet::server {
 // These rules apply to the clients, and within each client to its flows, with tags and a virtual
 // time of their own. A start tag is computed when an item becomes the first of its flow, so a
 // dropped item costs the others nothing. Every operation is logarithmic in the number of items.
+// Push changes nothing if there is no memory; the other operations need none.
 //
 // Deterministic. Not thread-safe.
 template <typename Item>
@@ -50,7 +51,8 @@ class FairQueue {
     double weight = 1;
     double finish = 0;  // finish tag of the item that was served last
     double work = 0;    // sum over the waiting items
-    Key head = {};      // its key in Level::heads, while items wait
+    Key head = {};      // its key in Level::heads, while it is linked
+    bool linked = false;
   };
   // Nodes that share one service: all clients, or the flows of one client.
   template <typename Child>
@@ -58,15 +60,27 @@ class FairQueue {
     double time = 0;    // virtual time
     double served = 0;  // work of the last served item / weight of all waiting nodes
     double weight = 0;  // sum over the waiting nodes
-    std::map<Key, Child*> heads;
+    using Heads = std::map<Key, Child*>;
+    Heads heads;
 
+    // Allocates the child's entry of `heads`, so that Link needs no memory.
+    void Prepare(Child& child) {
+      if (child.linked || !child.entry.empty()) return;
+      Heads one;
+      one.emplace(Key{}, &child);
+      child.entry = one.extract(one.begin());
+    }
+    // The child is prepared, and not linked.
     void Link(Child& child, double arrived, uint64_t number) {
-      child.head = {std::max(arrived, child.finish), number};
-      heads.emplace(child.head, &child);
+      child.entry.key() = child.head = {std::max(arrived, child.finish), number};
+      heads.insert(std::move(child.entry));
+      child.linked = true;
       weight += child.weight;
     }
     void Unlink(Child& child) {
-      if (heads.erase(child.head) > 0) weight -= child.weight;
+      if (!std::exchange(child.linked, false)) return;
+      child.entry = heads.extract(child.head);
+      weight -= child.weight;
     }
     void Serve(Child& child, double arrived, double work) {
       const double start = std::max(arrived, child.finish);
@@ -83,6 +97,7 @@ class FairQueue {
     }
   };
   struct FlowState : Node {
+    typename Level<FlowState>::Heads::node_type entry;  // while it is not linked
     Calls calls;
     Order order;
     bool waits() const { return !order.empty(); }
@@ -91,7 +106,8 @@ class FairQueue {
     }
   };
   struct ClientState : Node {
-    std::map<std::string, FlowState> flows;  // by id
+    typename Level<ClientState>::Heads::node_type entry;  // while it is not linked
+    std::map<std::string, FlowState> flows;               // by id
     Level<FlowState> level;
     size_t sweep_at = 16;
     bool waits() const { return !level.heads.empty(); }
@@ -113,10 +129,15 @@ class FairQueue {
     Sweep(client.flows, client.level.time, client.sweep_at);
     FlowState& state = client.flows[flow.id];
     const uint64_t number = next_number_++;
-    Unlink(client, state);
+    level_.Prepare(client);
+    client.level.Prepare(state);
     Items& items = state.calls[call];
+    Items one;
+    one.emplace(number, Entry{std::move(item), work, level_.time, client.level.time});
     if (items.empty()) state.order.emplace(number, CallItems{call, &items});
-    items.emplace(number, Entry{std::move(item), work, level_.time, client.level.time});
+    // Nothing below needs memory: if there is none, nothing has changed.
+    Unlink(client, state);
+    items.insert(one.extract(one.begin()));
     state.work += work;
     client.work += work;
     work_ += work;
@@ -330,8 +351,9 @@ class FairQueue {
       flow.order.erase(first);
       flow.calls.erase(call);
     } else if (items.begin()->first != first) {
-      flow.order.erase(first);
-      flow.order.emplace(items.begin()->first, CallItems{ticket.call, &items});
+      auto moved = flow.order.extract(first);
+      moved.key() = items.begin()->first;
+      flow.order.insert(std::move(moved));
     }
     return item;
   }
@@ -346,8 +368,8 @@ class FairQueue {
     sweep_at = 2 * nodes.size() + 16;
   }
 
-  uint64_t next_number_ = 1;  // 0 is the head of a node that has had no items
-  double work_ = 0;           // sum over all waiting items
+  uint64_t next_number_ = 1;
+  double work_ = 0;  // sum over all waiting items
   size_t size_ = 0;
   size_t sweep_at_ = 16;
   std::map<std::pair<std::string, Priority>, ClientState> clients_;

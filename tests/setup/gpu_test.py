@@ -68,7 +68,7 @@ def test_dry_run_covers_every_self_contained_part(tmp_path):
 def test_rows_of_several_calls_become_one_report(tmp_path):
     machine = '{"part": "facts", "case": "machine", "rows": [{"device": "Some GPU"}]}\n'
     row = '{"engine": "Linnet", "batch": 1, "beam": 5, "tok/s": 7, "search": "device, 9 graphs",'
-    row += '"roof tok/s": 9, "of the roof": "78%", "copy TB/s": 4, "product TFLOP/s": 700}'
+    row += '"roof tok/s": 9, "of the roof": "78%", "copy TB/s": 4, "gemm TFLOP/s": 700}'
     peer = '{"engine": "Marian", "batch": 1, "beam": 5, "tok/s": 2}'
     (tmp_path / "a.jsonl").write_text(
         machine + f'{{"part": "base", "case": "batch 1, beam 5", "rows": [{row}]}}\n'
