@@ -24,6 +24,7 @@ import decoding_report  # noqa: E402
 import families  # noqa: E402
 import machine  # noqa: E402
 import one_connection  # noqa: E402
+import profile_step  # noqa: E402
 import server_overhead  # noqa: E402
 import unauthenticated  # noqa: E402
 
@@ -98,6 +99,12 @@ def overhead() -> str:
         rows.append([f"latency of one short sentence, {place}", *added])
     heads = ["server, compared with its engine alone", *(f"beam {beam}" for beam in beams)]
     return f"{table(heads, rows)}\n\n{results['bundle']}, {results['compute']}. {on(results)}"
+
+
+def profile_of_a_step() -> str:
+    results = result("profile-step")
+    rows = table(["work", "share of the time"], profile_step.shares(results))
+    return f"{rows}\n\n{profile_step.gemm_speed(results)} {on(results)}"
 
 
 def memory() -> str:
@@ -297,6 +304,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "language-check": language_check,
     "memory": memory,
     "overhead": overhead,
+    "profile-of-a-step": profile_of_a_step,
     "refused-connections": refused_connections,
     "robustness": robustness,
     "soak": soak,

@@ -86,10 +86,22 @@ def peak(program: Path) -> float:
     return found["flop"] / 2
 
 
-def markdown(data: dict[str, Any]) -> str:
+def shares(data: dict[str, Any]) -> list[list[str]]:
+    """A row of text for each kind of work."""
+    total = sum(data["samples"].values())
+    return [[kind, f"{count / total:.1%}"] for kind, count in data["samples"].items()]
+
+
+def gemm_speed(data: dict[str, Any]) -> str:
     samples = data["samples"]
-    total = sum(samples.values())
     speed = data["multiply_adds"] / (samples["gemms"] / data["frequency"])
+    return (
+        f"The gemms make {speed / 1e9:.0f} billion multiply-adds in a second of a core; the int8 "
+        f"instruction alone, on registers, makes {data['peak'] / 1e9:.0f}."
+    )
+
+
+def markdown(data: dict[str, Any]) -> str:
     return "\n".join(
         [
             "# Where the time of a full batch goes",
@@ -101,10 +113,9 @@ def markdown(data: dict[str, Any]) -> str:
             "",
             "| work | share |",
             "|---|---:|",
-            *(f"| {kind} | {count / total:.1%} |" for kind, count in samples.items()),
+            *(f"| {kind} | {share} |" for kind, share in shares(data)),
             "",
-            f"The gemms make {speed / 1e9:.0f} billion multiply-adds in a second of a core; the "
-            f"int8 instruction alone, on registers, makes {data['peak'] / 1e9:.0f}.",
+            gemm_speed(data),
             "",
         ]
     )
