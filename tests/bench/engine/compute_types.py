@@ -54,7 +54,8 @@ def compare(bundle: Path, domain: str, options: argparse.Namespace) -> dict[str,
         print(f"{bundle.name}, {domain}, {compute} …", file=sys.stderr)
         with tempfile.TemporaryDirectory() as folder:
             found[compute] = score(bundle, domain, options, [f"--compute={compute}"], Path(folder))
-    name = json.loads((bundle / "manifest.json").read_text())["name"]
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    name = f"{manifest['name']} {manifest['version']}"
     types = {}
     for compute, one in found.items():
         pairs = zip(found["float32"]["answers"], one["answers"], strict=True)
