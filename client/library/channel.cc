@@ -1,7 +1,5 @@
 #include "client/library/channel.h"
 
-#include <arpa/inet.h>
-
 #include <string>
 
 #include "absl/strings/match.h"
@@ -10,6 +8,7 @@
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/security/tls_credentials_options.h"
 #include "linnet/v1/text_service.grpc.pb.h"
+#include "proto/loopback.h"
 
 namespace linnet::client {
 namespace {
@@ -54,14 +53,6 @@ std::string TargetOf(const std::string& server) {
   return absl::StrCat(absl::StartsWith(server, "[") ? "ipv6:" : "ipv4:", server);
 }
 
-// A name that only begins like an address, such as 127.0.0.1.example.org, is another machine.
-bool IsThisMachine(const std::string& server) {
-  const std::string host = server.substr(0, server.rfind(':'));
-  unsigned char ip[4];
-  return host == "localhost" || host == "[::1]" ||
-         (inet_pton(AF_INET, host.c_str(), ip) == 1 && ip[0] == 127);
-}
-
 std::shared_ptr<grpc::ChannelCredentials> Credentials(const TlsOptions& tls) {
   if (!UsesTls(tls)) return grpc::InsecureChannelCredentials();
   namespace experimental = grpc::experimental;
@@ -96,7 +87,7 @@ std::shared_ptr<grpc::Channel> Make(const ClientOptions& options, const std::str
   // Otherwise gRPC lets clients with equal options share a connection.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   // http_proxy is not meant for a server on this machine.
-  if (IsThisMachine(options.server)) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  if (IsLoopback(options.server)) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   if (!options.tls.server_name.empty()) {
     arguments.SetSslTargetNameOverride(options.tls.server_name);
   }
@@ -113,7 +104,7 @@ bool UsesTls(const TlsOptions& tls) {
 absl::Status CheckTokenIsPrivate(const ClientOptions& options) {
   bool private_enough = UsesTls(options.tls) || absl::StartsWith(options.server, "unix:") ||
                         absl::StartsWith(options.server, "unix-abstract:");
-  if (!absl::StrContains(options.server, ',')) private_enough |= IsThisMachine(options.server);
+  if (!absl::StrContains(options.server, ',')) private_enough |= IsLoopback(options.server);
   if (private_enough || options.token_file.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "a token would go to ", options.server, " in plain text: encrypt the connection with TLS"));

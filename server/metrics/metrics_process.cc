@@ -4,13 +4,12 @@
 #include <prometheus/metric_family.h>
 #include <unistd.h>
 
-#include <fstream>
-#include <iterator>
 #include <string>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "proto/read_file.h"
 #include "proto/status_macros.h"
 
 namespace linnet::server {
@@ -21,12 +20,6 @@ namespace fs = std::filesystem;
 // Field numbers of /proc/self/stat, from 1 as in proc(5).
 constexpr int kUserTicks = 14, kSystemTicks = 15, kThreads = 20, kStart = 22, kVirtualBytes = 23,
               kResidentPages = 24;
-
-absl::StatusOr<std::string> ReadFile(const fs::path& path) {
-  std::ifstream stream(path);
-  if (!stream) return absl::NotFoundError(absl::StrCat("cannot read ", path.string()));
-  return std::string(std::istreambuf_iterator<char>(stream), {});
-}
 
 // Returns the number that follows `start` in the first line that begins with it; -1 for
 // "unlimited".

@@ -81,8 +81,9 @@ absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& re
     }
     ASSIGN_OR_RETURN(demand.info, options.on_demand.info(served->bundle));
   }
-  ModelMetrics& handles = metrics.AddModel(served->key());
-  served->metrics = &handles;
+  // A bundle that cannot be loaded gets no metrics, so their handles are set after Start. The first
+  // step comes later still.
+  auto handles = std::make_shared<ModelMetrics*>(nullptr);
   auto scheduler = Scheduler::Start(
       // The factory is also called to rebuild the engine. The model outlives the scheduler, so the
       // reference stays valid.
@@ -95,9 +96,9 @@ absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& re
         return factory(bundle);
       },
       options.batcher,
-      [&handles, observer = options.observer, key = served->key()](const StepReport& report,
-                                                                   absl::Duration cycle) {
-        handles.StepMade(report, cycle);
+      [handles, observer = options.observer, key = served->key()](const StepReport& report,
+                                                                  absl::Duration cycle) {
+        (*handles)->StepMade(report, cycle);
         if (observer) observer(key, report, cycle);
       },
       options.supervision, served->key(), demand);
@@ -110,6 +111,7 @@ absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& re
         absl::StrCat(served->bundle.manifest_sha256, " ", info.device, " ", info.compute_type));
   }
   served->load_time = absl::Now() - before;
+  served->metrics = *handles = &metrics.AddModel(served->key());
   if (later) {
     Log(LogLevel::kInfo, "model_available",
         {{"model", served->key()}, {"version", manifest.version()}});

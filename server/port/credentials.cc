@@ -1,12 +1,12 @@
 #include "server/port/credentials.h"
 
-#include <arpa/inet.h>
 #include <grpcpp/security/tls_credentials_options.h>
 
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "proto/loopback.h"
 #include "proto/status_macros.h"
 #include "server/identity/authentication.h"
 #include "server/port/call_headers.h"
@@ -19,14 +19,6 @@ namespace {
 constexpr unsigned kRefreshSeconds = 5;
 
 }  // namespace
-
-bool IsLoopback(absl::string_view address) {
-  // A name that only begins like an address, such as 127.0.0.1.example.org, is another machine.
-  const std::string host(address.substr(0, address.rfind(':')));
-  unsigned char ip[4];
-  return host == "localhost" || host == "[::1]" ||
-         (inet_pton(AF_INET, host.c_str(), ip) == 1 && ip[0] == 127);
-}
 
 grpc::Status Authenticator::Process(const InputMetadata& metadata, grpc::AuthContext* /*context*/,
                                     OutputMetadata* /*consumed*/, OutputMetadata* /*response*/) {

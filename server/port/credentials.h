@@ -32,9 +32,6 @@ class Authenticator final : public grpc::AuthMetadataProcessor {
   Metrics& metrics_;
 };
 
-// True if HOST:PORT is a loopback address.
-bool IsLoopback(absl::string_view address);
-
 // Makes the credentials for `address`: TLS if certificates are given, which are reloaded when their
 // files change. Tokens require TLS or a loopback address.
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeCredentials(

@@ -10,8 +10,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
+#include "proto/loopback.h"
 #include "server/base/log.h"
-#include "server/port/credentials.h"
 
 namespace linnet::server {
 

@@ -26,7 +26,7 @@ namespace linnet::server {
 // These rules apply to the clients, and within each client to its flows, with tags and a virtual
 // time of their own. A start tag is computed when an item becomes the first of its flow, so a
 // dropped item costs the others nothing. Every operation is logarithmic in the number of items.
-// Push changes nothing if there is no memory; the other operations need none.
+// Push changes nothing if there is no memory; Serve and Drop need none.
 //
 // Deterministic. Not thread-safe.
 template <typename Item>

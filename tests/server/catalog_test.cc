@@ -149,6 +149,7 @@ TEST_F(CatalogTest, LoadFailsIfTheEngineCannotBeBuilt) {
       },
       {}, metrics);
   EXPECT_THAT(catalog, StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("device cuda")));
+  EXPECT_THAT(metrics.Text(), Not(HasSubstr("linnet_engine_up{")));
 }
 
 TEST_F(CatalogTest, WholeTagMatchesBeforePrimarySubtag) {

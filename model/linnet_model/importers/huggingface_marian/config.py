@@ -199,6 +199,29 @@ def same_on_both_sides(file: Path, table: dict[str, Any], what: str, maximum: in
     return encoder
 
 
+def common_sizes(file: Path, table: dict[str, Any]) -> dict[str, Any]:
+    """Returns the fields of ModelConfig that all these Transformers state in the same keys."""
+    activation = table.get("activation_function")
+    require(
+        activation in ACTIVATIONS,
+        f"{file} has activation_function {json.dumps(activation)}, known are "
+        f"{', '.join(ACTIVATIONS)}",
+    )
+    return {
+        "width": number(file, table, "d_model", 4, MAX_WIDTH),
+        "ffn_width": same_on_both_sides(file, table, "ffn_dim", MAX_FFN_WIDTH),
+        "heads": same_on_both_sides(file, table, "attention_heads", MAX_WIDTH),
+        "encoder_kernels": [0] * number(file, table, "encoder_layers", 1, MAX_LAYERS),
+        "decoder_kernels": [0] * number(file, table, "decoder_layers", 1, MAX_LAYERS),
+        "encoder_mixers": ["self_attention"],
+        "decoder_mixers": ["self_attention"],
+        "max_positions": number(file, table, "max_position_embeddings", 2, MAX_TOKENS),
+        "activation": ACTIVATIONS[str(activation)],
+        "dropout": 0.0,
+        "weight_dropout": 0.0,
+    }
+
+
 def read_facts(folder: Path) -> MarianFacts:
     """Reads and checks both files. If generation_config.json exists, all keys of the search are
     those of that file."""
@@ -234,32 +257,16 @@ def model_sizes(file: Path, table: dict[str, Any]) -> ModelConfig:
         f"{file} has vocab_size {vocabulary} and decoder_vocab_size {target}, though "
         "share_encoder_decoder_embeddings says that they share a table",
     )
-    activation = table.get("activation_function")
-    require(
-        activation in ACTIVATIONS,
-        f"{file} has activation_function {json.dumps(activation)}, known are "
-        f"{', '.join(ACTIVATIONS)}",
-    )
     return ModelConfig(
+        **common_sizes(file, table),
         vocabulary=vocabulary,
         target_vocabulary=target,
-        width=number(file, table, "d_model", 4, MAX_WIDTH),
-        ffn_width=same_on_both_sides(file, table, "ffn_dim", MAX_FFN_WIDTH),
-        heads=same_on_both_sides(file, table, "attention_heads", MAX_WIDTH),
-        encoder_kernels=[0] * number(file, table, "encoder_layers", 1, MAX_LAYERS),
-        decoder_kernels=[0] * number(file, table, "decoder_layers", 1, MAX_LAYERS),
-        encoder_mixers=["self_attention"],
-        decoder_mixers=["self_attention"],
         pre_norm=False,
         sharing=("all" if shared else "output") if tied else "none",
         positions="sinusoidal_marian",
         first_position=0,
-        max_positions=number(file, table, "max_position_embeddings", 2, MAX_TOKENS),
-        activation=ACTIVATIONS[str(activation)],
         scale_embedding=flag(file, table, "scale_embedding", False),
         output_bias=True,
-        dropout=0.0,
-        weight_dropout=0.0,
     )
 
 

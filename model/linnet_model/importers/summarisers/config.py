@@ -15,7 +15,6 @@ from typing import Any
 
 from linnet_model.importers.families import check_type
 from linnet_model.importers.huggingface_marian.config import (
-    ACTIVATIONS,
     CONFIG,
     GENERATION,
     IDS,
@@ -25,21 +24,17 @@ from linnet_model.importers.huggingface_marian.config import (
     MarianFacts,
     check_known,
     check_values,
+    common_sizes,
     flag,
     names,
     number,
     read_json,
-    same_on_both_sides,
     search_facts,
     special_ids,
 )
 from linnet_model.importers.huggingface_marian.config import NO_EFFECT as MARIAN_NO_EFFECT
 from linnet_model.network.model_config import (
-    MAX_FFN_WIDTH,
-    MAX_LAYERS,
-    MAX_TOKENS,
     MAX_VOCABULARY,
-    MAX_WIDTH,
     ModelConfig,
     require,
 )
@@ -151,12 +146,6 @@ def read_facts(folder: Path) -> SummariserFacts:
 
 
 def model_sizes(file: Path, table: dict[str, Any], kind: str) -> ModelConfig:
-    activation = table.get("activation_function")
-    require(
-        activation in ACTIVATIONS,
-        f"{file} has activation_function {json.dumps(activation)}, known are "
-        f"{', '.join(ACTIVATIONS)}",
-    )
     require(
         flag(file, table, "tie_word_embeddings", True),
         f"{file} has tie_word_embeddings false, supported is only true",
@@ -164,24 +153,14 @@ def model_sizes(file: Path, table: dict[str, Any], kind: str) -> ModelConfig:
     bart = kind == BART
     vocabulary = number(file, table, "vocab_size", 5, MAX_VOCABULARY)
     return ModelConfig(
+        **common_sizes(file, table),
         vocabulary=vocabulary,
         target_vocabulary=vocabulary,
-        width=number(file, table, "d_model", 4, MAX_WIDTH),
-        ffn_width=same_on_both_sides(file, table, "ffn_dim", MAX_FFN_WIDTH),
-        heads=same_on_both_sides(file, table, "attention_heads", MAX_WIDTH),
-        encoder_kernels=[0] * number(file, table, "encoder_layers", 1, MAX_LAYERS),
-        decoder_kernels=[0] * number(file, table, "decoder_layers", 1, MAX_LAYERS),
-        encoder_mixers=["self_attention"],
-        decoder_mixers=["self_attention"],
         pre_norm=not bart,
         sharing="all",
         positions="learned" if bart else "sinusoidal_marian",
         first_position=2 if bart else 0,
-        max_positions=number(file, table, "max_position_embeddings", 2, MAX_TOKENS),
-        activation=ACTIVATIONS[str(activation)],
         scale_embedding=flag(file, table, "scale_embedding", False),
         embedding_norm=bart,
         output_bias=True,
-        dropout=0.0,
-        weight_dropout=0.0,
     )

@@ -1,11 +1,11 @@
-#include "server/port/credentials.h"
+#include "proto/loopback.h"
 
 #include "gmock/gmock.h"
 
-namespace linnet::server {
+namespace linnet {
 namespace {
 
-TEST(CredentialsTest, NameThatBeginsLikeAnAddressIsNotLoopback) {
+TEST(LoopbackTest, NameThatBeginsLikeAnAddressIsNotLoopback) {
   for (const char* address : {"127.0.0.1:50051", "127.8.9.1:1", "[::1]:50051", "localhost:0"})
     EXPECT_TRUE(IsLoopback(address)) << address;
   for (const char* address : {"127.0.0.1.example.org:50051", "localhost.example.org:1",
@@ -14,4 +14,4 @@ TEST(CredentialsTest, NameThatBeginsLikeAnAddressIsNotLoopback) {
 }
 
 }  // namespace
-}  // namespace linnet::server
+}  // namespace linnet
