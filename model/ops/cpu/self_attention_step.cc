@@ -43,16 +43,16 @@ struct Attend {
       if (item == begin || h == 0) {
         first = FindEntries<T>(p.cache, row, key, depth, /*spacing=*/1, scratch.keys.get());
       }
-      LoadQuery<W>(static_cast<const T*>(p.query) + item * head_size, head_size, scale,
-                   scratch.query.get());
+      LoadQuery<W, T>(static_cast<const T*>(p.query) + item * head_size, head_size, scale,
+                      scratch.query.get());
       const T* const* keys = scratch.keys.get() + first;
       const int64_t count = depth - first;
       const int64_t neighbours = p.neighbour_heads / 2;
       const int64_t last_head = std::min(h + neighbours, p.heads - 1);
       int64_t total = 0;
       for (int64_t g = std::max<int64_t>(h - neighbours, 0); g <= last_head; ++g) {
-        Scores<W>(scratch.query.get(), keys, count, g * head_size, head_size,
-                  scratch.scores.get() + total);
+        Scores<W, 1>(scratch.query.get(), keys, count, g * head_size, head_size,
+                     scratch.scores.get() + total, count);
         const T** values = scratch.values.get() + total;
         for (int64_t i = 0; i < count - 1; ++i) values[i] = keys[i] + p.size + g * head_size;
         values[count - 1] = value + g * head_size;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <vector>
 
 #include "model/ops/attention.h"
 #include "model/ops/cpu/parallel.h"
@@ -22,47 +23,153 @@ void FindKeys(const SourceAttentionParams& p, int64_t row, const T** keys) {
   }
 }
 
-template <class T>
-struct Attend {
-  // Items are numbered [rows, heads].
-  template <int W>
-  static LINNET_INLINE void Run(const SourceAttentionParams& p, float scale, float* query,
-                                float* scores, const T** keys, int64_t begin, int64_t end) {
-    const int64_t head_size = p.size / p.heads;
-    for (int64_t item = begin; item < end; ++item) {
-      const int64_t row = item / p.heads;
-      const int64_t h = item % p.heads;
-      const int64_t channel = h * head_size;
-      const int64_t length = p.lengths[row];
-      T* out = static_cast<T*>(p.y) + item * head_size;
-      if (length == 0) {
-        std::fill_n(out, head_size, T{});
-        continue;
-      }
-      if (item == begin || h == 0) FindKeys<T>(p, row, keys);
-      LoadQuery<W>(static_cast<const T*>(p.query) + item * head_size, head_size, scale, query);
+// The rows of a source lie side by side, so its keys and values are read once for up to this many
+// rows. The sums of more would not fit into the registers.
+constexpr int kMaxRows = 5;
 
-      Scores<W>(query, keys, length, channel, head_size, scores);
-      Softmax<W>(scores, length, length, scores);
-      const auto values = [&](int64_t j) __attribute__((always_inline)) {
-        return keys[j] + p.size + channel;
-      };
-      WeightedSum<W>(RowWeights{scores}, length, values, head_size, out);
+// Rows [begin, begin + count), which list the same source.
+struct Group {
+  int64_t begin;
+  int count;
+};
+
+bool HaveSameSource(const SourceAttentionParams& p, int64_t a, int64_t b) {
+  const int64_t blocks = (p.lengths[a] + p.block_tokens - 1) / p.block_tokens;
+  const int32_t* const of_a = p.blocks + a * p.row_blocks;
+  return p.lengths[a] == p.lengths[b] &&
+         std::equal(of_a, of_a + blocks, p.blocks + b * p.row_blocks);
+}
+
+std::vector<Group> GroupRows(const SourceAttentionParams& p) {
+  std::vector<Group> groups;
+  for (int64_t row = 0; row < p.rows; ++row) {
+    if (!groups.empty() && groups.back().count < kMaxRows &&
+        HaveSameSource(p, groups.back().begin, row)) {
+      ++groups.back().count;
+    } else {
+      groups.push_back({row, 1});
+    }
+  }
+  return groups;
+}
+
+// Memory of a thread, for one group and `together` of its heads at a time.
+template <class Cached>
+struct Scratch {
+  int64_t together;
+  int64_t stride;
+  std::unique_ptr<float[]> queries;       // [together, kMaxRows, head size]
+  std::unique_ptr<float[]> scores;        // [together, kMaxRows, stride]
+  std::unique_ptr<const Cached*[]> keys;  // [the longest source]
+};
+
+template <class Cached>
+Scratch<Cached> NewScratch(int64_t longest, int64_t heads, int64_t head_size) {
+  constexpr int64_t kFloats = 1 << 14;  // scores that stay in the cache nearby
+  const int64_t stride = PaddedWidth(longest);
+  const int64_t together =
+      std::clamp<int64_t>(kFloats / (kMaxRows * std::max<int64_t>(stride, 1)), 1, heads);
+  return {.together = together,
+          .stride = stride,
+          .queries = std::unique_ptr<float[]>(new float[together * kMaxRows * head_size]),
+          .scores = std::unique_ptr<float[]>(new float[together * kMaxRows * stride]),
+          .keys = std::unique_ptr<const Cached*[]>(new const Cached*[longest])};
+}
+
+template <class T>
+LINNET_INLINE void Prefetch(const T* from, int64_t count) {
+  constexpr int64_t kLine = 64 / sizeof(T);
+  for (int64_t i = 0; i < count; i += kLine) __builtin_prefetch(from + i, /*rw=*/0, /*locality=*/2);
+}
+
+// Heads [begin, end) of a group of G rows or, if it has fewer, of the instance for that many.
+//
+// A full batch has more keys and values than a cache holds, and each lies in a page of memory of
+// its own. So they are read token by token with all heads, and those needed next are fetched
+// meanwhile: head by head the processor would wait for memory most of the time.
+template <int W, int G, class T, class Cached>
+LINNET_INLINE void AttendHeads(const SourceAttentionParams& p, float scale, const Group& group,
+                               int64_t begin, int64_t end, const Scratch<Cached>& scratch) {
+  if constexpr (G > 1) {
+    if (group.count < G) {
+      return AttendHeads<W, G - 1, T>(p, scale, group, begin, end, scratch);
+    }
+  }
+  const int64_t head_size = p.size / p.heads;
+  const int64_t length = p.lengths[group.begin];
+  const int64_t channel = begin * head_size, channels = (end - begin) * head_size;
+  const T* const query = static_cast<const T*>(p.query) + group.begin * p.size;
+  T* const out = static_cast<T*>(p.y) + group.begin * p.size;
+  const auto queries = [&](int64_t h) __attribute__((always_inline)) {
+    return scratch.queries.get() + (h - begin) * G * head_size;
+  };
+  const auto scores = [&](int64_t h) __attribute__((always_inline)) {
+    return scratch.scores.get() + (h - begin) * G * scratch.stride;
+  };
+  for (int64_t h = begin; h < end; ++h) {
+    for (int g = 0; g < G; ++g) {
+      LoadQuery<W, Cached>(query + g * p.size + h * head_size, head_size, scale,
+                           queries(h) + g * head_size);
+    }
+  }
+  const Cached* const* const keys = scratch.keys.get();
+  for (int64_t s = 0; s < length; ++s) {
+    if (s + 1 < length) Prefetch(keys[s + 1] + channel, channels);
+    Prefetch(keys[s] + p.size + channel, channels);  // the value
+    for (int64_t h = begin; h < end; ++h) {
+      Dots<W, 1, G>(queries(h), keys + s, h * head_size, head_size, scores(h) + s, scratch.stride);
+    }
+  }
+  for (int64_t h = begin; h < end; ++h) {
+    for (int g = 0; g < G; ++g) {
+      float* const of_row = scores(h) + g * scratch.stride;
+      Softmax<W>(of_row, length, length, of_row);
+    }
+    const auto values = [&](int64_t s) __attribute__((always_inline)) {
+      return keys[s] + p.size + h * head_size;
+    };
+    WeightedSums<W, G, Cached>(scores(h), scratch.stride, length, values, head_size,
+                               out + h * head_size, p.size);
+  }
+}
+
+template <class T, class Cached>
+struct Attend {
+  // Items are numbered [groups, heads].
+  template <int W>
+  static LINNET_INLINE void Run(const SourceAttentionParams& p, float scale,
+                                const std::vector<Group>& groups, const Scratch<Cached>& scratch,
+                                int64_t begin, int64_t end) {
+    const int64_t head_size = p.size / p.heads;
+    for (int64_t item = begin; item < end;) {
+      const Group& group = groups[item / p.heads];
+      const int64_t h = item % p.heads;
+      const int64_t last = std::min({h + scratch.together, h + end - item, p.heads});
+      if (p.lengths[group.begin] == 0) {
+        T* const out = static_cast<T*>(p.y) + group.begin * p.size + h * head_size;
+        for (int g = 0; g < group.count; ++g) {
+          std::fill_n(out + g * p.size, (last - h) * head_size, T{});
+        }
+      } else {
+        if (item == begin || h == 0) FindKeys<Cached>(p, group.begin, scratch.keys.get());
+        AttendHeads<W, kMaxRows, T>(p, scale, group, h, last, scratch);
+      }
+      item += last - h;
     }
   }
 };
 
-template <class T>
+template <class T, class Cached>
 void Run(const SourceAttentionParams& p) {
   const int64_t longest = *std::max_element(p.lengths, p.lengths + p.rows);
   const int64_t head_size = p.size / p.heads;
   const float scale = 1.0f / std::sqrt(static_cast<float>(head_size));
-  const int64_t flops = longest * (2 * head_size + 8);  // 8: the exponential
-  ParallelFor(p.rows * p.heads, flops, [&](int64_t begin, int64_t end) {
-    const std::unique_ptr<float[]> query(new float[head_size]);
-    const std::unique_ptr<float[]> scores(new float[PaddedWidth(longest)]);
-    const std::unique_ptr<const T*[]> keys(new const T*[longest]);
-    RunBest<Attend<T>>(p, scale, query.get(), scores.get(), keys.get(), begin, end);
+  const std::vector<Group> groups = GroupRows(p);
+  const int64_t items = std::ssize(groups) * p.heads;
+  const int64_t flops_of_row = longest * (2 * head_size + 8);  // 8: the exponential
+  ParallelFor(items, flops_of_row * p.rows / std::ssize(groups), [&](int64_t begin, int64_t end) {
+    const Scratch<Cached> scratch = NewScratch<Cached>(longest, p.heads, head_size);
+    RunBest<Attend<T, Cached>>(p, scale, groups, scratch, begin, end);
   });
 }
 
@@ -70,9 +177,13 @@ void Run(const SourceAttentionParams& p) {
 
 void SourceAttentionCpu(const SourceAttentionParams& params) {
   if (params.type == FloatType::kFloat32) {
-    Run<float>(params);
+    if (params.cache_type == FloatType::kFloat32) {
+      Run<float, float>(params);
+    } else {
+      Run<float, BFloat16>(params);
+    }
   } else {  // the operator's checks allow no third type on the CPU
-    Run<BFloat16>(params);
+    Run<BFloat16, BFloat16>(params);
   }
 }
 
