@@ -19,9 +19,14 @@ inline absl::StatusOr<std::string> ReadFile(const std::filesystem::path& file) {
   errno = 0;
   std::ifstream stream(file, std::ios::binary);
   std::string bytes;
-  char part[1 << 14];
-  while (stream.read(part, sizeof(part)) || stream.gcount() > 0)
-    bytes.append(part, stream.gcount());
+  size_t size = 0;
+  do {  // no buffer on the stack: the threads of the metrics page have 100 KB in all
+    constexpr size_t kPart = 1 << 14;
+    bytes.resize(size + kPart);
+    stream.read(&bytes[size], kPart);
+    size += stream.gcount();
+  } while (stream);
+  bytes.resize(size);
   if (!stream.is_open() || stream.bad()) {
     return absl::NotFoundError(
         absl::StrCat("cannot read ", file.string(), ": ", std::strerror(errno)));
