@@ -21,6 +21,7 @@
 #include "model/ops/cpu/parallel.h"
 #include "model/ops/linear.h"
 #include "model/ops/ops.h"
+#include "model/runtime/search/search.h"
 #include "model/torch/module/catch_torch_errors.h"
 #include "model/torch/module/compute_type.h"
 #include "model/torch/module/mapped_module.h"
