@@ -88,7 +88,8 @@ void PackedMatrix::CopyOutput(int64_t output, float* out) const {
   const int8_t* from = int8_panel(panel) + column * kGroup;
   const float scale = scales_[output];
   for (int64_t k = 0; k < inputs_; ++k) {
-    out[k] = scale * from[k / kGroup * kPanel * kGroup + k % kGroup];
+    const int64_t at = k / kGroup * kPanel * kGroup + k % kGroup;
+    out[k] = scale * from[at];
   }
 }
 

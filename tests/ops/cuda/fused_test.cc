@@ -145,6 +145,7 @@ TEST(CudaFusedTest, SourceAttentionOfBeamsEqualsTheCpu) {
       Array memory(type, cache_blocks * block_tokens * 2 * size, random);
       std::vector<float> expected(y.floats.size());
       SourceAttentionParams p = {.type = FloatType::kFloat32,
+                                 .cache_type = FloatType::kFloat32,
                                  .query = query.floats.data(),
                                  .encoder_cache = memory.floats.data(),
                                  .blocks = blocks.data(),
@@ -157,10 +158,10 @@ TEST(CudaFusedTest, SourceAttentionOfBeamsEqualsTheCpu) {
                                  .block_tokens = block_tokens,
                                  .row_blocks = row_blocks};
       SourceAttentionCpu(p);
-      const auto attend = [&](int64_t first, int64_t rows, Array& to) {
+      const auto attend = [&, size = size](int64_t first, int64_t rows, Array& to) {
         KernelMemory device;
         SourceAttentionParams own = p;
-        own.type = type;
+        own.type = own.cache_type = type;
         own.rows = rows;
         const int64_t bytes = type == FloatType::kFloat32 ? 4 : 2;
         own.query = static_cast<const char*>(device.Give(query)) + first * size * bytes;
