@@ -163,9 +163,12 @@ def test_memory_and_bfloat16_are_beside_their_targets():
     for one in groups:
         one["engines"]["linnet dynamic"]["working_bytes"] = 300 << 20
         one["engines"]["ctranslate2"]["working_bytes"] = 250 << 20
+        one["engines"]["linnet self_attention"] = {"rounds": [9], "working_bytes": 240 << 20}
     text = markdown(results_of(["avx512_vnni"], *groups))
     assert "| int8, resident MiB after loading | 300 | 320 | yes |" in text
     assert "| float32, resident MiB after loading | 300 | 250 | no |" in text
+    same = "float32, the same of linnet self_attention, whose layers are ctranslate2's"
+    assert f"| {same} | 240 | 250 | yes |" in text
     assert "| batch 32, beam 5 | 0.75 | 1.00 | no |" in text
 
 
