@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
 #include "model/ops/cpu/vectors.h"
 
@@ -9,16 +8,15 @@
 // kernels of attention share this file.
 namespace linnet::ops {
 
-// to = scale * from. The elements lie in the order in which Dots reads keys of type Key: that of
-// LoadMany, then the remaining ones one by one.
-template <int W, class Key, class T>
+// to = scale * from. The elements lie in the order in which Dots reads them: that of LoadMany, then
+// the remaining ones one by one.
+template <int W, class T>
 LINNET_INLINE void LoadQuery(const T* from, int64_t count, float scale, float* to) {
   using V = Vectors<W>;
   int64_t c = 0;
   for (; c + 2 * W <= count; c += 2 * W) {
     typename V::Floats q[2];
     V::template LoadMany<2>(from + c, q);
-    if constexpr (!std::is_same_v<Key, T>) V::InPairs(q);
     V::Store(q[0] * scale, to + c);
     V::Store(q[1] * scale, to + c + W);
   }
@@ -71,9 +69,8 @@ LINNET_INLINE void Scores(const float* queries, const T* const* keys, int64_t co
 }
 
 // out[g][c] = sum_j weights[g][j] * rows(j)[c] for c < channels, j < count, with the bits of
-// WeightedSum. weights[g] and out[g] begin `stride` and `out_stride` after the ones before. The
-// rows are of type Row, which is T or, for T = float, BFloat16.
-template <int W, int G, class Row, class T, class Rows>
+// WeightedSum. weights[g] and out[g] begin `stride` and `out_stride` after the ones before.
+template <int W, int G, class T, class Rows>
 LINNET_INLINE void WeightedSums(const float* weights, int64_t stride, int64_t count,
                                 const Rows& rows, int64_t channels, T* out, int64_t out_stride) {
   using V = Vectors<W>;
@@ -89,14 +86,10 @@ LINNET_INLINE void WeightedSums(const float* weights, int64_t stride, int64_t co
       }
     }
     for (int g = 0; g < G; ++g) {
-      if constexpr (!std::is_same_v<Row, T>) {
-        for (int i = 0; i < kMany; i += 2) V::InOrder(sums[g] + i);
-      }
       V::template StoreMany<kMany>(sums[g], out + g * out_stride + c);
     }
   }
   if (c == channels) return;
-  // Too few for WeightedSum to read rows in pairs of vectors.
   const auto rest = [&](int64_t j) __attribute__((always_inline)) { return rows(j) + c; };
   for (int g = 0; g < G; ++g) {
     WeightedSum<W>(RowWeights{weights + g * stride}, count, rest, channels - c,

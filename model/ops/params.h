@@ -72,7 +72,6 @@ constexpr int kMaxCudaHeadSize = 256;
 // See source_attention.h for the formula.
 struct SourceAttentionParams {
   FloatType type;
-  FloatType cache_type;       // on CUDA it is `type`
   const void* query;          // [rows, size]
   const void* encoder_cache;  // [cache_blocks, block_tokens, 2, size]
   const int32_t* blocks;      // [rows, row_blocks]

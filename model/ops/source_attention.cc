@@ -13,11 +13,7 @@ constexpr char kSourceAttentionOp[] = "source_attention";
 
 void Check(const at::Tensor& query, const at::Tensor& encoder_cache, const at::Tensor& blocks,
            const at::Tensor& lengths, int64_t heads) {
-  const bool compact = query.is_cpu() && query.scalar_type() == at::kFloat &&
-                       encoder_cache.scalar_type() == at::kBFloat16;
-  if (!compact) {
-    CheckFloats(kSourceAttentionOp, {{"query", query}, {"encoder_cache", encoder_cache}});
-  }
+  CheckFloats(kSourceAttentionOp, {{"query", query}, {"encoder_cache", encoder_cache}});
   CheckIndices(kSourceAttentionOp, {"query", query}, {{"blocks", blocks}, {"lengths", lengths}});
   CheckRank(kSourceAttentionOp, {"query", query}, 2, "[R, d]");
   CheckRank(kSourceAttentionOp, {"encoder_cache", encoder_cache}, 4, "[N, P, 2, d]");
@@ -70,7 +66,6 @@ at::Tensor SourceAttention(const at::Tensor& query, const at::Tensor& encoder_ca
   at::Tensor y = at::empty(query.sizes(), query.options());
   const SourceAttentionParams params = {
       .type = FloatTypeOf(query),
-      .cache_type = FloatTypeOf(encoder_cache),
       .query = dense_query.const_data_ptr(),
       .encoder_cache = encoder_cache.const_data_ptr(),
       .blocks = dense_blocks.const_data_ptr<int32_t>(),

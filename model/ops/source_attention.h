@@ -19,8 +19,7 @@
 //   key(r,s), value(r,s) = encoder_cache[blocks[r, s / P], s % P, 0 and 1, :]
 //
 //   query          [R, d]         float32, bfloat16 or (CUDA) float16; not scaled yet
-//   encoder_cache  [N, P, 2, d]   type of query, contiguous; on the CPU also bfloat16 for a query
-//                                 in float32, since reading the cache is what takes the time
+//   encoder_cache  [N, P, 2, d]   type of query, contiguous
 //   blocks         [R, M]         int32; entries after the source's last block are never used
 //   lengths        [R]            int32, 0 <= lengths[r] <= M * P; 0 marks an idle row, y is zero
 //   heads                         d % heads == 0; on CUDA a head has at most 256 channels

@@ -238,7 +238,6 @@ TEST(SourceAttention, EqualsPlainLoops) {
       const auto memory = Numbers(std::ssize(blocks) * block_tokens * 2 * size, 2);
       std::vector<float> y(query.size(), -1.0f);
       const SourceAttentionParams params = {.type = FloatType::kFloat32,
-                                            .cache_type = FloatType::kFloat32,
                                             .query = query.data(),
                                             .encoder_cache = memory.data(),
                                             .blocks = blocks.data(),

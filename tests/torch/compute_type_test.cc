@@ -10,10 +10,8 @@
 #include <torch/csrc/jit/serialization/import.h>
 
 #include <cmath>
-#include <utility>
 #include <vector>
 
-#include "model/torch/module/scripted_model.h"
 #include "model/torch/torch_engine.h"
 #include "tests/support/status_matchers.h"
 #include "tests/torch/tiny_model.h"
@@ -45,18 +43,6 @@ TEST(ComputeTypeTest, RefusesWeightsBeyondFloat16ByName) {
                                             "at most 65504: use bfloat16 or float32")));
   EXPECT_THAT(CheckRange("decoder.0.weight", wide, at::kBFloat16), IsOk());
   EXPECT_THAT(CheckRange("empty", at::empty({0}), at::kHalf), IsOk());
-}
-
-TEST(ComputeTypeTest, Int8KeepsTheEncoderCacheInBfloat16) {
-  for (const auto& [compute, type] : {std::pair(ComputeType::kFloat32, at::kFloat),
-                                      std::pair(ComputeType::kBfloat16, at::kBFloat16),
-                                      std::pair(ComputeType::kInt8, at::kBFloat16)}) {
-    auto model = ScriptedModel::Load(TinyBundle().model_file(), at::kCPU, compute);
-    ASSERT_THAT(model, IsOk());
-    const std::vector<at::Tensor> layers = model->NewEncoderCache(3, 16);
-    EXPECT_THAT(layers, ::testing::Not(::testing::IsEmpty()));
-    for (const at::Tensor& layer : layers) EXPECT_EQ(layer.scalar_type(), type);
-  }
 }
 
 TEST(ComputeTypeTest, SumsHalfPrecisionGemmsInFloat32) {

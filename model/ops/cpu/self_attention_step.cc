@@ -43,8 +43,8 @@ struct Attend {
       if (item == begin || h == 0) {
         first = FindEntries<T>(p.cache, row, key, depth, /*spacing=*/1, scratch.keys.get());
       }
-      LoadQuery<W, T>(static_cast<const T*>(p.query) + item * head_size, head_size, scale,
-                      scratch.query.get());
+      LoadQuery<W>(static_cast<const T*>(p.query) + item * head_size, head_size, scale,
+                   scratch.query.get());
       const T* const* keys = scratch.keys.get() + first;
       const int64_t count = depth - first;
       const int64_t neighbours = p.neighbour_heads / 2;

@@ -54,17 +54,17 @@ std::vector<Group> GroupRows(const SourceAttentionParams& p) {
 }
 
 // Memory of a thread, for one group and `together` of its heads at a time.
-template <class Cached>
+template <class T>
 struct Scratch {
   int64_t together;
   int64_t stride;
-  std::unique_ptr<float[]> queries;       // [together, kMaxRows, head size]
-  std::unique_ptr<float[]> scores;        // [together, kMaxRows, stride]
-  std::unique_ptr<const Cached*[]> keys;  // [the longest source]
+  std::unique_ptr<float[]> queries;  // [together, kMaxRows, head size]
+  std::unique_ptr<float[]> scores;   // [together, kMaxRows, stride]
+  std::unique_ptr<const T*[]> keys;  // [the longest source]
 };
 
-template <class Cached>
-Scratch<Cached> NewScratch(int64_t longest, int64_t heads, int64_t head_size) {
+template <class T>
+Scratch<T> NewScratch(int64_t longest, int64_t heads, int64_t head_size) {
   constexpr int64_t kFloats = 1 << 14;  // scores that stay in the cache nearby
   const int64_t stride = PaddedWidth(longest);
   const int64_t together =
@@ -73,7 +73,7 @@ Scratch<Cached> NewScratch(int64_t longest, int64_t heads, int64_t head_size) {
           .stride = stride,
           .queries = std::unique_ptr<float[]>(new float[together * kMaxRows * head_size]),
           .scores = std::unique_ptr<float[]>(new float[together * kMaxRows * stride]),
-          .keys = std::unique_ptr<const Cached*[]>(new const Cached*[longest])};
+          .keys = std::unique_ptr<const T*[]>(new const T*[longest])};
 }
 
 template <class T>
@@ -87,12 +87,12 @@ LINNET_INLINE void Prefetch(const T* from, int64_t count) {
 // A full batch has more keys and values than a cache holds, and each lies in a page of memory of
 // its own. So they are read token by token with all heads, and those needed next are fetched
 // meanwhile: head by head the processor would wait for memory most of the time.
-template <int W, int G, class T, class Cached>
+template <int W, int G, class T>
 LINNET_INLINE void AttendHeads(const SourceAttentionParams& p, float scale, const Group& group,
-                               int64_t begin, int64_t end, const Scratch<Cached>& scratch) {
+                               int64_t begin, int64_t end, const Scratch<T>& scratch) {
   if constexpr (G > 1) {
     if (group.count < G) {
-      return AttendHeads<W, G - 1, T>(p, scale, group, begin, end, scratch);
+      return AttendHeads<W, G - 1>(p, scale, group, begin, end, scratch);
     }
   }
   const int64_t head_size = p.size / p.heads;
@@ -108,11 +108,11 @@ LINNET_INLINE void AttendHeads(const SourceAttentionParams& p, float scale, cons
   };
   for (int64_t h = begin; h < end; ++h) {
     for (int g = 0; g < G; ++g) {
-      LoadQuery<W, Cached>(query + g * p.size + h * head_size, head_size, scale,
-                           queries(h) + g * head_size);
+      LoadQuery<W>(query + g * p.size + h * head_size, head_size, scale,
+                   queries(h) + g * head_size);
     }
   }
-  const Cached* const* const keys = scratch.keys.get();
+  const T* const* const keys = scratch.keys.get();
   for (int64_t s = 0; s < length; ++s) {
     if (s + 1 < length) Prefetch(keys[s + 1] + channel, channels);
     Prefetch(keys[s] + p.size + channel, channels);  // the value
@@ -128,17 +128,17 @@ LINNET_INLINE void AttendHeads(const SourceAttentionParams& p, float scale, cons
     const auto values = [&](int64_t s) __attribute__((always_inline)) {
       return keys[s] + p.size + h * head_size;
     };
-    WeightedSums<W, G, Cached>(scores(h), scratch.stride, length, values, head_size,
-                               out + h * head_size, p.size);
+    WeightedSums<W, G>(scores(h), scratch.stride, length, values, head_size, out + h * head_size,
+                       p.size);
   }
 }
 
-template <class T, class Cached>
+template <class T>
 struct Attend {
   // Items are numbered [groups, heads].
   template <int W>
   static LINNET_INLINE void Run(const SourceAttentionParams& p, float scale,
-                                const std::vector<Group>& groups, const Scratch<Cached>& scratch,
+                                const std::vector<Group>& groups, const Scratch<T>& scratch,
                                 int64_t begin, int64_t end) {
     const int64_t head_size = p.size / p.heads;
     for (int64_t item = begin; item < end;) {
@@ -151,15 +151,15 @@ struct Attend {
           std::fill_n(out + g * p.size, (last - h) * head_size, T{});
         }
       } else {
-        if (item == begin || h == 0) FindKeys<Cached>(p, group.begin, scratch.keys.get());
-        AttendHeads<W, kMaxRows, T>(p, scale, group, h, last, scratch);
+        if (item == begin || h == 0) FindKeys<T>(p, group.begin, scratch.keys.get());
+        AttendHeads<W, kMaxRows>(p, scale, group, h, last, scratch);
       }
       item += last - h;
     }
   }
 };
 
-template <class T, class Cached>
+template <class T>
 void Run(const SourceAttentionParams& p) {
   const int64_t longest = *std::max_element(p.lengths, p.lengths + p.rows);
   const int64_t head_size = p.size / p.heads;
@@ -168,8 +168,8 @@ void Run(const SourceAttentionParams& p) {
   const int64_t items = std::ssize(groups) * p.heads;
   const int64_t flops_of_row = longest * (2 * head_size + 8);  // 8: the exponential
   ParallelFor(items, flops_of_row * p.rows / std::ssize(groups), [&](int64_t begin, int64_t end) {
-    const Scratch<Cached> scratch = NewScratch<Cached>(longest, p.heads, head_size);
-    RunBest<Attend<T, Cached>>(p, scale, groups, scratch, begin, end);
+    const Scratch<T> scratch = NewScratch<T>(longest, p.heads, head_size);
+    RunBest<Attend<T>>(p, scale, groups, scratch, begin, end);
   });
 }
 
@@ -177,13 +177,9 @@ void Run(const SourceAttentionParams& p) {
 
 void SourceAttentionCpu(const SourceAttentionParams& params) {
   if (params.type == FloatType::kFloat32) {
-    if (params.cache_type == FloatType::kFloat32) {
-      Run<float, float>(params);
-    } else {
-      Run<float, BFloat16>(params);
-    }
+    Run<float>(params);
   } else {  // the operator's checks allow no third type on the CPU
-    Run<BFloat16, BFloat16>(params);
+    Run<BFloat16>(params);
   }
 }
 

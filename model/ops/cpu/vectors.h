@@ -146,39 +146,6 @@ struct Vectors {
     }
   }
 
-  // Reorders pairs[2 * W] from the order of LoadMany<2> of bfloat16 to that of memory, and back.
-  static LINNET_INLINE void InOrder(Floats* pair) {
-    const Floats even = pair[0], odd = pair[1];
-    if constexpr (W == 16) {
-      pair[0] = __builtin_shufflevector(even, odd, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22,
-                                        7, 23);
-      pair[1] = __builtin_shufflevector(even, odd, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14,
-                                        30, 15, 31);
-    } else if constexpr (W == 8) {
-      pair[0] = __builtin_shufflevector(even, odd, 0, 8, 1, 9, 2, 10, 3, 11);
-      pair[1] = __builtin_shufflevector(even, odd, 4, 12, 5, 13, 6, 14, 7, 15);
-    } else {
-      pair[0] = __builtin_shufflevector(even, odd, 0, 4, 1, 5);
-      pair[1] = __builtin_shufflevector(even, odd, 2, 6, 3, 7);
-    }
-  }
-
-  static LINNET_INLINE void InPairs(Floats* pair) {
-    const Floats low = pair[0], high = pair[1];
-    if constexpr (W == 16) {
-      pair[0] = __builtin_shufflevector(low, high, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24,
-                                        26, 28, 30);
-      pair[1] = __builtin_shufflevector(low, high, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25,
-                                        27, 29, 31);
-    } else if constexpr (W == 8) {
-      pair[0] = __builtin_shufflevector(low, high, 0, 2, 4, 6, 8, 10, 12, 14);
-      pair[1] = __builtin_shufflevector(low, high, 1, 3, 5, 7, 9, 11, 13, 15);
-    } else {
-      pair[0] = __builtin_shufflevector(low, high, 0, 2, 4, 6);
-      pair[1] = __builtin_shufflevector(low, high, 1, 3, 5, 7);
-    }
-  }
-
   // The lower (0) or upper half, in registers: a copy through memory would take longer.
   template <int Upper>
   static LINNET_INLINE auto Half(Floats v) {

@@ -114,8 +114,7 @@ void EncoderCache::EncodeBatch(std::span<const Source> sources) {
   }
   places = SendTo(model_.device(), places.flatten());
   for (size_t layer = 0; layer < layers_.size(); ++layer) {
-    layers_[layer].flatten(0, 1).index_copy_(
-        0, places, encoded[layer].flatten(0, 1).to(layers_[layer].scalar_type()));
+    layers_[layer].flatten(0, 1).index_copy_(0, places, encoded[layer].flatten(0, 1));
   }
 }
 

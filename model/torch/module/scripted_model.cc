@@ -162,11 +162,7 @@ int ScriptedModel::MinBackpointers(int deepest) {
 }
 
 std::vector<at::Tensor> ScriptedModel::NewEncoderCache(int64_t blocks, int64_t block_tokens) {
-  std::vector<at::Tensor> layers = Call(module_, "new_encoder_cache", {blocks, block_tokens});
-  if (device_.is_cpu() && compute_ == ComputeType::kInt8) {
-    for (at::Tensor& layer : layers) layer = layer.to(at::kBFloat16);
-  }
-  return layers;
+  return Call(module_, "new_encoder_cache", {blocks, block_tokens});
 }
 
 std::vector<at::Tensor> ScriptedModel::Encode(const at::Tensor& source, const at::Tensor& lengths) {

@@ -83,8 +83,6 @@ class ScriptedModel {
   std::vector<at::Tensor> NewState(int64_t slots);
   // Returns `deepest`, the largest K of the state, if the device needs one shape for all steps.
   int MinBackpointers(int deepest);
-  // In the type of the model; in bfloat16 for int8, whose full batches take a tenth of their time
-  // to read this cache.
   std::vector<at::Tensor> NewEncoderCache(int64_t blocks, int64_t block_tokens);
   std::vector<at::Tensor> Encode(const at::Tensor& source, const at::Tensor& lengths);
   // Changes `state` in place.

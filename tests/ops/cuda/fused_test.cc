@@ -145,7 +145,6 @@ TEST(CudaFusedTest, SourceAttentionOfBeamsEqualsTheCpu) {
       Array memory(type, cache_blocks * block_tokens * 2 * size, random);
       std::vector<float> expected(y.floats.size());
       SourceAttentionParams p = {.type = FloatType::kFloat32,
-                                 .cache_type = FloatType::kFloat32,
                                  .query = query.floats.data(),
                                  .encoder_cache = memory.floats.data(),
                                  .blocks = blocks.data(),
@@ -161,7 +160,7 @@ TEST(CudaFusedTest, SourceAttentionOfBeamsEqualsTheCpu) {
       const auto attend = [&, size = size](int64_t first, int64_t rows, Array& to) {
         KernelMemory device;
         SourceAttentionParams own = p;
-        own.type = own.cache_type = type;
+        own.type = type;
         own.rows = rows;
         const int64_t bytes = type == FloatType::kFloat32 ? 4 : 2;
         own.query = static_cast<const char*>(device.Give(query)) + first * size * bytes;

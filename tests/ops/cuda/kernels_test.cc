@@ -169,7 +169,6 @@ TEST(CudaKernelsTest, SourceAttentionEqualsTheCpu) {
       for (int32_t& block : blocks) block = random() % cache_blocks;
       std::vector<float> expected(y.floats.size());
       SourceAttentionParams p = {.type = FloatType::kFloat32,
-                                 .cache_type = FloatType::kFloat32,
                                  .query = query.floats.data(),
                                  .encoder_cache = memory.floats.data(),
                                  .blocks = blocks.data(),
