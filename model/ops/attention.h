@@ -24,7 +24,7 @@ LINNET_INLINE void LoadQuery(const T* from, int64_t count, float scale, float* t
 }
 
 // scores[g][n] = queries[g] . keys[n] for N keys. queries[g] begins `channels` after the one
-// before, scores[g] `stride` after it.
+// before, scores[g] `stride` after it. A score has the same bits for any N and G.
 template <int W, int N, int G, class T>
 LINNET_INLINE void Dots(const float* queries, const T* const* keys, int64_t channel,
                         int64_t channels, float* scores, int64_t stride) {
@@ -52,20 +52,16 @@ LINNET_INLINE void Dots(const float* queries, const T* const* keys, int64_t chan
   }
 }
 
-// scores[g][i] = queries[g] . keys[i][channel ..] for i < count; LoadQuery wrote the queries, each
-// of head_size floats. A score has the same bits for any G.
-template <int W, int G, class T>
-LINNET_INLINE void Scores(const float* queries, const T* const* keys, int64_t count,
-                          int64_t channel, int64_t head_size, float* scores, int64_t stride) {
-  constexpr int kTogether =
-      G == 1 ? 4 : 1;  // enough independent sums to hide the latency of an FMA
+// scores[i] = query . keys[i][channel ..] for i < count; LoadQuery wrote `query`.
+template <int W, class T>
+LINNET_INLINE void Scores(const float* query, const T* const* keys, int64_t count, int64_t channel,
+                          int64_t head_size, float* scores) {
+  constexpr int kTogether = 4;
   int64_t i = 0;
   for (; i + kTogether <= count; i += kTogether) {
-    Dots<W, kTogether, G>(queries, keys + i, channel, head_size, scores + i, stride);
+    Dots<W, kTogether, 1>(query, keys + i, channel, head_size, scores + i, /*stride=*/0);
   }
-  for (; i < count; ++i) {
-    Dots<W, 1, G>(queries, keys + i, channel, head_size, scores + i, stride);
-  }
+  for (; i < count; ++i) Dots<W, 1, 1>(query, keys + i, channel, head_size, scores + i, 0);
 }
 
 // out[g][c] = sum_j weights[g][j] * rows(j)[c] for c < channels, j < count, with the bits of
@@ -74,9 +70,9 @@ template <int W, int G, class T, class Rows>
 LINNET_INLINE void WeightedSums(const float* weights, int64_t stride, int64_t count,
                                 const Rows& rows, int64_t channels, T* out, int64_t out_stride) {
   using V = Vectors<W>;
-  constexpr int kMany = W == 16 ? 4 : G == 1 ? 8 : 2;  // as many sums as the registers hold
+  constexpr int kMany = W == 16 ? 4 : 2;  // as many sums as the registers hold
   int64_t c = 0;
-  for (; c + kMany * W <= channels; c += kMany * W) {
+  for (; G > 1 && c + kMany * W <= channels; c += kMany * W) {
     typename V::Floats sums[G][kMany] = {};
     for (int64_t j = 0; j < count; ++j) {
       typename V::Floats row[kMany];

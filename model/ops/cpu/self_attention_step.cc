@@ -51,8 +51,8 @@ struct Attend {
       const int64_t last_head = std::min(h + neighbours, p.heads - 1);
       int64_t total = 0;
       for (int64_t g = std::max<int64_t>(h - neighbours, 0); g <= last_head; ++g) {
-        Scores<W, 1>(scratch.query.get(), keys, count, g * head_size, head_size,
-                     scratch.scores.get() + total, count);
+        Scores<W>(scratch.query.get(), keys, count, g * head_size, head_size,
+                  scratch.scores.get() + total);
         const T** values = scratch.values.get() + total;
         for (int64_t i = 0; i < count - 1; ++i) values[i] = keys[i] + p.size + g * head_size;
         values[count - 1] = value + g * head_size;
