@@ -20,7 +20,7 @@ and with --all
   fuzz       two minutes of each fuzz target as libFuzzer's, with clang 14, which is installed for it
   tidy       clang-tidy 14 on every C++ source; pytest checks a few folders where it is installed
   transport  two minutes of connections with damaged HTTP/2 to a real server
-  soak       20 minutes of a server with clients of every kind, in which its memory must not grow
+  soak       20 minutes of a server with clients of every kind, in which its memory must not grow, beside tidy and fuzz
   deployment balancers and replicas; the image and the compose project, built and run, where podman or docker works
 
 and with --long, which takes some hours, in place of these three
@@ -59,8 +59,34 @@ suite() {
   local name=$1 from=$SECONDS outcome=passed
   shift
   printf '\n==== %s\n' "$name"
-  ("$@") || outcome=FAILED failed=1  # in a subshell, which a failed step() ends
-  summary+=$(printf '  %-10s %-7s %5s s' "$name" "$outcome" "$((SECONDS - from))")$'\n'
+  ("$@") || outcome=FAILED  # in a subshell, which a failed step() ends
+  record "$name" "$from" "$outcome"
+}
+
+# record NAME FROM OUTCOME: adds a line to the summary.
+record() {
+  summary+=$(printf '  %-10s %-7s %5s s' "$1" "$3" "$((SECONDS - $2))")$'\n'
+  [[ $3 == passed ]] || failed=1
+}
+
+# beside NAME COMMAND…: starts a suite that does not judge speed; the next suites run beside it.
+beside() {
+  beside_name=$1 beside_from=$SECONDS
+  shift
+  # timeout gives it a process group, so that ending it ends what it has started.
+  timeout 1h "$@" >"$logs/$beside_name.log" 2>&1 &
+  beside_pid=$!
+  trap 'kill "$beside_pid" 2>/dev/null || true' EXIT
+}
+
+# joined: waits for the suite of beside(), prints its output and records its result.
+joined() {
+  local outcome=passed
+  wait "$beside_pid" || outcome=FAILED
+  trap - EXIT
+  printf '\n==== %s\n' "$beside_name"
+  cat "$logs/$beside_name.log"
+  record "$beside_name" "$beside_from" "$outcome"
 }
 
 style() {
@@ -134,11 +160,14 @@ suite style style
 if [[ $all ]]; then
   suite asan sanitized
   suite tsan sanitizer tsan tests/server
-  suite tidy tidy
-  if [[ ! $long ]]; then
+  if [[ $long ]]; then
+    suite tidy tidy
+  else
+    beside soak env LINNET_SOAK_MINUTES=20 .venv/bin/python -m pytest -m slow tests/e2e/soak_test.py -q --junitxml="$logs/pytest-soak.xml"
+    suite tidy tidy
     suite fuzz fuzz 120
+    joined
     suite transport env LINNET_TRANSPORT_SECONDS=120 .venv/bin/python -m pytest tests/e2e/security/transport_test.py -q --junitxml="$logs/pytest-transport.xml"
-    suite soak env LINNET_SOAK_MINUTES=20 .venv/bin/python -m pytest -m slow tests/e2e/soak_test.py -q --junitxml="$logs/pytest-soak.xml"
   fi
   suite deployment .venv/bin/python -m pytest -m slow tests/deploy -q --junitxml="$logs/pytest-deployment.xml"
 fi

@@ -40,6 +40,7 @@ TOOLS = [
     "sort",
     "tail",
     "tar",
+    "timeout",
     "touch",
     "tr",
     "xargs",

@@ -1,5 +1,6 @@
 """test.sh runs all suites, counts their tests, and fails if any test failed."""
 
+import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -106,6 +107,13 @@ def test_all_adds_sanitizers_and_containers(machine):
     # The suites plus sanitizer, transport, soak and deployment.
     assert called.count("pytest") == 5
     assert output.splitlines()[-1] == "tests: 24 passed, 0 failed, 8 skipped"
+
+
+def test_failure_of_the_suite_beside_others_counts(machine):
+    (machine.tree / "build/fuzz/bin").mkdir(parents=True)
+    status, output = machine.run("test.sh", "--all", PYTEST_FAILS="1")
+    assert status == 1
+    assert re.search(r"^  soak +FAILED", output, re.MULTILINE), output
 
 
 def test_installs_the_compiler_of_the_fuzz_targets(machine):
