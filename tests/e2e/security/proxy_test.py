@@ -19,8 +19,9 @@ FORGED = {"x-forwarded-for": "203.0.113.5", "x-client-certificate-subject": "car
 
 @pytest.fixture(scope="module")
 def server(start):
-    """One sequence runs at a time; a client may have six calls with a cost of 80,000 tokens."""
-    limits = ("--max-batch-rows", "5", "--max-admitted-tokens", "640000")
+    """One sequence runs at a time. A call costs 80,400 tokens, and gives those of each of its 16
+    sequences back when it has ended; a client's share is five calls and a half."""
+    limits = ("--max-batch-rows", "5", "--max-admitted-tokens", "590000")
     server = start(*limits, "--trusted-proxies", "127.0.0.1", "--log-level", "debug")
     yield server
     assert server.stop() == 0
@@ -63,7 +64,7 @@ def test_proxied_callers_have_separate_shares(server, proxy):
     greedy = RawClient(proxy, source="127.0.0.2")
     for call in range(5):
         translate(server, greedy, f"held-{call}")
-    server.wait_for(ADMITTED, lambda admitted: admitted >= 400_000)
+    server.wait_for(ADMITTED, lambda admitted: admitted > 330_000)  # more than four calls
     translate(server, greedy, "beyond")
     assert outcome(server, "beyond") == ("ipv4:127.0.0.2", "SHARE_USED")
     translate(server, greedy, "forged", **FORGED)
@@ -72,7 +73,7 @@ def test_proxied_callers_have_separate_shares(server, proxy):
     )
     modest = RawClient(proxy, source="127.0.0.3")
     translate(server, modest, "modest")
-    server.wait_for(ADMITTED, lambda admitted: admitted >= 480_000)
+    server.wait_for(ADMITTED, lambda admitted: admitted > 410_000)  # more than five
     greedy.close()
     modest.close()
     server.wait_for(ADMITTED, lambda admitted: admitted == 0)
