@@ -7,6 +7,7 @@
 #include "model/ops/cpu/parallel.h"
 #include "model/ops/cpu/vectors.h"
 #include "model/ops/params.h"
+#include "model/ops/same_source.h"
 
 namespace linnet::ops {
 namespace {
@@ -32,13 +33,6 @@ struct Group {
   int64_t begin;
   int count;
 };
-
-bool HaveSameSource(const SourceAttentionParams& p, int64_t a, int64_t b) {
-  const int64_t blocks = (p.lengths[a] + p.block_tokens - 1) / p.block_tokens;
-  const int32_t* const of_a = p.blocks + a * p.row_blocks;
-  return p.lengths[a] == p.lengths[b] &&
-         std::equal(of_a, of_a + blocks, p.blocks + b * p.row_blocks);
-}
 
 std::vector<Group> GroupRows(const SourceAttentionParams& p) {
   std::vector<Group> groups;

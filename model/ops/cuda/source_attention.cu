@@ -1,4 +1,5 @@
 #include "model/ops/cuda/attention.cuh"
+#include "model/ops/same_source.h"
 
 namespace linnet::ops {
 namespace {
@@ -11,16 +12,9 @@ constexpr int64_t kManyRows = 32;
 template <int N>
 constexpr int kGroup = N <= 4 ? 8 : 4;
 
-// True if the row and the one before it attend to the same tokens. Idle rows are alone.
+// True if the row has the source of the one before it. Idle rows are alone.
 __device__ __forceinline__ bool ContinuesSource(const SourceAttentionParams& p, int64_t row) {
-  if (row <= 0 || row >= p.rows || p.lengths[row] <= 0 || p.lengths[row] != p.lengths[row - 1]) {
-    return false;
-  }
-  const int32_t* own = p.blocks + row * p.row_blocks;
-  for (int64_t block = 0; block * p.block_tokens < p.lengths[row]; ++block) {
-    if (own[block] != own[block - p.row_blocks]) return false;
-  }
-  return true;
+  return 0 < row && row < p.rows && p.lengths[row] > 0 && HaveSameSource(p, row - 1, row);
 }
 
 // The number of rows that the block of this row computes: the row and those after it that have its

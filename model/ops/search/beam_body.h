@@ -3,17 +3,12 @@
 #include <cmath>
 #include <cstdint>
 
+#include "model/ops/both.h"
 #include "model/ops/search/beam_params.h"
 
 // One step of the beam search of one sequence, shared by both devices: the CPU runs it on one
 // thread, CUDA on the threads of a block. Given the same logits and normalizers it computes the
 // same bits as BeamSearch (model/runtime/search/search.h).
-#ifdef __CUDACC__
-#define LINNET_BOTH __host__ __device__ inline
-#else
-#define LINNET_BOTH inline
-#endif
-
 namespace linnet::ops {
 
 // A team is the group of threads that work on one search: thread `index` of `size`, and a barrier.
