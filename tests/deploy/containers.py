@@ -25,7 +25,8 @@ PROJECT_LABEL = "com.docker.compose.project"  # podman-compose sets it as well
 UNPINNED_BASE = "debian:bookworm-slim"
 
 # Podman's own format has no health checks. The other flags let a build run where podman itself
-# runs in a container.
+# runs in a container. podman-compose passes none of them on: Project.as_docker sets variables, so
+# that its builds find the layers of the others.
 PODMAN_BUILD_FLAGS = ("--format", "docker", "--isolation", "chroot", "--network", "host")
 
 
@@ -254,7 +255,7 @@ class Project:
             build = f'shift; exec podman build {flags} "$@"'
             rest = 'exec podman "$@"'
         return f"""#!/bin/sh
-export BUILDAH_ISOLATION=chroot
+export BUILDAH_ISOLATION=chroot BUILDAH_FORMAT=docker
 case $1 in compose) shift; {compose} ;; build) {build} ;; *) {rest} ;; esac
 """
 
