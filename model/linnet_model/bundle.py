@@ -34,12 +34,12 @@ from linnet_model.network.encoder_decoder import (
 )
 from linnet_model.network.ensemble import Ensemble
 from linnet_model.network.model_config import CONVOLUTIONS, require
+from linnet_model.stored_weights import restore, store
 
 SCHEMA_VERSION = 1
 SIZES = "linnet_model.json"  # inside model.pt
 MODEL, MANIFEST, SHORTLIST = "model.pt", "manifest.json", "shortlist.json"
 SIGNATURE = f"{MANIFEST}.sig"  # of the signed manifest
-WEIGHT_TYPES = {"bfloat16": torch.bfloat16, "float32": torch.float32}
 
 
 @dataclass(frozen=True)
@@ -190,13 +190,9 @@ def save_module(
 ) -> None:
     """Scripts a copy of the model and saves it with its weights in `weight_type`. Only of a single
     model are the sizes saved, so that a training can start from it."""
-    if weight_type not in WEIGHT_TYPES:
-        raise ConfigError(
-            f"weights cannot be stored as {weight_type!r}, known are {', '.join(WEIGHT_TYPES)}"
-        )
     ops.load()
-    stored = copy.deepcopy(model).to(device="cpu", dtype=WEIGHT_TYPES[weight_type]).eval()
-    stored.requires_grad_(False)
+    stored = copy.deepcopy(model).to("cpu").eval()
+    store(stored, weight_type)
     extra = {} if isinstance(model, Ensemble) else {SIZES: json.dumps(to_tables(sizes)).encode()}
     torch.jit.script(stored).save(str(path), _extra_files=extra)
 
@@ -206,11 +202,13 @@ def load_module(path: Path, dtype: torch.dtype = torch.float32) -> torch.jit.Scr
     ops.load()
     if not path.is_file():
         raise ConfigError(f"no model at {path}")
-    return torch.jit.load(str(path), map_location="cpu").to(dtype)
+    module = torch.jit.load(str(path), map_location="cpu")
+    restore(module)
+    return module.to(dtype)
 
 
 def read_bundle_weights(folder: Path) -> tuple[dict[str, torch.Tensor], ModelConfig]:
-    """Returns the weights of a bundle by name, in their stored type, and the sizes of its model."""
+    """Returns the weights of a bundle by name, in float32, and the sizes of its model."""
     ops.load()
     extra = {SIZES: ""}
     module = torch.jit.load(
@@ -223,6 +221,7 @@ def read_bundle_weights(folder: Path) -> tuple[dict[str, torch.Tensor], ModelCon
         )
     sizes = from_tables(ModelConfig, json.loads(extra[SIZES]), "model.")
     sizes.check()
+    restore(module)
     return dict(module.state_dict()), sizes
 
 

@@ -238,25 +238,43 @@ at::Tensor FullLinear(const at::Tensor& x, const at::Tensor& weight, const Optio
   return Finish(MkldnnLinear(x, packed->mkldnn, bias), a);
 }
 
-at::Tensor PackLinear(const at::Tensor& weight, c10::string_view type) {
+// values: int8 [O, I], scales: float32 [O] -> float32 [O, I]
+at::Tensor Dequantized(const at::Tensor& values, const at::Tensor& scales) {
+  return values.to(at::kFloat).mul_(scales.unsqueeze(1));
+}
+
+at::Tensor PackLinear(const at::Tensor& weight, c10::string_view type,
+                      const OptionalTensor& scales) {
   constexpr char kPack[] = "pack_linear";
   TORCH_CHECK(!IsPacked(weight), kPack, ": the weight is packed already");
   CheckRank(kPack, {"weight", weight}, 2, "[outputs, inputs]");
   const bool bfloat16 = type == "bfloat16";
   TORCH_CHECK(bfloat16 || type == "float32" || type == "int8", kPack, ": there is no type \"", type,
               "\": there are float32, bfloat16 and int8");
-  TORCH_CHECK(weight.scalar_type() == at::kFloat || weight.scalar_type() == at::kBFloat16 ||
-                  weight.scalar_type() == at::kHalf,
-              kPack, ": weight is ", weight.scalar_type(), ", it must be Float, BFloat16 or Half");
+  if (scales) {
+    TORCH_CHECK(weight.scalar_type() == at::kChar, kPack, ": weight is ", weight.scalar_type(),
+                ", with scales it must be Char");
+    TORCH_CHECK(scales->scalar_type() == at::kFloat, kPack, ": scales is ", scales->scalar_type(),
+                ", it must be Float");
+    CheckRank(kPack, {"scales", *scales}, 1, "[outputs]");
+    CheckSize(kPack, {"scales", *scales}, 0, "outputs", weight.sym_size(0), "weight");
+  } else {
+    TORCH_CHECK(weight.scalar_type() == at::kFloat || weight.scalar_type() == at::kBFloat16 ||
+                    weight.scalar_type() == at::kHalf,
+                kPack, ": weight is ", weight.scalar_type(),
+                ", it must be Float, BFloat16 or Half, or Char with scales");
+  }
   TORCH_CHECK(weight.size(0) >= 1, kPack, ": weight has no outputs");
   TORCH_CHECK(1 <= weight.size(1) && weight.size(1) <= PackedMatrix::kMaxInputs, kPack,
               ": weight has ", weight.size(1), " inputs, it must have between 1 and ",
               PackedMatrix::kMaxInputs);
   const at::Tensor dense = weight.detach().contiguous();
   if (bfloat16) {
-    return MakePacked({nullptr, MkldnnPack(dense.to(at::kBFloat16))}, at::kBFloat16,
+    const at::Tensor floats = scales ? Dequantized(dense, *scales) : dense;
+    return MakePacked({nullptr, MkldnnPack(floats.to(at::kBFloat16))}, at::kBFloat16,
                       weight.sizes());
   }
+  const at::Tensor factors = scales ? scales->contiguous() : at::empty({0}, at::kFloat);
   at::Tensor block;  // the outputs that were read last: the whole weight is never there as float32
   const size_t row_bytes = dense.size(1) * dense.element_size();
   const auto* data = static_cast<const char*>(dense.const_data_ptr());
@@ -269,8 +287,30 @@ at::Tensor PackLinear(const at::Tensor& weight, c10::string_view type) {
   };
   const auto kind = type == "int8" ? PackedMatrix::Type::kInt8 : PackedMatrix::Type::kFloat32;
   return MakePacked(
-      {std::make_shared<const PackedMatrix>(kind, dense.size(0), dense.size(1), read), {}},
+      {std::make_shared<const PackedMatrix>(
+           kind, dense.size(0), dense.size(1), read,
+           std::span(factors.const_data_ptr<float>(), static_cast<size_t>(factors.numel()))),
+       {}},
       at::kFloat, weight.sizes());
+}
+
+std::tuple<at::Tensor, at::Tensor> QuantizeLinear(const at::Tensor& weight) {
+  constexpr char kQuantize[] = "quantize_linear";
+  CheckRank(kQuantize, {"weight", weight}, 2, "[outputs, inputs]");
+  TORCH_CHECK(weight.is_floating_point() && !IsPacked(weight), kQuantize, ": weight is ",
+              weight.scalar_type(), ", it must be of a floating point type and not packed");
+  const at::Tensor dense = weight.detach().to(at::kFloat).contiguous();
+  TORCH_CHECK(at::isfinite(dense).all().item<bool>(), kQuantize,
+              ": weight has a value that is not finite");
+  const int64_t outputs = dense.size(0), inputs = dense.size(1);
+  at::Tensor values = at::empty_like(dense, at::kChar);
+  at::Tensor scales = at::empty({outputs}, dense.options());
+  for (int64_t n = 0; n < outputs; ++n) {
+    scales.mutable_data_ptr<float>()[n] =
+        QuantizeOutput({dense.const_data_ptr<float>() + n * inputs, static_cast<size_t>(inputs)},
+                       values.mutable_data_ptr<int8_t>() + n * inputs);
+  }
+  return {values, scales};
 }
 
 // On the CPU the sum is part of the gemm, and the norm is torch's.
@@ -386,7 +426,8 @@ TORCH_LIBRARY_FRAGMENT(linnet, m) {
       "linear_norm(Tensor x, Tensor weight, Tensor? bias, Tensor residual, Tensor norm_weight, "
       "Tensor norm_bias, float norm_epsilon=1e-5) -> (Tensor sum, Tensor y)",
       {at::Tag::pt2_compliant_tag});
-  m.def("pack_linear(Tensor weight, str type) -> Tensor");
+  m.def("pack_linear(Tensor weight, str type, Tensor? scales=None) -> Tensor");
+  m.def("quantize_linear(Tensor weight) -> (Tensor values, Tensor scales)");
   m.def("take_outputs(Tensor weight, Tensor outputs) -> Tensor");
   m.def("unpack_outputs(Tensor weight, Tensor outputs) -> Tensor");
   m.def("linear_in_float32(Tensor x, Tensor weight, Tensor? bias) -> Tensor");
@@ -400,6 +441,7 @@ TORCH_LIBRARY_IMPL(linnet, CompositeImplicitAutograd, m) {
 
 TORCH_LIBRARY_IMPL(linnet, CPU, m) {
   m.impl("pack_linear", PackLinear);
+  m.impl("quantize_linear", QuantizeLinear);
   m.impl("take_outputs", TakeOutputs);
   m.impl("unpack_outputs", UnpackOutputs);
 }

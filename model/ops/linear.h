@@ -11,7 +11,8 @@
 //          Tensor? norm_weight=None, Tensor? norm_bias=None, float norm_epsilon=1e-5) -> Tensor
 //   linear_norm(Tensor x, Tensor weight, Tensor? bias, Tensor residual, Tensor norm_weight,
 //               Tensor norm_bias, float norm_epsilon=1e-5) -> (Tensor sum, Tensor y)
-//   pack_linear(Tensor weight, str type) -> Tensor
+//   pack_linear(Tensor weight, str type, Tensor? scales=None) -> Tensor
+//   quantize_linear(Tensor weight) -> (Tensor values, Tensor scales)
 //   take_outputs(Tensor weight, Tensor outputs) -> Tensor
 //   unpack_outputs(Tensor weight, Tensor outputs) -> Tensor
 //   linear_in_float32(Tensor x, Tensor weight, Tensor? bias) -> Tensor
@@ -39,16 +40,21 @@
 //
 // pack_linear converts a weight to the layout of the CPU's gemm, once, when a model is loaded. The
 // result keeps the shape [O, I], has no data that other operators could read, and cannot be saved.
-// The weight is float32, bfloat16 or float16; a few outputs at a time are converted to the type
-// below, and of a weight that is mapped from a file they are not resident any more afterwards.
+// The weight is float32, bfloat16 or float16, or int8 with scales, float32 [O]: values and scales
+// of quantize_linear. A few outputs at a time are converted to the type below, and of a weight that
+// is mapped from a file they are not resident any more afterwards.
 //
 //   type "float32"   x is float32; a row's result is batch invariant: the same bits with any other
 //                    rows and any number of threads
-//        "int8"      as "float32"; weights have a scale per output, x has a scale per row, and
-//                    sums are exact (cpu/packed_matrix.h, cpu/gemm.h); an output whose weights are
-//                    multiples of a step, at most 127 times, keeps them as they are
+//        "int8"      as "float32"; weights are rounded as quantize_linear does, x has a scale per
+//                    row, and sums are exact (cpu/packed_matrix.h, cpu/gemm.h)
 //        "bfloat16"  x is bfloat16; oneDNN's gemm, which multiplies in bfloat16 where the processor
 //                    can
+//
+// quantize_linear rounds a weight [O, I], finite, to integers with a scale per output: values int8
+// [O, I] from -127 to 127 and scales float32 [O], weight ~ scales * values. An output whose weights
+// are multiples of a step, at most 127 times, keeps them as they are. In int8 the pair gives the
+// same bits as the weight.
 //
 // take_outputs selects outputs of a weight [O, I] that was packed for float32 or int8 and returns
 // them packed likewise, [N, I]: outputs int32 [N], from 0 to O - 1. Their results are the same

@@ -8,7 +8,7 @@
 //   dynamic_conv_step, light_conv_step   convolution_step.h
 //   depthwise_conv                       depthwise_conv.h
 //   depthwise_conv_step                  depthwise_conv_step.h
-//   linear, pack_linear                  linear.h
+//   linear, pack_linear, quantize_linear linear.h
 //   linear_norm                          linear.h
 //   add_norm, add_norm_sum               add_norm.h
 //   embed_tokens                         embed.h

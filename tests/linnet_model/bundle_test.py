@@ -21,6 +21,7 @@ from linnet_model.export.random_bundle import main, random_bundle
 from linnet_model.languages import LanguageTokens
 from linnet_model.network.encoder_decoder import EOS, EncoderDecoder
 from linnet_model.network.presets import preset
+from linnet_model.stored_weights import restore, store
 
 PROTO = Path(__file__).resolve().parents[2] / "proto" / "linnet" / "v1" / "bundle.proto"
 
@@ -104,19 +105,39 @@ def test_weights_survive_round_trip(bundle: Path):
     original = EncoderDecoder(sizes)
     assert set(weights) == set(original.state_dict())
     for name, value in original.state_dict().items():
-        assert torch.equal(weights[name], value.to(torch.bfloat16))
+        assert torch.equal(weights[name], value.to(torch.bfloat16).float())
 
 
-@pytest.mark.parametrize("weight_type", ["float32", "bfloat16"])
+def rounded_to_int8(value: torch.Tensor) -> torch.Tensor:
+    scale = value.abs().amax(1, keepdim=True) / 127
+    return (value / scale).round() * scale
+
+
+def test_int8_rounds_matrices_and_keeps_vectors(tmp_path: Path):
+    random_bundle(tmp_path / "int8", "tiny", 4000, seed=3, weight_type="int8")
+    random_bundle(tmp_path / "float32", "tiny", 4000, seed=3, weight_type="float32")
+    stored, exact = (read_bundle_weights(tmp_path / name)[0] for name in ("int8", "float32"))
+    assert read_manifest(tmp_path / "int8")["architecture"]["weight_type"] == "int8"
+    assert set(stored) == set(exact)
+    for name, value in exact.items():
+        assert stored[name].dtype == torch.float32
+        if value.dim() == 1 or name.endswith("conv.weight"):
+            assert torch.equal(stored[name], value), name
+        elif name.endswith(("embed_source.weight", "fc1.weight")):
+            torch.testing.assert_close(stored[name], rounded_to_int8(value))
+    sizes = [(tmp_path / name / "model.pt").stat().st_size for name in ("int8", "float32")]
+    assert sizes[0] < 0.5 * sizes[1]  # a quarter, and the code
+
+
+@pytest.mark.parametrize("weight_type", ["float32", "bfloat16", "int8"])
 def test_saved_module_equals_model(tmp_path: Path, weight_type: str):
     sizes = preset("tiny", 60)
     torch.manual_seed(1)
     model = EncoderDecoder(sizes).eval()
     config = BundleConfig(name="x")
     write_bundle(tmp_path, model, sizes, config, None, weight_type, BundleFacts(version="1"))
-    if weight_type == "bfloat16":
-        for parameter in model.parameters():
-            parameter.data = parameter.data.to(torch.bfloat16).float()
+    store(model, weight_type)
+    restore(model)
     module = load_module(tmp_path / "model.pt")
     source, lengths = torch.randint(4, 60, (2, 5)), torch.tensor([5, 3], dtype=torch.int32)
     rows = torch.arange(2, dtype=torch.int32).unsqueeze(1)

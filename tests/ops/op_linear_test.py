@@ -338,6 +338,7 @@ def test_refuses(change, message):
     [
         (torch.randn(6, 8), "int4", 'no type "int4": there are float32, bfloat16 and int8'),
         (torch.randn(6, 8).double(), "int8", "Double, it must be Float, BFloat16 or Half"),
+        (torch.ones(6, 8, dtype=torch.int8), "int8", "Char, it must be .*, or Char with scales"),
         (torch.randn(6), "int8", "weight"),
         (torch.randn(0, 8), "int8", "no outputs"),
         (torch.randn(8, 0), "float32", "0 inputs, it must have between 1 and 65536"),
@@ -360,6 +361,76 @@ def test_pack_linear_converts_stored_weights(stored, kind):
     want = ops.linear(x, ops.pack_linear(weight.to(compute), kind), None)
     assert got.dtype == compute
     assert torch.equal(got, want)
+
+
+@pytest.mark.parametrize(
+    ("weight", "scales", "message"),
+    [
+        (torch.randn(6, 8), torch.ones(6), "weight is Float, with scales it must be Char"),
+        (torch.ones(6, 8).char(), torch.ones(6).double(), "scales is Double, it must be Float"),
+        (
+            torch.ones(6, 8).char(),
+            torch.ones(5),
+            r"scales has shape \[5\], dimension 0 \(outputs\) must be 6",
+        ),
+        (torch.ones(6, 8).char(), torch.ones(6, 1), "scales"),
+    ],
+)
+def test_pack_linear_refuses_scales(weight, scales, message):
+    with pytest.raises(RuntimeError, match=message):
+        ops.pack_linear(weight, "int8", scales)
+
+
+@pytest.mark.parametrize(("inputs", "outputs"), SIZES)
+def test_quantized_weights_are_within_half_a_step(inputs: int, outputs: int):
+    _, weight, _, _ = arguments(7, inputs, outputs)
+    values, scales = ops.quantize_linear(weight)
+    assert values.dtype == torch.int8
+    assert int(values.min()) >= -127
+    error = (values.double() * scales.double().unsqueeze(1) - weight).abs()
+    assert bool((error <= 0.5001 * weight.abs().amax(1, keepdim=True) / 127).all())
+
+
+def test_quantizing_again_changes_nothing():
+    torch.manual_seed(21)
+    values, scales = ops.quantize_linear(torch.randn(150, 70))
+    again, same = ops.quantize_linear(values.float() * scales.unsqueeze(1))
+    assert torch.equal(again, values)
+    torch.testing.assert_close(same, scales, rtol=2e-7, atol=0)  # one rounding of float32
+
+
+def test_quantizing_keeps_multiples_of_a_step():
+    """The matrix has one step, so most of its outputs use less than 127 of them."""
+    torch.manual_seed(22)
+    integers = torch.randint(-90, 91, (150, 70))
+    values, scales = ops.quantize_linear(integers * 0.037)
+    torch.testing.assert_close(values * scales.unsqueeze(1), integers * 0.037, rtol=3e-7, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        (torch.randn(6), "weight"),
+        (torch.ones(6, 8).char(), "Char, it must be of a floating point type"),
+        (torch.tensor([[1.0, float("nan")]]), "not finite"),
+    ],
+)
+def test_quantize_linear_refuses(weight, message):
+    with pytest.raises(RuntimeError, match=message):
+        ops.quantize_linear(weight)
+
+
+@pytest.mark.parametrize("kind", ["float32", "int8", "bfloat16"])
+def test_packs_quantized_weights_by_their_scales(kind):
+    torch.manual_seed(23)
+    compute = torch.bfloat16 if kind == "bfloat16" else torch.float32
+    weight = torch.randn(150, 70)  # three panels, the last one not full
+    x = torch.randn(4, 70).to(compute)
+    values, scales = ops.quantize_linear(weight)
+    got = ops.linear(x, ops.pack_linear(values, kind, scales), None)
+    # int8 rounds the weight to the same integers; other types have what the integers stand for
+    given = weight if kind == "int8" else (values * scales.unsqueeze(1)).to(compute)
+    assert torch.equal(got, ops.linear(x, ops.pack_linear(given, kind), None))
 
 
 def test_packed_weight_is_opaque():

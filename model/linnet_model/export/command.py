@@ -33,6 +33,7 @@ from linnet_model.export.card import write_card
 from linnet_model.export.search import Options, beam_search
 from linnet_model.network.encoder_decoder import EOS, parameter_count
 from linnet_model.sources import sources_of
+from linnet_model.stored_weights import WEIGHT_TYPES
 from linnet_model.tokenizer import free_placeholders, load_tokenizer
 from linnet_model.train.checkpoint import averaged_model, checkpoints
 
@@ -198,7 +199,7 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
     )
     how.add_argument(
         "--weights",
-        choices=("bfloat16", "float32"),
+        choices=WEIGHT_TYPES,
         default="bfloat16",
         help="type of the stored weights [%(default)s]",
     )

@@ -20,6 +20,7 @@ from linnet_model.languages import LanguageTokens, max_forced
 from linnet_model.network.encoder_decoder import EncoderDecoder, parameter_count
 from linnet_model.network.model_config import MIXERS, require
 from linnet_model.network.presets import PRESETS, preset
+from linnet_model.stored_weights import WEIGHT_TYPES
 from linnet_model.tokenizer import train_tokenizer
 from linnet_model.train.made_up import word
 
@@ -154,7 +155,7 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument(
         "--weights",
-        choices=("bfloat16", "float32"),
+        choices=WEIGHT_TYPES,
         default="bfloat16",
         help="type of the stored weights [%(default)s]",
     )

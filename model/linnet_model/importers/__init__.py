@@ -7,10 +7,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from linnet_model.bundle import WEIGHT_TYPES, print_files, read_manifest
+from linnet_model.bundle import print_files, read_manifest
 from linnet_model.command_line import parser_for
 from linnet_model.importers.golden import GoldenChoice
 from linnet_model.importers.origin import Origin
+from linnet_model.stored_weights import WEIGHT_TYPES
 
 
 def import_parser(doc: str | None) -> argparse.ArgumentParser:
@@ -37,7 +38,7 @@ def import_parser(doc: str | None) -> argparse.ArgumentParser:
     )
     golden.add_argument("--no-golden", action="store_true", help="make no golden examples")
     parser.add_argument(
-        "--dtype", choices=sorted(WEIGHT_TYPES), default="float32", help="type of stored weights"
+        "--dtype", choices=WEIGHT_TYPES, default="float32", help="type of stored weights"
     )
     return parser
 

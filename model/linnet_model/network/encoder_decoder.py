@@ -19,6 +19,7 @@ no state. An engine requires these methods of it (arguments and shapes: the meth
 from __future__ import annotations
 
 import math
+from typing import TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -26,11 +27,12 @@ from torch import Tensor, nn
 
 from linnet_model.network.dropout import Dropout, KeepAll
 from linnet_model.network.layers import DecoderLayer, EncoderLayer, Norm
-from linnet_model.network.linear import Linear, Projection
+from linnet_model.network.linear import Embedding, Linear, Projection
 from linnet_model.network.mixers import SSRU
 from linnet_model.network.model_config import ModelConfig
 
 BOS, PAD, EOS, UNK = 0, 1, 2, 3
+Table = TypeVar("Table", bound=nn.Embedding)
 
 
 def sinusoids(positions: Tensor, width: int, steps: float) -> Tensor:
@@ -58,7 +60,7 @@ class InputEmbedding(nn.Module):
         self.steps = float(config.width // 2 - (1 if config.positions == "sinusoidal" else 0))
         # Row p is position p: rows below first_position are unused, as in fairseq's tables.
         self.table = (
-            embedding(config.first_position + config.max_positions, config.width)
+            normal(nn.Embedding(config.first_position + config.max_positions, config.width))
             if config.positions == "learned"
             else None
         )
@@ -102,15 +104,19 @@ class EncoderDecoder(nn.Module):
         # A shared table is one attribute: with several, a loaded and converted module would hold
         # copies.
         self.embed_source = (
-            embedding(config.vocabulary, config.width)
+            normal(Embedding(config.vocabulary, config.width))
             if self.has_source or config.sharing == "all"
             else None
         )
         self.embed_target = (
-            None if config.sharing == "all" else embedding(config.target_vocabulary, config.width)
+            None
+            if config.sharing == "all"
+            else normal(Embedding(config.target_vocabulary, config.width))
         )
         self.output = (
-            embedding(config.target_vocabulary, config.width) if config.sharing == "none" else None
+            normal(Embedding(config.target_vocabulary, config.width))
+            if config.sharing == "none"
+            else None
         )
         self.output_bias = (
             nn.Parameter(torch.zeros(config.target_vocabulary)) if config.output_bias else None
@@ -158,6 +164,16 @@ class EncoderDecoder(nn.Module):
         if self.output is not None:
             return self.output.weight
         return self.target_table()
+
+    @torch.jit.export
+    def output_scales(self) -> Tensor | None:
+        """The scales [V] of an output table that is stored as int8."""
+        if self.output is not None:
+            return self.output.scales
+        if self.embed_target is not None:
+            return self.embed_target.scales
+        assert self.embed_source is not None
+        return self.embed_source.scales
 
     @torch.jit.export
     def project(self, features: Tensor) -> Tensor:
@@ -380,15 +396,15 @@ class EncoderDecoder(nn.Module):
     def pack(self, kind: str) -> None:
         """Packs the weights of the linear layers for the CPU (linear.py). A packed module serves;
         it cannot be trained or saved."""
-        self.projection.pack(self.output_table(), kind)
+        self.projection.pack(self.output_table(), kind, self.output_scales())
         # Drop what only the packed copy is read for. oneDNN's copy of bfloat16 cannot be read.
         if self.output is not None:
-            self.output.weight = self.output.weight.new_zeros([0])
+            self.output.drop()
         elif kind != "bfloat16":
             if self.embed_target is not None:
-                self.embed_target.weight = self.embed_target.weight.new_zeros([0])
+                self.embed_target.drop()
             elif self.embed_source is not None:
-                self.embed_source.weight = self.embed_source.weight.new_zeros([0])
+                self.embed_source.drop()
         for encoder_layer in self.encoder:
             encoder_layer.pack(kind)
         for decoder_layer in self.decoder:
@@ -422,9 +438,8 @@ class EncoderDecoder(nn.Module):
         return cache
 
 
-def embedding(rows: int, width: int) -> nn.Embedding:
-    table = nn.Embedding(rows, width)
-    nn.init.normal_(table.weight, std=width**-0.5)
+def normal(table: Table) -> Table:
+    nn.init.normal_(table.weight, std=table.embedding_dim**-0.5)
     return table
 
 

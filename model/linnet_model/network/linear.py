@@ -14,8 +14,12 @@ Closing = tuple[Tensor, Tensor | None, Tensor | None]
 
 
 class Linear(nn.Linear):
+    # A bundle may store int8 weights, whose scales [outputs] these are (stored_weights.py).
+    scales: Tensor | None
+
     def __init__(self, inputs: int, outputs: int, bias: bool = True):
         super().__init__(inputs, outputs, bias=bias)
+        self.scales = None
         self.norm_epsilon = 1e-5  # of the norm that `close` applies; EncoderDecoder sets it
 
     @torch.jit.export
@@ -54,7 +58,8 @@ class Linear(nn.Linear):
     @torch.jit.export
     def pack(self, kind: str) -> None:
         """kind: "float32", "bfloat16" or "int8", as described in linear.h."""
-        self.weight = torch.ops.linnet.pack_linear(self.weight, kind)
+        self.weight = torch.ops.linnet.pack_linear(self.weight, kind, self.scales)
+        self.scales = None
 
 
 class Projection(nn.Module):
@@ -107,8 +112,24 @@ class Projection(nn.Module):
         return torch.ops.linnet.unpack_outputs(packed, tokens)
 
     @torch.jit.export
-    def pack(self, table: Tensor, kind: str) -> None:
-        self.packed = torch.ops.linnet.pack_linear(table, kind)
+    def pack(self, table: Tensor, kind: str, scales: Tensor | None) -> None:
+        self.packed = torch.ops.linnet.pack_linear(table, kind, scales)
+
+
+class Embedding(nn.Embedding):
+    """A table of tokens [V, d]."""
+
+    scales: Tensor | None  # [V], as in Linear
+
+    def __init__(self, rows: int, width: int):
+        super().__init__(rows, width)
+        self.scales = None
+
+    @torch.jit.export
+    def drop(self) -> None:
+        """Gives the table back; `weight` is empty from now on."""
+        self.weight = torch.zeros([0], device=self.weight.device)
+        self.scales = None
 
 
 def linear(inputs: int, outputs: int, bias: bool = True) -> Linear:

@@ -49,8 +49,8 @@ class Trainer:
         self.epoch_number = -1
 
     def start_from(self, weights: dict[str, torch.Tensor]) -> None:
-        """Loads weights, bfloat16 or float32; optimizer and data start from the beginning."""
-        self.model.load_state_dict({name: value.float() for name, value in weights.items()})
+        """Loads float32 weights; optimizer and data start from the beginning."""
+        self.model.load_state_dict(weights)
         self.average = Average(self.model, self.recipe.train.average_decay)
 
     def resume(self, checkpoint: dict[str, Any]) -> None:

@@ -20,7 +20,8 @@ std::unique_ptr<std::byte[], PackedMatrix::Free> PackedMatrix::Allocate(size_t b
   return std::unique_ptr<std::byte[], Free>(static_cast<std::byte*>(memory));
 }
 
-PackedMatrix::PackedMatrix(Type type, int64_t outputs, int64_t inputs, const ReadOutputs& read)
+PackedMatrix::PackedMatrix(Type type, int64_t outputs, int64_t inputs, const ReadOutputs& read,
+                           std::span<const float> scales)
     : type_(type), outputs_(outputs), inputs_(inputs) {
   const bool int8 = type == Type::kInt8;
   panels_ = Allocate(padded_outputs() * depth() * (int8 ? sizeof(int8_t) : sizeof(float)));
@@ -31,10 +32,11 @@ PackedMatrix::PackedMatrix(Type type, int64_t outputs, int64_t inputs, const Rea
   for (int64_t panel = 0; panel < panels(); ++panel) {
     const int64_t first = panel * kPanel, count = std::min(kPanel, outputs - first);
     const float* weight = read(first, count);
+    const float* factors = scales.empty() ? nullptr : scales.data() + first;
     if (int8) {
-      PackInt8(panel, weight, count);
+      PackInt8(panel, weight, count, factors);
     } else {
-      PackFloat32(panel, weight, count);
+      PackFloat32(panel, weight, count, factors);
     }
   }
 }
@@ -93,10 +95,12 @@ void PackedMatrix::CopyOutput(int64_t output, float* out) const {
   }
 }
 
-void PackedMatrix::PackFloat32(int64_t panel, const float* weight, int64_t count) {
+void PackedMatrix::PackFloat32(int64_t panel, const float* weight, int64_t count,
+                               const float* scales) {
   float* packed = reinterpret_cast<float*>(panels_.get()) + panel * kPanel * inputs_;
   for (int64_t n = 0; n < count; ++n) {
-    for (int64_t k = 0; k < inputs_; ++k) packed[k * kPanel + n] = weight[n * inputs_ + k];
+    const float scale = scales == nullptr ? 1 : scales[n];
+    for (int64_t k = 0; k < inputs_; ++k) packed[k * kPanel + n] = scale * weight[n * inputs_ + k];
   }
 }
 
@@ -104,9 +108,8 @@ namespace {
 
 constexpr int kMaxLevel = 127;
 
-// Returns the step of a row for rounding to [-127, 127] steps: max / 127, or if all weights of the
-// row are multiples of a step, that one. So the weights of a model that was quantised before keep
-// their integers, with the scale of one row or of a whole matrix.
+// Returns the step of QuantizeOutput. The weights of a model that was quantised before, with the
+// scale of one row or of a whole matrix, so keep their integers.
 //
 // A multiple of a step, divided by another one of at most 127 steps and not an integer, is at least
 // 1 / 127 from the next integer; float32 moves it by 2e-5 at most. Other weights fail within a few
@@ -128,20 +131,29 @@ float StepOf(std::span<const float> row) {
 
 }  // namespace
 
-void PackedMatrix::PackInt8(int64_t panel, const float* weight, int64_t count) {
+float QuantizeOutput(std::span<const float> weights, int8_t* values) {
+  const float scale = StepOf(weights);
+  for (float weight : weights) {
+    const long rounded = scale > 0 ? std::lrint(weight / scale) : 0;
+    *values++ = static_cast<int8_t>(std::clamp<long>(rounded, -kMaxLevel, kMaxLevel));
+  }
+  return scale;
+}
+
+void PackedMatrix::PackInt8(int64_t panel, const float* weight, int64_t count,
+                            const float* scales) {
   auto* packed = reinterpret_cast<int8_t*>(panels_.get()) + panel * kPanel * depth();
+  std::vector<int8_t> values(inputs_);
   for (int64_t n = 0; n < count; ++n) {
-    const float* row = weight + n * inputs_;
-    const float scale = StepOf({row, static_cast<size_t>(inputs_)});
+    const float scale =
+        QuantizeOutput({weight + n * inputs_, static_cast<size_t>(inputs_)}, values.data());
     int8_t* column = packed + n * kGroup;
     int32_t sum = 0;
     for (int64_t k = 0; k < inputs_; ++k) {
-      const long rounded = scale > 0 ? std::lrint(row[k] / scale) : 0;
-      const auto value = static_cast<int8_t>(std::clamp<long>(rounded, -kMaxLevel, kMaxLevel));
-      column[k / kGroup * kPanel * kGroup + k % kGroup] = value;
-      sum += value;
+      column[k / kGroup * kPanel * kGroup + k % kGroup] = values[k];
+      sum += values[k];
     }
-    scales_[panel * kPanel + n] = scale;
+    scales_[panel * kPanel + n] = scales == nullptr ? scale : scale * scales[n];
     corrections_[panel * kPanel + n] = -128 * sum;
   }
 }

@@ -17,11 +17,8 @@ namespace linnet::ops {
 //   int8     panels[p][input / 4][64][4]: four inputs of one output side by side, as the int8 dot
 //            product instructions read them
 //
-// int8: weight[n, k] ~ scales[n] * panel value. Panel values are in [-127, 127]; the scale of an
-// output is its largest magnitude / 127. An output whose weights are multiples of a step, because
-// the model was quantised before, has that step as its scale and is not rounded again. The other
-// factor is unsigned and 128 too high (gemm.h), which corrections[n] = -128 * sum_k panel value
-// cancels.
+// int8: weight[n, k] ~ scales[n] * panel value, as QuantizeOutput rounds it. The other factor is
+// unsigned and 128 too high (gemm.h), which corrections[n] = -128 * sum_k panel value cancels.
 class PackedMatrix {
  public:
   enum class Type { kFloat32, kInt8 };
@@ -35,8 +32,10 @@ class PackedMatrix {
   // the next call. Each output is read once, in ascending order.
   using ReadOutputs = std::function<const float*(int64_t first, int64_t count)>;
 
-  // 1 <= inputs <= kMaxInputs.
-  PackedMatrix(Type type, int64_t outputs, int64_t inputs, const ReadOutputs& read);
+  // 1 <= inputs <= kMaxInputs. scales: empty, or for each output a factor of what `read` returns.
+  // For int8, integers that QuantizeOutput made are packed as they are.
+  PackedMatrix(Type type, int64_t outputs, int64_t inputs, const ReadOutputs& read,
+               std::span<const float> scales = {});
   // Copies these outputs of `from`, each from 0 to outputs() - 1, in this order. Their results are
   // the same bits as with `from`.
   PackedMatrix(const PackedMatrix& from, std::span<const int32_t> outputs);
@@ -61,9 +60,9 @@ class PackedMatrix {
     void operator()(std::byte* bytes) const;
   };
   std::unique_ptr<std::byte[], Free> Allocate(size_t bytes);
-  // weight: [count, inputs], the outputs of one panel.
-  void PackFloat32(int64_t panel, const float* weight, int64_t count);
-  void PackInt8(int64_t panel, const float* weight, int64_t count);
+  // weight: [count, inputs], the outputs of one panel; scales: [count] or null.
+  void PackFloat32(int64_t panel, const float* weight, int64_t count, const float* scales);
+  void PackInt8(int64_t panel, const float* weight, int64_t count, const float* scales);
 
   Type type_;
   int64_t outputs_, inputs_;
@@ -71,5 +70,11 @@ class PackedMatrix {
   std::vector<float> scales_;
   std::vector<int32_t> corrections_;
 };
+
+// Rounds the weights of an output, which are finite, to integers in [-127, 127] and returns their
+// scale: weight ~ scale * value. The scale is the largest magnitude / 127. Weights that are
+// multiples of a step, because the model was quantised before, have that step as their scale and
+// are not rounded again.
+float QuantizeOutput(std::span<const float> weights, int8_t* values);
 
 }  // namespace linnet::ops

@@ -128,9 +128,10 @@ absl::Status CheckArchitecture(const linnet::v1::Architecture& architecture) {
     return Wrong("architecture has parameters ", architecture.parameters(),
                  ", it must be positive");
   }
-  if (architecture.weight_type() != "bfloat16" && architecture.weight_type() != "float32") {
-    return Wrong("architecture has weight_type \"", architecture.weight_type(),
-                 "\", supported are bfloat16 and float32");
+  const std::string& weights = architecture.weight_type();
+  if (weights != "bfloat16" && weights != "float32" && weights != "int8") {
+    return Wrong("architecture has weight_type \"", weights,
+                 "\", supported are bfloat16, float32 and int8");
   }
   return absl::OkStatus();
 }

@@ -12,6 +12,7 @@
 #include <array>
 #include <exception>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <stdexcept>
 #include <string>
@@ -56,12 +57,28 @@ void CheckMethods(const torch::jit::Module& module) {
   }
 }
 
+// The scales of weights that are stored as int8 and not packed, by weight (stored_weights.py).
+std::map<const c10::TensorImpl*, at::Tensor> TakeScales(const torch::jit::Module& module) {
+  std::map<const c10::TensorImpl*, at::Tensor> found;
+  for (torch::jit::Module part : module.modules()) {
+    if (!part.hasattr("scales") || !part.attr("scales").isTensor()) continue;
+    found[part.attr("weight").toTensor().unsafeGetTensorImpl()] = part.attr("scales").toTensor();
+    part.setattr("scales", c10::IValue());
+  }
+  return found;
+}
+
 // Converts weights that are not packed in place, so that shared ones stay shared. Module::to would
 // convert integers to floats as well. A weight that needs no conversion stays in the file's
 // mapping.
 absl::Status Convert(const torch::jit::Module& module, at::Device device, at::ScalarType type) {
+  const std::map<const c10::TensorImpl*, at::Tensor> all_scales = TakeScales(module);
   const auto convert = [&](const std::string& name, at::Tensor tensor) -> absl::Status {
     if (ops::IsPacked(tensor)) return absl::OkStatus();
+    if (const auto scales = all_scales.find(tensor.unsafeGetTensorImpl());
+        scales != all_scales.end()) {
+      tensor.set_data(tensor.to(at::kFloat).mul_(scales->second.unsqueeze(1)));
+    }
     const at::ScalarType own = tensor.is_floating_point() ? type : tensor.scalar_type();
     RETURN_IF_ERROR(CheckRange(name, tensor, own));
     tensor.set_data(tensor.to(device, own).contiguous());
