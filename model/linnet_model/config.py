@@ -76,6 +76,8 @@ class DataConfig:
     objective: str = "pairs"
     # "target", or "domain" to predict the name of the row's domain (a classifier).
     target_column: str = "target"
+    # Learn the source from the target: the folder en-de then trains German to English.
+    reverse: bool = False
     # "source", "target" or "both": which side's texts "language_model" and "span_corruption" read.
     text: str = "target"
     corrupted_share: float = 0.15  # share of a text's tokens that "span_corruption" removes
@@ -105,8 +107,8 @@ class DataConfig:
     # text in lower case (capitals.py). Empty: the model reads capitals.
     capitals_mark: str = ""
     no_stop_share: float = 0.0  # share of rows that lose the final full stop on both sides
-    # Share of rows put between quotation marks: English ones in the source, German ones in the
-    # target.
+    # Share of rows put between quotation marks: English ones on the English side, German ones on
+    # the German side.
     quote_share: float = 0.0
     # Share of rows with a name or number on both sides in which another one replaces it.
     rename_share: float = 0.0
@@ -116,7 +118,7 @@ class DataConfig:
     # Rows added, as a share of all: made-up addresses, numbers and names, copied unchanged.
     copy_share: float = 0.0
     # Rows added, as a share of all: made-up English sentences with amounts, dates, times and the
-    # like, and their German translations. For English to German only.
+    # like, and their German translations. For English and German only.
     fact_share: float = 0.0
     # Rows added, as a share of all: the target as its own source. The attention to the source
     # trains sooner with them.
@@ -169,6 +171,10 @@ class DataConfig:
             "learnt from pairs",
         )
         whole = self.target_column == "target" and self.objective == "pairs"
+        require(
+            whole or not self.reverse,
+            "data.reverse is true, only pairs with a target have two sides",
+        )
         for name in ("copy_share", "echo_share", "fact_share"):
             require(
                 whole or getattr(self, name) == 0.0,
@@ -355,9 +361,10 @@ class Recipe:
         )
         languages = (self.bundle.source_language, self.bundle.target_language)
         require(
-            data.fact_share == 0.0 or languages == ("en", "de"),
+            data.fact_share == 0.0 or languages == (("de", "en") if data.reverse else ("en", "de")),
             f"data.fact_share is {data.fact_share} and the languages are {' to '.join(languages)}: "
-            "the made-up sentences are English to German only, set it to 0",
+            "the made-up sentences are English to German, or with data.reverse German to English, "
+            "set it to 0",
         )
 
 

@@ -191,20 +191,29 @@ def is_good(pair: Pair, where: str, mojibake: str, empty: str, reading: Reading)
     return True
 
 
+def turned(pairs: list[Pair], config: DataConfig) -> list[Pair]:
+    """Returns the rows of a file in the direction that the recipe learns."""
+    if not config.reverse:
+        return pairs
+    return [Pair(pair.target, pair.source, pair.domain) for pair in pairs]
+
+
 def read_split(
     folder: Path, config: DataConfig, split: str, domains: Iterable[str], reading: Reading
 ) -> list[Pair]:
     """Reads the rows of "train" or "valid" from the recipe's plain files or from the .tsv."""
     source, target = config.plain(split)
     if source or target:
-        return read_plain(
+        pairs = read_plain(
             folder / source if source else None,
             folder / target if target else None,
             config.mojibake,
             config.empty_lines,
             reading,
         )
+        return turned(pairs, config)
     path = folder / f"{split}.tsv.xz"
     if not path.is_file() and (folder / f"{split}.tsv").is_file():
         path = folder / f"{split}.tsv"
-    return read_pairs(path, domains, config.mojibake, config.empty_lines, reading)
+    pairs = read_pairs(path, domains, config.mojibake, config.empty_lines, reading)
+    return turned(pairs, config)

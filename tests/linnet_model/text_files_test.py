@@ -126,6 +126,19 @@ def test_pairs_plain_files_line_by_line(tmp_path: Path):
     assert found == [Pair("one", "eins", "text"), Pair("two", "zwei", "text")]
 
 
+def test_reverse_turns_rows_of_both_kinds_of_files(tmp_path: Path):
+    (tmp_path / "train.tsv").write_text("one\teins\tx\n")
+    config = DataConfig(folder="x", domains={"x": 1.0}, reverse=True)
+    config.check()
+    found = read_split(tmp_path, config, "train", config.domains, Reading())
+    assert found == [Pair("eins", "one", "x")]
+    (tmp_path / "en").write_text("two\n")
+    (tmp_path / "de").write_text("zwei\n")
+    config.train_source, config.train_target = "en", "de"
+    found = read_split(tmp_path, config, "train", config.domains, Reading())
+    assert found == [Pair("zwei", "two", "text")]
+
+
 def test_refuses_plain_files_of_unequal_length(tmp_path: Path):
     (tmp_path / "en").write_text("one\ntwo\nthree\n")
     (tmp_path / "de").write_text("eins\n")

@@ -35,10 +35,9 @@ from linnet_model.decode_command import decode_texts, find_decode
 from linnet_model.evaluation.compare_models import MIXERS, as_settings, recipe_of, weights_in
 from linnet_model.evaluation.compare_speed import decoding_speed, training_speed
 from linnet_model.evaluation.score import read_references
-from linnet_model.evaluation.score_run import test_domains
+from linnet_model.evaluation.score_run import test_domains, test_rows
 from linnet_model.export.command import export
 from linnet_model.network.model_config import require
-from linnet_model.text_files import read_pairs
 from linnet_model.train.command import prepare_tokenizer
 
 BOOTSTRAP_SAMPLES = 1000
@@ -117,7 +116,7 @@ def train_and_score(
     train(recipe, options.recipe, options.data, run, options.device)
     export(run, bundle, 1, "float32", "comparison", False)
     folder = options.data / recipe.data.folder
-    pairs = read_pairs(folder / f"test.{domain}.tsv")[: options.rows or None]
+    pairs = test_rows(folder, recipe.data, [domain])[domain][: options.rows or None]
     answers = decode_texts(
         command,
         bundle,
@@ -133,7 +132,9 @@ def train_and_score(
         "valid_nll": [e["nll_all"] for e in log if e["kind"] == "valid"][-1],
         "test": domain,
         "rows": len(pairs),
-        "scores": interval(recipe.bundle.task, read_references(folder, domain, pairs), answers),
+        "scores": interval(
+            recipe.bundle.task, read_references(folder, recipe.data, domain, pairs), answers
+        ),
     }
 
 

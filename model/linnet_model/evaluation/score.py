@@ -41,10 +41,12 @@ EXAMPLES = """examples:
 """
 
 
-def read_references(folder: Path, domain: str, pairs: list[Pair]) -> list[list[str]]:
+def read_references(
+    folder: Path, config: DataConfig, domain: str, pairs: list[Pair]
+) -> list[list[str]]:
     """Returns all references of each row, from refs.<domain>.tsv or else the targets."""
     path = folder / f"refs.{domain}.tsv"
-    if not path.is_file():
+    if config.reverse or not path.is_file():  # the file has references of the second column
         return [[pair.target] for pair in pairs]
     references = [line.split("\t") for line in read_lines(path)]
     if len(references) < len(pairs):
@@ -143,7 +145,7 @@ def score(
     tests: list[dict[str, Any]] = []
     for domain, every in test_rows(folder, config, domains).items():
         pairs = every[:limit] if limit else every
-        references = read_references(folder, domain, pairs)
+        references = read_references(folder, config, domain, pairs)
         fits = [fits_the_model(pair.source) for pair in pairs]
         pairs, references = list(compress(pairs, fits)), list(compress(references, fits))
         texts = [pair.source for pair in pairs]

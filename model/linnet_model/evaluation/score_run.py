@@ -18,7 +18,7 @@ from linnet_model.config import PLAIN_DOMAIN, ConfigError, DataConfig, Recipe
 from linnet_model.export.search import Options, answer_texts
 from linnet_model.network import ops
 from linnet_model.network.encoder_decoder import EncoderDecoder
-from linnet_model.text_files import DataError, Pair, Reading, read_pairs, read_plain
+from linnet_model.text_files import DataError, Pair, Reading, read_pairs, read_plain, turned
 from linnet_model.tokenizer import load_tokenizer
 from linnet_model.train.checkpoint import averaged_model
 from linnet_model.train.data import PairDataset, labelled, training_pairs
@@ -44,11 +44,11 @@ def test_rows(folder: Path, config: DataConfig, wanted: list[str]) -> dict[str, 
     empty = config.empty_lines
     if any(config.plain("test")):
         source, target = (folder / name if name else None for name in config.plain("test"))
-        return {PLAIN_DOMAIN: read_plain(source, target, "warn", empty)}
+        return {PLAIN_DOMAIN: turned(read_plain(source, target, "warn", empty), config)}
     if any(config.plain("train")):
         raise ConfigError("data.test_source and data.test_target are missing, name the test files")
     return {
-        domain: read_pairs(folder / f"test.{domain}.tsv", None, "warn", empty)
+        domain: turned(read_pairs(folder / f"test.{domain}.tsv", None, "warn", empty), config)
         for domain in test_domains(folder, wanted)
     }
 

@@ -9,7 +9,7 @@ import re
 
 from linnet_model.capitals import in_capitals
 from linnet_model.config import DataConfig
-from linnet_model.text_files import Pair
+from linnet_model.text_files import Pair, turned
 from linnet_model.train.fact_pairs import fact_pairs
 from linnet_model.train.made_up import address, name, number
 
@@ -61,8 +61,8 @@ ANY_QUOTE = re.compile('["“”„‘‚«»]')
 
 
 def quoted(source: str, target: str, rng: random.Random) -> tuple[str, str]:
-    """Makes direct speech of the pair, with or without a speaker. A pair that has quotation marks
-    is returned unchanged."""
+    """Makes direct speech of an English text and its German translation, with or without a speaker.
+    A pair that has quotation marks is returned unchanged."""
     if ANY_QUOTE.search(source + target) or not source or not target:
         return source, target
     left, right, target_left, target_right = rng.choice(QUOTES)
@@ -114,7 +114,10 @@ def varied(source: str, target: str, config: DataConfig, rng: random.Random) -> 
     if rng.random() < config.no_stop_share and source.endswith(".") and target.endswith("."):
         source, target = source[:-1], target[:-1]
     if rng.random() < config.quote_share:
-        source, target = quoted(source, target, rng)
+        if config.reverse:
+            target, source = quoted(target, source, rng)
+        else:
+            source, target = quoted(source, target, rng)
     case = rng.random()
     if case < config.lowercase_share:
         source = source.lower()
@@ -131,10 +134,13 @@ def augmented(pairs: list[Pair], config: DataConfig, seed: int) -> list[Pair]:
     pairs = [Pair(*varied(p.source, p.target, config, rng), p.domain) for p in pairs]
     copies = copied_pairs(round(len(pairs) * config.copy_share), rng)
     echoes = rng.sample(pairs, round(len(pairs) * config.echo_share))
-    facts = fact_pairs(round(len(pairs) * config.fact_share), rng)
+    facts = [
+        Pair(source, target, "facts")
+        for source, target in fact_pairs(round(len(pairs) * config.fact_share), rng)
+    ]
     return [
         *pairs,
         *(Pair(source, target, "copies") for source, target in copies),
-        *(Pair(source, target, "facts") for source, target in facts),
+        *turned(facts, config),
         *(Pair(pair.target, pair.target, "echoes") for pair in echoes),
     ]

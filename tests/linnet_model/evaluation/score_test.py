@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from linnet_model.config import ConfigError
+from linnet_model.config import ConfigError, DataConfig
 from linnet_model.evaluation.score import (
     keep_other_tests,
     length_ratio,
@@ -35,12 +35,12 @@ def test_best_of_several_references_counts():
 
 def test_reads_references_beside_test_file(tmp_path: Path):
     pairs = [Pair("s", "first", "x"), Pair("s", "second", "x")]
-    assert read_references(tmp_path, "x", pairs) == [["first"], ["second"]]
+    assert read_references(tmp_path, DataConfig(), "x", pairs) == [["first"], ["second"]]
     (tmp_path / "refs.x.tsv").write_text("first\tother\nsecond\n")
-    assert read_references(tmp_path, "x", pairs) == [["first", "other"], ["second"]]
+    assert read_references(tmp_path, DataConfig(), "x", pairs) == [["first", "other"], ["second"]]
     (tmp_path / "refs.x.tsv").write_text("first\tother\n")
     with pytest.raises(DataError, match="has 1 lines for 2 rows"):
-        read_references(tmp_path, "x", pairs)
+        read_references(tmp_path, DataConfig(), "x", pairs)
 
 
 def test_refuses_unknown_test_set_with_list(tmp_path: Path):

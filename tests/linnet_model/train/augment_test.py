@@ -4,8 +4,10 @@ import random
 import re
 
 from linnet_model.config import DataConfig
+from linnet_model.text_files import Pair
 from linnet_model.train.augment import (
     QUOTES,
+    augmented,
     copied_pairs,
     quoted,
     renamed,
@@ -90,3 +92,16 @@ def test_quotes_match_language_and_close():
 def test_keeps_pair_that_has_quotation_marks():
     pair = ('He said "no".', "Er sagte „nein“.")
     assert quoted(*pair, random.Random(1)) == pair
+
+
+def test_reverse_keeps_the_languages_apart():
+    """Sources are German and targets are English: in quotation marks, in facts, and in case."""
+    config = DataConfig(reverse=True, quote_share=1.0, fact_share=1.0, lowercase_share=1.0)
+    pairs = augmented([Pair("Es ist Nacht.", "It is night.", "x")] * 40, config, seed=1)
+    quotes = [pair for pair in pairs if pair.domain == "x"]
+    assert all(pair.source[0] in "„‚" and pair.target[0] in '"“‘' for pair in quotes)
+    assert all("es ist nacht" in pair.source and "It is night" in pair.target for pair in quotes)
+    facts = [pair for pair in pairs if pair.domain == "facts"]
+    assert any(" Der " in f" {pair.source}" for pair in facts)
+    assert any(" The " in f" {pair.target}" for pair in facts)
+    assert not any(" The " in f" {pair.source}" for pair in facts)

@@ -75,5 +75,5 @@ def test_share_of_rows_is_added():
 
 
 def test_other_languages_are_refused(recipe_file):
-    with pytest.raises(ConfigError, match="English to German only"):
+    with pytest.raises(ConfigError, match="are English to German, or with"):
         read_recipe(recipe_file, ["data.fact_share=0.1", 'bundle.target_language="fr"'])
