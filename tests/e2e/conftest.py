@@ -6,6 +6,7 @@ generated code.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import shutil
@@ -37,6 +38,18 @@ GOOGLE_RPC = {
 @pytest.fixture(scope="session")
 def server_binary(program) -> Path:
     return program("linnet-server")
+
+
+@pytest.fixture(scope="session")
+def grpc_patches(server_binary) -> int:
+    """The number of the last patch of deps/grpc in the gRPC that the server loads; 0: Debian's."""
+    libraries = subprocess.run(["ldd", str(server_binary)], capture_output=True, text=True).stdout
+    (path,) = [line.split()[2] for line in libraries.splitlines() if "libgrpc.so" in line]
+    if ".deps/grpc" not in path:
+        return 0
+    patches = ctypes.CDLL(path).linnet_grpc_patches
+    patches.restype = ctypes.c_char_p
+    return int(patches())
 
 
 @pytest.fixture(scope="session")

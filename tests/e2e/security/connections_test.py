@@ -82,6 +82,23 @@ def test_half_open_connection_is_detected(strict):
     polite.close()
 
 
+def test_call_that_arrives_during_the_shutdown_may_be_repeated(start, grpc_patches):
+    """The client calls while the server's GOAWAY is on its way."""
+    if grpc_patches < 7:
+        pytest.skip("Debian's gRPC says CANCELLED: ./start.sh --patched-grpc builds another one")
+    server = start()
+    client = RawClient(server.grpc, answers_pings=False)  # it has not seen GOAWAY
+    client.call("Translate", request(server, *["one two three"] * 64, **LONG))
+    server.wait_for(ADMITTED, lambda tokens: tokens > 0)
+    server.process.send_signal(signal.SIGTERM)
+    client.wait_for(http2.GOAWAY)
+    answer = client.wait_for(http2.HEADERS, client.call("ListModels", b""))
+    assert b"14" in answer.payload, "UNAVAILABLE"
+    assert b"the server is shutting down" in answer.payload
+    client.close()
+    assert server.process.wait(60) == 0
+
+
 def test_client_lost_during_a_call_is_detected(strict):
     silent = RawClient(strict.grpc, answers_pings=False)
     long_call = request(strict, *["one two three"] * 64, **LONG)

@@ -6,8 +6,6 @@ many.
 
 from __future__ import annotations
 
-import ctypes
-import subprocess
 from pathlib import Path
 
 import grpc
@@ -31,26 +29,11 @@ CLOSED = "linnet_connections_unauthenticated_closed_total"
 DEBIANS_GRPC = Path("/usr/lib/x86_64-linux-gnu/libgrpc++.so.1.51")
 
 
-def patched(server_binary) -> bool:
-    """True if the server loads the gRPC of ./start.sh --patched-grpc."""
-    libraries = subprocess.run(["ldd", str(server_binary)], capture_output=True, text=True).stdout
-    return any("libgrpc++" in line and ".deps/grpc" in line for line in libraries.splitlines())
-
-
 @pytest.fixture(scope="module")
-def on_patched_grpc(server_binary) -> None:
-    if not patched(server_binary):
+def on_patched_grpc(grpc_patches) -> None:
+    if not grpc_patches:
         pytest.skip("Debian's gRPC has the defects: ./start.sh --patched-grpc builds one without")
-
-
-@pytest.fixture(scope="module")
-def with_hold_limit(server_binary, on_patched_grpc) -> None:
-    """The sixth patch and later ones."""
-    libraries = subprocess.run(["ldd", str(server_binary)], capture_output=True, text=True).stdout
-    (path,) = [line.split()[2] for line in libraries.splitlines() if "libgrpc.so" in line]
-    patches = ctypes.CDLL(path).linnet_grpc_patches
-    patches.restype = ctypes.c_char_p
-    if int(patches()) < 6:
+    if grpc_patches < 6:
         pytest.skip("gRPC has older patches than these: run ./start.sh --patched-grpc again")
 
 
@@ -106,7 +89,7 @@ def test_attacker_is_closed_and_costs_little(name, strict, on_patched_grpc):
 
 @pytest.mark.memory
 @pytest.mark.parametrize("name", ["unfinished messages", "100 streams"])
-def test_a_crowd_costs_no_more_than_so_much_each(name, start, on_patched_grpc, with_hold_limit):
+def test_a_crowd_costs_no_more_than_so_much_each(name, start, on_patched_grpc):
     """Beside as many idle connections. A crowd of 500 has 16 KiB each of what a server by itself
     lets such connections hold together."""
     crowd = 200
@@ -127,7 +110,7 @@ def test_a_crowd_costs_no_more_than_so_much_each(name, start, on_patched_grpc, w
 
 
 def test_calls_beyond_what_may_be_held_are_refused_until_a_message_is_complete(
-    start, with_hold_limit
+    start, on_patched_grpc
 ):
     server = start("--max-unauthenticated-bytes", str(64 << 10))
     client = RawClient(server.grpc)
@@ -147,7 +130,7 @@ def test_calls_beyond_what_may_be_held_are_refused_until_a_message_is_complete(
     assert server.stop() == 0
 
 
-def test_data_beyond_what_may_be_held_ends_the_connection(start, with_hold_limit):
+def test_data_beyond_what_may_be_held_ends_the_connection(start, on_patched_grpc):
     server = start("--max-unauthenticated-bytes", str(64 << 10))
     connection = http2.connect(server.grpc)
     connection.sendall(HELLO + headers(1) + frame(DATA, 0, 1, message_prefix(1_000_000)))
@@ -241,12 +224,12 @@ def test_connection_ends_at_max_age(start):
     assert server.stop() == 0
 
 
-def test_startup_log_names_the_grpc_build(start, server_binary):
+def test_startup_log_names_the_grpc_build(start, grpc_patches):
     for address, listens in (("127.0.0.1:0", False), ("0.0.0.0:0", True)):
         server = start("--listen", address)
         log = server.log.read_text()
-        assert f"patched={int(patched(server_binary))}" in log
-        assert ("grpc_with_defect" in log) == (listens and not patched(server_binary))
+        assert f"patched={int(grpc_patches > 0)}" in log
+        assert ("grpc_with_defect" in log) == (listens and not grpc_patches)
         assert server.stop() == 0
 
 
