@@ -190,7 +190,6 @@ def save_module(
 ) -> None:
     """Scripts a copy of the model and saves it with its weights in `weight_type`. Only of a single
     model are the sizes saved, so that a training can start from it."""
-    ops.load()
     stored = copy.deepcopy(model).to("cpu").eval()
     store(stored, weight_type)
     extra = {} if isinstance(model, Ensemble) else {SIZES: json.dumps(to_tables(sizes)).encode()}
