@@ -1,8 +1,10 @@
-"""Where the tests find the programs under test: LINNET_BIN_DIR, else build/release/bin."""
+"""Where the tests find the programs under test (LINNET_BIN_DIR, else build/release/bin), and what
+they need of the processor."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,3 +28,15 @@ def program(binaries: Path) -> Callable[[str], Path]:
         return path
 
     return find
+
+
+def has_bfloat16_gemm() -> bool:
+    """Returns whether oneDNN has one on this processor (model/ops/linear.h)."""
+    found = re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    flags = set(found[1].split()) if found else set()
+    return "avx_ne_convert" in flags or flags >= {"avx512bw", "avx512vl", "avx512dq"}
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("bfloat16_gemm") and not has_bfloat16_gemm():
+        pytest.skip("this processor has no gemm in bfloat16")

@@ -251,6 +251,8 @@ at::Tensor PackLinear(const at::Tensor& weight, c10::string_view type,
   const bool bfloat16 = type == "bfloat16";
   TORCH_CHECK(bfloat16 || type == "float32" || type == "int8", kPack, ": there is no type \"", type,
               "\": there are float32, bfloat16 and int8");
+  TORCH_CHECK(!bfloat16 || HasBfloat16Gemm(), kPack,
+              ": this processor has no gemm in bfloat16, pack float32 or int8");
   if (scales) {
     TORCH_CHECK(weight.scalar_type() == at::kChar, kPack, ": weight is ", weight.scalar_type(),
                 ", with scales it must be Char");
@@ -372,6 +374,14 @@ at::Tensor UnpackOutputs(const at::Tensor& weight, const at::Tensor& outputs) {
 }  // namespace
 
 void SetChosenLinear(ChosenLinearFunction function) { chosen_linear = function; }
+
+bool HasBfloat16Gemm() {
+  static const bool has = c10::Dispatcher::singleton()
+                              .findSchemaOrThrow("mkldnn::_is_mkldnn_bf16_supported", "")
+                              .typed<bool()>()
+                              .call();
+  return has;
+}
 
 bool IsPacked(const at::Tensor& weight) { return PackedOf(weight) != nullptr; }
 

@@ -49,7 +49,7 @@
 //        "int8"      as "float32"; weights are rounded as quantize_linear does, x has a scale per
 //                    row, and sums are exact (cpu/packed_matrix.h, cpu/gemm.h)
 //        "bfloat16"  x is bfloat16; oneDNN's gemm, which multiplies in bfloat16 where the processor
-//                    can
+//                    can, and which some processors lack (HasBfloat16Gemm)
 //
 // quantize_linear rounds a weight [O, I], finite, to integers with a scale per output: values int8
 // [O, I] from -127 to 127 and scales float32 [O], weight ~ scales * values. An output whose weights
@@ -74,6 +74,10 @@
 // al. 2016, Layer Normalization; for quantisation by row Dettmers et al. 2022, LLM.int8(),
 // section 2.
 namespace linnet::ops {
+
+// True if oneDNN has a gemm in bfloat16 on this processor, that is with AVX512-BW, -VL and -DQ or
+// with AVX-NE-CONVERT; elsewhere pack_linear refuses "bfloat16".
+bool HasBfloat16Gemm();
 
 bool IsPacked(const at::Tensor& weight);
 // The matrix in a weight that was packed for float32 or int8; null for any other weight.

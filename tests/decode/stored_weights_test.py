@@ -43,7 +43,9 @@ def answers(run):
     return decode
 
 
-@pytest.mark.parametrize("compute", ["float32", "bfloat16"])
+@pytest.mark.parametrize(
+    "compute", ["float32", pytest.param("bfloat16", marks=pytest.mark.bfloat16_gemm)]
+)
 def test_stored_integers_stand_for_weights(bundles, answers, compute: str):
     assert answers(bundles["int8"], compute) == answers(bundles["restored"], compute)
     assert answers(bundles["int8"], compute) != answers(bundles["float32"], compute)

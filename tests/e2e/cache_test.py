@@ -147,6 +147,7 @@ def test_command_line_can_leave_the_cache_out(start, linnet_binary):
     assert (server.metric(MISSES), server.metric(HITS)) == (1, 1)
 
 
+@pytest.mark.bfloat16_gemm
 def test_a_type_that_is_not_batch_invariant_is_refused(run_server, bundles):
     flags = ("--models", str(bundles), "--compute", "bfloat16", "--metrics-listen", "127.0.0.1:0")
     status, _, error = run_server(*flags, "--answer-cache-bytes", "1000000")
@@ -155,6 +156,7 @@ def test_a_type_that_is_not_batch_invariant_is_refused(run_server, bundles):
     assert "batch-invariant" in error
 
 
+@pytest.mark.bfloat16_gemm
 def test_any_type_may_be_cached_in_the_batch_invariant_mode(start):
     server = start(
         "--compute", "bfloat16", "--batch-invariant", "true", "--answer-cache-bytes", "1000000"

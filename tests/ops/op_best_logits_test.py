@@ -13,7 +13,7 @@ ops = torch.ops.linnet
 INPUTS = 36
 # Sizes around a panel (64) and a piece (512), and several pieces.
 TOKENS = [1, 5, 64, 511, 512, 513, 2000]
-KINDS = ["plain", "float32", "int8", "bfloat16"]
+KINDS = ["plain", "float32", "int8", pytest.param("bfloat16", marks=pytest.mark.bfloat16_gemm)]
 
 
 def arguments(kind: str, rows: int, tokens: int, seed: int = 1):

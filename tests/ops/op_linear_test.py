@@ -58,6 +58,7 @@ def formula(x, weight, bias, activation, residual=None, norm_weight=None, norm_b
 
 
 HALVES = [torch.bfloat16, torch.float16]
+BFLOAT16 = pytest.param("bfloat16", marks=pytest.mark.bfloat16_gemm)
 
 
 def check_linear_in_float32(dtype: torch.dtype, device: str) -> None:
@@ -276,6 +277,7 @@ def test_accepts_leading_dimensions_and_strides(kind):
     assert ops.linear(x[:0], packed, bias).shape == (0, 48)
 
 
+@pytest.mark.bfloat16_gemm
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_packed_bfloat16_equals_torch(activation):
     x, weight, bias, behind = arguments(13, 64, 96, activation)
@@ -350,7 +352,7 @@ def test_pack_linear_refuses(weight, kind, message):
         ops.pack_linear(weight, kind)
 
 
-@pytest.mark.parametrize("kind", ["float32", "int8", "bfloat16"])
+@pytest.mark.parametrize("kind", ["float32", "int8", BFLOAT16])
 @pytest.mark.parametrize("stored", [torch.bfloat16, torch.float16, torch.float32])
 def test_pack_linear_converts_stored_weights(stored, kind):
     torch.manual_seed(20)
@@ -420,7 +422,7 @@ def test_quantize_linear_refuses(weight, message):
         ops.quantize_linear(weight)
 
 
-@pytest.mark.parametrize("kind", ["float32", "int8", "bfloat16"])
+@pytest.mark.parametrize("kind", ["float32", "int8", BFLOAT16])
 def test_packs_quantized_weights_by_their_scales(kind):
     torch.manual_seed(23)
     compute = torch.bfloat16 if kind == "bfloat16" else torch.float32

@@ -12,6 +12,7 @@
 #include <cmath>
 #include <vector>
 
+#include "model/ops/linear.h"
 #include "model/torch/torch_engine.h"
 #include "tests/support/status_matchers.h"
 #include "tests/torch/tiny_model.h"
@@ -128,7 +129,20 @@ TEST(ComputeTypeTest, Float32EqualsTheModule) {
   ExpectNear(EngineScores(ComputeType::kFloat32), ModuleScores(at::kFloat), 1e-4f);
 }
 
+TEST(ComputeTypeTest, RefusesBfloat16WhereTheProcessorHasNoGemmForIt) {
+  const auto resolved = ResolveComputeType(ComputeType::kBfloat16, Device::kCpu);
+  if (ops::HasBfloat16Gemm()) {
+    EXPECT_THAT(resolved, IsOkAndHolds(ComputeType::kBfloat16));
+  } else {
+    EXPECT_THAT(resolved.status(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                            ::testing::HasSubstr("use float32 or int8")));
+  }
+  EXPECT_THAT(ResolveComputeType(ComputeType::kBfloat16, Device::kCuda),
+              IsOkAndHolds(ComputeType::kBfloat16));
+}
+
 TEST(ComputeTypeTest, Bfloat16EqualsTheModule) {
+  if (!ops::HasBfloat16Gemm()) GTEST_SKIP() << "this processor has no gemm in bfloat16";
   const std::vector<float> expected = ModuleScores(at::kBFloat16);
   ASSERT_NE(expected, ModuleScores(at::kFloat));
   // The engine runs the same operators with the same rounding. Kernels for one row and for the

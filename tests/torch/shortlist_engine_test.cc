@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "model/ops/linear.h"
 #include "model/runtime/search/shortlist.h"
 #include "model/torch/torch_engine.h"
 #include "tests/support/status_matchers.h"
@@ -168,9 +169,13 @@ TEST(ShortlistEngineTest, SamplingAndScoringUseTheWholeVocabulary) {
   }
 }
 
-TEST(ShortlistEngineTest, RefusesMissingOrUnusableShortlist) {
+TEST(ShortlistEngineTest, RefusesMissingShortlist) {
   EXPECT_THAT(std::string(Make(TinyBundle(), true).status().message()),
               HasSubstr("the bundle has no shortlist: linnet-shortlist makes one"));
+}
+
+TEST(ShortlistEngineTest, RefusesShortlistInBfloat16) {
+  if (!ops::HasBfloat16Gemm()) GTEST_SKIP() << "this processor has no gemm in bfloat16";
   const Bundle bundle = WithShortlist(TinyBundle(), 3, 4);
   EXPECT_THAT(std::string(Make(bundle, true, ComputeType::kBfloat16).status().message()),
               HasSubstr("a shortlist needs float32 or int8 on the CPU"));

@@ -8,8 +8,10 @@
 #include <memory>
 #include <random>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "model/ops/linear.h"
 #include "model/torch/torch_engine.h"
 #include "tests/support/status_matchers.h"
 #include "tests/torch/tiny_model.h"
@@ -299,40 +301,57 @@ std::vector<SequenceInput> AnyInputs(int count) {
   return inputs;
 }
 
+class ComputeTypeInvarianceTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    options_.compute = *ParseComputeType(GetParam());
+    if (options_.compute == ComputeType::kBfloat16 && !ops::HasBfloat16Gemm())
+      GTEST_SKIP() << "this processor has no gemm in bfloat16";
+  }
+
+  TorchEngineOptions options_ = kSmall;
+};
+
 // Batch invariance, bit for bit, for every compute type, packed or not (bfloat16).
-TEST(InvarianceTest, HoldsForEveryComputeType) {
-  const struct {
-    ComputeType compute;
-    const char* name;
-  } cases[] = {{ComputeType::kFloat32, "float32"},
-               {ComputeType::kBfloat16, "bfloat16"},
-               {ComputeType::kInt8, "int8"}};
-  for (const auto& [compute, name] : cases) {
-    TorchEngineOptions options = kSmall;
-    options.compute = compute;
-    auto made = MakeTorchEngine(TinyBundle(), options);
-    ASSERT_THAT(made, IsOk());
-    const std::unique_ptr<Engine> engine = *std::move(made);
-    EXPECT_EQ(engine->info().compute_type, name);
-    const std::vector<SequenceInput> inputs = AnyInputs(30);
-    std::mt19937 random(23);
-    Results results;
-    size_t next = 0;
-    while (next < inputs.size() || engine->sequences() > 0) {
-      const size_t count = std::min<size_t>(random() % 4, inputs.size() - next);
-      const std::span<const SequenceInput> group(&inputs[next], count);
-      if (engine->HasRoom(group)) {
-        ASSERT_THAT(engine->Add(group), IsOk());
-        next += count;
-      }
-      TakeStep(*engine, results);
-      ASSERT_FALSE(HasFailure());
+TEST_P(ComputeTypeInvarianceTest, HoldsInRandomBatches) {
+  auto made = MakeTorchEngine(TinyBundle(), options_);
+  ASSERT_THAT(made, IsOk());
+  const std::unique_ptr<Engine> engine = *std::move(made);
+  EXPECT_EQ(engine->info().compute_type, GetParam());
+  const std::vector<SequenceInput> inputs = AnyInputs(30);
+  std::mt19937 random(23);
+  Results results;
+  size_t next = 0;
+  while (next < inputs.size() || engine->sequences() > 0) {
+    const size_t count = std::min<size_t>(random() % 4, inputs.size() - next);
+    const std::span<const SequenceInput> group(&inputs[next], count);
+    if (engine->HasRoom(group)) {
+      ASSERT_THAT(engine->Add(group), IsOk());
+      next += count;
     }
-    for (const SequenceInput& input : inputs) {
-      ExpectSame(results.at(input.id), Decode(*engine, {input}).at(input.id));
-    }
+    TakeStep(*engine, results);
+    ASSERT_FALSE(HasFailure());
+  }
+  for (const SequenceInput& input : inputs) {
+    ExpectSame(results.at(input.id), Decode(*engine, {input}).at(input.id));
   }
 }
+
+// The search of the device reads whole rows of logits, also on the CPU.
+TEST_P(ComputeTypeInvarianceTest, StepBestGivesTheResultsOfWholeRows) {
+  auto picks = MakeTorchEngine(TinyBundle(), options_);
+  options_.search = SearchPlace::kDevice;
+  auto whole = MakeTorchEngine(TinyBundle(), options_);
+  ASSERT_THAT(picks, IsOk());
+  ASSERT_THAT(whole, IsOk());
+  for (const SequenceInput& input : AnyInputs(12)) {
+    ExpectSame(Decode(**picks, {input}).at(input.id), Decode(**whole, {input}).at(input.id));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, ComputeTypeInvarianceTest,
+                         ::testing::Values("float32", "bfloat16", "int8"),
+                         [](const auto& param) { return std::string(param.param); });
 
 // Searches with more rows than ScriptedModel gives to one thread, of different widths.
 TEST(InvarianceTest, PartsOfManyRowsGiveTheSameResults) {
@@ -349,22 +368,6 @@ TEST(InvarianceTest, PartsOfManyRowsGiveTheSameResults) {
     const Results together = Decode(*engine, inputs);
     for (const SequenceInput& input : inputs) {
       ExpectSame(together.at(input.id), Decode(*engine, {input}).at(input.id));
-    }
-  }
-}
-
-// The search of the device reads whole rows of logits, also on the CPU.
-TEST(InvarianceTest, StepBestGivesTheResultsOfWholeRows) {
-  for (ComputeType compute : {ComputeType::kFloat32, ComputeType::kBfloat16, ComputeType::kInt8}) {
-    TorchEngineOptions options = kSmall;
-    options.compute = compute;
-    auto picks = MakeTorchEngine(TinyBundle(), options);
-    options.search = SearchPlace::kDevice;
-    auto whole = MakeTorchEngine(TinyBundle(), options);
-    ASSERT_THAT(picks, IsOk());
-    ASSERT_THAT(whole, IsOk());
-    for (const SequenceInput& input : AnyInputs(12)) {
-      ExpectSame(Decode(**picks, {input}).at(input.id), Decode(**whole, {input}).at(input.id));
     }
   }
 }

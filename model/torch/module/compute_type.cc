@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "model/ops/cpu/gemm.h"
+#include "model/ops/linear.h"
 
 namespace linnet::model {
 absl::StatusOr<Device> ParseDevice(absl::string_view name) {
@@ -45,8 +46,12 @@ absl::StatusOr<ComputeType> ResolveComputeType(ComputeType compute, Device devic
       if (device == Device::kCuda) return ComputeType::kFloat16;
       return ops::HasVnni() ? ComputeType::kInt8 : ComputeType::kFloat32;
     case ComputeType::kFloat32:
-    case ComputeType::kBfloat16:
       return compute;
+    case ComputeType::kBfloat16:
+      if (device == Device::kCuda || ops::HasBfloat16Gemm()) return compute;
+      return absl::FailedPreconditionError(
+          "compute type bfloat16 needs a processor with AVX512-BW, -VL and -DQ or with "
+          "AVX-NE-CONVERT, and this one has neither: use float32 or int8");
     case ComputeType::kFloat16:
       if (device == Device::kCuda) return compute;
       return absl::FailedPreconditionError(
