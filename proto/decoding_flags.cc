@@ -28,6 +28,8 @@ const std::map<std::string, Row>& Table() {
       {"max_target_tokens", {nullptr, "longest answer to a segment"}},
       {"unknown_penalty", {nullptr, "subtracted from the score of the unknown token"}},
       {"no_repeat_ngram_size", {nullptr, "no sequence of N tokens occurs twice; 0: no limit"}},
+      {"max_ngram_repeats",
+       {nullptr, "no sequence of tokens occurs more than N times in a row; 0: no limit"}},
       {"n_best", {nullptr, "list the N best hypotheses of each segment with their scores"}},
       {"normalize_scores", {nullptr, "false: scores are sums, not divided by length"}},
       {"temperature", {nullptr, "divides the logits"}},

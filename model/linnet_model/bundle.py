@@ -252,6 +252,7 @@ def default_options(config: BundleConfig) -> dict[str, Any]:
         "max_target_ratio": config.target_ratio,
         "max_target_tokens": config.target_offset,
         "no_repeat_ngram_size": config.no_repeat_ngram_size,
+        "max_ngram_repeats": config.max_ngram_repeats,
         "unknown_penalty": config.unknown_penalty,
     }
 

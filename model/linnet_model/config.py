@@ -312,6 +312,8 @@ class BundleConfig:
     length_penalty: float = 1.0  # a score is the sum of log-probabilities / length^length_penalty
     min_target_tokens: int = 1  # without the end token
     no_repeat_ngram_size: int = 0  # length of token n-grams that no target repeats; 0: no limit
+    # Max times in a row that a target has 1 to 16 tokens, or as often as its source; 0: no limit.
+    max_ngram_repeats: int = 0
     target_ratio: float = 2.0  # a target has at most ratio * source + offset tokens
     target_offset: int = 20  # see target_ratio
     unknown_penalty: float = 0.0  # subtracted from the log-probability of the unknown token

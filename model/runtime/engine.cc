@@ -6,6 +6,7 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "model/runtime/search/repeats.h"
 #include "proto/status_macros.h"
 
 namespace linnet::model {
@@ -170,7 +171,12 @@ int RowsOf(const SequenceInput& sequence) {
 BeamSearch StartSearch(const SequenceInput& sequence, const EngineInfo& info) {
   if (sequence.target.has_value())
     return BeamSearch::Scoring(sequence.options, info.special, *sequence.target, sequence.silent);
-  return BeamSearch(sequence.options, info.special, sequence.prefix,
+  SearchOptions options = sequence.options;
+  if (options.max_ngram_repeats > 0) {
+    options.max_ngram_repeats =
+        std::max(options.max_ngram_repeats, ConsecutiveRepeats(TextOf(sequence)));
+  }
+  return BeamSearch(options, info.special, sequence.prefix,
                     Constraints(sequence.constraints, sequence.continuations), info.grammar,
                     sequence.silent, sequence.length);
 }

@@ -100,7 +100,8 @@ void AddLanguageTokens(const linnet::v1::LanguageTokens& languages, SequenceInpu
 std::span<const TokenId> TextOf(const SequenceInput& input);
 // Rows that a sequence needs: one per hypothesis, one for a target to score.
 int RowsOf(const SequenceInput& sequence);
-// Makes the search of a sequence that has passed CheckSequence.
+// Makes the search of a sequence that has passed CheckSequence. Its target may repeat an n-gram as
+// often as the text does.
 BeamSearch StartSearch(const SequenceInput& sequence, const EngineInfo& info);
 // Returns InvalidArgumentError if an engine with this info can never decode the sequence; checks
 // options, tokens, lengths, prefix, constraints and target.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import shutil
@@ -111,6 +112,19 @@ def test_no_repeat_ngram_size_forbids_repeats(decode):
         assert len(set(best["ids"])) == len(best["ids"])
 
 
+def test_max_ngram_repeats_is_that_of_the_source_if_higher(decode):
+    def longest_run(ids: list[int]) -> int:
+        return max(len(list(group)) for _, group in itertools.groupby(ids))
+
+    plain, looping = [5, 6, 7, 8, 2], [5, 9, 9, 9, 9, 9, 2]
+    options = {"options": {"max_ngram_repeats": 2, "min_target_tokens": 12, "beam_size": 1}}
+    for seed in range(4):
+        sources = [[*source(seed, 9)[:-1], *tail] for tail in (plain, looping)]
+        answers = decode([{"source_ids": ids} | options for ids in sources])
+        assert longest_run(answers[0][0]["ids"]) <= 2
+        assert longest_run(answers[1][0]["ids"]) <= 5
+
+
 def test_line_overrides_flags_override_bundle(decode):
     plain = {"source_ids": source(1, 9)}
     assert len(decode([plain | {"options": {"n_best": 5}}])[0]) == 5  # the bundle's default beam
@@ -180,6 +194,7 @@ def test_hypotheses_equal_python_search(decode, beam):
         assert [h["ids"] for h in hypotheses] == [h.ids for h in expected]
 
 
+@pytest.mark.bfloat16_gemm
 def test_bfloat16_error_equals_python_model(decode):
     prefix = source(50, 13)[:-1]
     lines = [line(seed, 9 + seed, prefix=prefix, beam_size=1) for seed in range(16)]

@@ -25,6 +25,7 @@ def any_lines(count: int) -> list[dict]:
         options = {"beam_size": rng.randint(1, 6), "n_best": 1}
         options |= {"max_target_tokens": rng.randint(1, 40)}
         options |= rng.choice([{}, {"no_repeat_ngram_size": 2}, {"temperature": 0.7}])
+        options |= rng.choice([{}, {"max_ngram_repeats": 1}, {"max_ngram_repeats": 2}])
         options |= {"seed": 5} if i % 7 == 3 else {}
         source = [rng.randrange(4, VOCABULARY) for _ in range(rng.randint(0, 30))]
         lines.append({"source_ids": [*source, 2], "options": options})

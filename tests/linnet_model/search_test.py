@@ -9,7 +9,7 @@ import torch
 from linnet_model.bundle import load_module
 from linnet_model.config import ModelConfig
 from linnet_model.export.random_bundle import random_bundle
-from linnet_model.export.search import Options, banned, beam_search
+from linnet_model.export.search import Options, banned, beam_search, repeating
 from linnet_model.network.encoder_decoder import EOS, PAD, UNK, EncoderDecoder, forced_logits
 from linnet_model.train.validation import greedy
 
@@ -115,6 +115,33 @@ def test_unknown_penalty_suppresses_unknown_token(pair):
 )
 def test_bans_tokens_that_repeat_ngram(tokens: list[int], size: int, expected: list[int]):
     assert banned(tokens, size) == expected
+
+
+@pytest.mark.parametrize(
+    ("tokens", "times", "expected"),
+    [
+        ([], 1, []),
+        ([5], 1, [5]),
+        ([5], 2, []),
+        ([5, 5], 2, [5]),
+        ([5, 6, 5, 6, 5], 2, [6]),
+        ([6, 5, 6, 5, 7], 2, []),
+        ([5, 5], 0, []),
+        (list(range(16)) * 2 + list(range(15)), 2, [15]),
+        (list(range(17)) * 2 + list(range(16)), 2, []),
+    ],
+)
+def test_bans_tokens_that_repeat_ngram_in_a_row(
+    tokens: list[int], times: int, expected: list[int]
+):
+    assert repeating(tokens, times) == expected
+
+
+def test_repeats_of_source_are_allowed():
+    options = Options(max_ngram_repeats=2)
+    assert options.repeats([5, 6, 7, 2]) == 2
+    assert options.repeats([5, 6, 5, 6, 5, 6, 5, 2]) == 3
+    assert Options().repeats([5, 5, 5, 2]) == 0
 
 
 def test_target_limit_depends_on_source_length():

@@ -16,6 +16,7 @@ FIELDS = [
     "forced",
     "may_end",
     "ngram",
+    "repeats",
     "unknown_penalty",
     "temperature",
     "source_tokens",
@@ -47,6 +48,7 @@ class Searches:
                 forced=-1,
                 may_end=1,
                 ngram=rng.choice([0, 0, 1, 3]),
+                repeats=rng.choice([0, 0, 1, 2]),
                 unknown_penalty=rng.choice([0, 1.5]),
                 temperature=rng.choice([1, 0.7]),
                 source_tokens=9,
@@ -159,7 +161,7 @@ def test_targets_follow_the_grammar():
     for position in range(12):
         plan = searches.at_step(position)
         every = slice(searches.count)
-        searches.set(every, left=20, forced=-1, silent=0, ngram=0, may_end=0)
+        searches.set(every, left=20, forced=-1, silent=0, ngram=0, repeats=0, may_end=0)
         inputs, record = step(plan, searches.logits(), tables, grammar)
         last = torch.where(inputs[1] > 0, inputs[0] % 3, 0)
         for row in range(searches.rows):

@@ -148,7 +148,7 @@ TEST(SilentTokensTest, ResultsAreThoseOfAModelThatHasReadThem) {
     Scenario scenario = RandomScenario(seed);
     SearchOptions& options = scenario.options;
     options.normalize_scores = false;
-    options.no_repeat_ngram_size = 0;
+    options.no_repeat_ngram_size = options.max_ngram_repeats = 0;
     const std::vector<TokenId> silent(1 + seed % 3, 3 + seed % 2);
     const ToyModel behind = [&](const std::vector<TokenId>& target) {
       std::vector<TokenId> whole = silent;
@@ -217,7 +217,7 @@ TEST(SilentTokensTest, TargetBehindThemMayBeginWithTheCapitalsMark) {
     const SpelledScenario scenario = RandomSpelledScenario(seed);
     SearchOptions options = scenario.options;
     options.normalize_scores = false;
-    options.no_repeat_ngram_size = 0;
+    options.no_repeat_ngram_size = options.max_ngram_repeats = 0;
     const std::vector<TokenId> silent = {scenario.special.unk};
     const ToyModel behind = [&](const std::vector<TokenId>& target) {
       std::vector<TokenId> whole = silent;

@@ -161,6 +161,7 @@ class TestBatch {
       own.forced = running.search.forced_after(running.position);
       own.may_end = running.position >= options.min_target_tokens;
       own.ngram = running.scoring ? 0 : options.no_repeat_ngram_size;
+      own.repeats = running.scoring ? 0 : options.max_ngram_repeats;
       own.unknown_penalty = options.unknown_penalty;
       own.temperature = options.temperature;
       own.source_tokens = 100 + running.id;

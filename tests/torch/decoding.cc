@@ -51,6 +51,7 @@ SequenceInput AnySequence(SequenceId id) {
   options.max_target_tokens = static_cast<int>(random() % 20);
   options.min_target_tokens = static_cast<int>(random() % (options.max_target_tokens + 1)) / 3;
   if (random() % 3 == 0) options.no_repeat_ngram_size = 1 + static_cast<int>(random() % 3);
+  if (random() % 3 == 0) options.max_ngram_repeats = 1 + static_cast<int>(random() % 2);
   if (random() % 3 == 0) options.unknown_penalty = 0.5f;
   if (random() % 3 == 0) options.temperature = 1.7f;
   if (random() % 4 == 0) options.length_penalty = 0;

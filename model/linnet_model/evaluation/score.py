@@ -198,6 +198,11 @@ def score(
             f", no {options['no_repeat_ngram_size']}-gram twice"
             if options["no_repeat_ngram_size"]
             else ""
+        )
+        + (
+            f", no n-gram more than {options['max_ngram_repeats']} times in a row"
+            if options.get("max_ngram_repeats")
+            else ""
         ),
         "baseline": "source copied"
         if task == "translate"

@@ -22,6 +22,8 @@ from tqdm import tqdm
 
 from linnet_model.network.encoder_decoder import EOS, PAD, UNK
 
+MAX_REPEATED_NGRAM = 16  # as in model/runtime/search/repeats.h
+
 
 @dataclass
 class Options:
@@ -31,6 +33,7 @@ class Options:
     max_target_ratio: float = 0.0
     max_target_tokens: int = 200
     no_repeat_ngram_size: int = 0
+    max_ngram_repeats: int = 0
     unknown_penalty: float = 0.0
 
     @staticmethod
@@ -40,6 +43,10 @@ class Options:
     def limit(self, source_tokens: int, maximum: int) -> int:
         """Returns the max target tokens, without the end token; `source_tokens` includes it."""
         return min(maximum, int(self.max_target_ratio * source_tokens + self.max_target_tokens))
+
+    def repeats(self, source: list[int]) -> int:
+        """Returns max_ngram_repeats, or what the source itself has if that is more."""
+        return self.max_ngram_repeats and max(self.max_ngram_repeats, consecutive_repeats(source))
 
 
 @dataclass
@@ -51,6 +58,7 @@ class Hypothesis:
 @dataclass
 class Sequence:
     limit: int
+    repeats: int  # max times in a row that an n-gram occurs; 0: no limit
     tokens: list[list[int]]  # per unfinished row
     scores: list[float]
     parents: list[int]  # row that each of them extended in the last step
@@ -70,6 +78,29 @@ def banned(tokens: list[int], size: int) -> list[int]:
         for i in range(len(history) - size + 1)
         if history[i : i + size - 1] == tail
     ]
+
+
+def consecutive_repeats(tokens: list[int]) -> int:
+    """Max times in a row that 1 to MAX_REPEATED_NGRAM tokens stand in a sequence."""
+    most = min(len(tokens), 1)
+    for n in range(1, MAX_REPEATED_NGRAM + 1):
+        equal = 0
+        for i in range(n, len(tokens)):
+            equal = equal + 1 if tokens[i] == tokens[i - n] else 0
+            most = max(most, equal // n + 1)
+    return most
+
+
+def repeating(tokens: list[int], times: int) -> list[int]:
+    """Returns the tokens that would make an n-gram occur more than `times` times in a row."""
+    found = []
+    for n in range(1, MAX_REPEATED_NGRAM + 1):
+        last = n * times - 1
+        if 0 < times and last + n <= len(tokens):
+            end = len(tokens)
+            if tokens[end - last :] == tokens[end - last - n : end - n]:
+                found.append(tokens[end - n])
+    return found
 
 
 @torch.no_grad()
@@ -102,6 +133,7 @@ def beam_search(
     sequences = [
         Sequence(
             options.limit(len(s), maximum),
+            options.repeats(s),
             [[] for _ in range(beam)],
             [0.0] * beam,
             list(range(beam)),
@@ -138,7 +170,8 @@ def advance(sequence: Sequence, logprobs: Tensor, step: int, options: Options) -
     elif step < options.min_target_tokens:
         logprobs[:, EOS] = -math.inf
     for row, previous in enumerate(sequence.tokens):
-        for token in banned(previous, options.no_repeat_ngram_size):
+        banned_here = banned(previous, options.no_repeat_ngram_size)
+        for token in banned_here + repeating(previous, sequence.repeats):
             if token != EOS:
                 logprobs[row, token] = -math.inf
     totals = logprobs + torch.tensor(sequence.scores).unsqueeze(1)

@@ -9,21 +9,14 @@
 namespace linnet::ops {
 namespace {
 
-// Adds the tokens that would repeat an n-gram of hypothesis i. eos is exempt: in models whose start
-// token is eos, a rule against repeated single tokens would forbid it for good.
+// Adds the tokens that would repeat an n-gram of hypothesis i.
 void AddRepeats(const BeamStepParams& p, const BeamPlan& plan, int i,
                 std::vector<int32_t>& excluded) {
   const int32_t state = StateOf(plan, p.tables, plan.slots[i]);
-  if (plan.ngram == 0 || InCharacter(p.grammar, state)) return;
-  const int32_t* history = HistoryOf(p.tables, plan.position, plan.slots[i]);
-  if (plan.position == 0) history = &p.special.start;
-  const int size = plan.position + 1;
-  for (int begin = 0; begin + plan.ngram <= size; ++begin) {
-    const int32_t token = history[begin + plan.ngram - 1];
-    if (token != p.special.eos && StartsRepeat(history, size, plan.ngram, begin)) {
-      excluded.push_back(token);
-    }
-  }
+  if (!ForbidsRepeats(plan) || InCharacter(p.grammar, state)) return;
+  const int32_t* history =
+      plan.position == 0 ? &p.special.start : HistoryOf(p.tables, plan.position, plan.slots[i]);
+  ForRepeats(plan, p.special, history, 0, 1, [&](int32_t token) { excluded.push_back(token); });
 }
 
 // First half of a step: the highest logits of each row (best_logits) that are not forbidden.

@@ -110,19 +110,14 @@ __global__ void __launch_bounds__(kRowThreads) FindBest(BeamStepParams p) {
   const int lane = threadIdx.x % kWarp;
   if (threadIdx.x == 0) repeats = unknown_repeats = 0;
   __syncthreads();
-  if (plan.ngram > 0 && searches && !InCharacter(p.grammar, state)) {
+  if (ForbidsRepeats(plan) && searches && !InCharacter(p.grammar, state)) {
     const int32_t* history = plan.position == 0
                                  ? &p.special.start
                                  : HistoryOf(p.tables, plan.position, plan.slots[hypothesis]);
-    const int size = plan.position + 1;
-    for (int begin = threadIdx.x; begin + plan.ngram <= size; begin += kRowThreads) {
-      const int token = history[begin + plan.ngram - 1];
-      // eos is exempt: in models whose start token is eos, a rule against repeated single tokens
-      // would forbid it for good.
-      if (token == p.special.eos || !StartsRepeat(history, size, plan.ngram, begin)) continue;
+    ForRepeats(plan, p.special, history, threadIdx.x, kRowThreads, [&](int32_t token) {
       repeated[atomicAdd(&repeats, 1)] = token;
       if (token == p.special.unk) unknown_repeats = 1;
-    }
+    });
   }
   __syncthreads();
   const auto allowed = [&](int token) {
@@ -199,7 +194,7 @@ void BeamInputsCuda(const BeamInputsParams& p, void* stream) {
 
 void BeamStepCuda(const BeamStepParams& p, void* stream) {
   const auto cuda_stream = static_cast<cudaStream_t>(stream);
-  const int64_t shared_bytes = p.tables.longest * sizeof(int);
+  const int64_t shared_bytes = (p.tables.longest + kMaxRepeatedNgram) * sizeof(int);
   DispatchType(p.type, [&](auto element) {
     using T = decltype(element);
     constexpr int kMany = 16 / sizeof(T);

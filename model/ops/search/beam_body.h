@@ -44,7 +44,8 @@ LINNET_BOTH int32_t NextState(const BeamGrammar& grammar, int32_t state, int32_t
   return grammar.transitions[at] & BeamGrammar::kStateMask;
 }
 
-// True inside a multi-token character. There neither the n-gram rule nor the length limit applies.
+// True inside a multi-token character. There neither rules against repeats nor the length limit
+// apply.
 LINNET_BOTH bool InCharacter(const BeamGrammar& grammar, int32_t state) {
   return grammar.classes != nullptr && grammar.tails[state] > 0;
 }
@@ -65,6 +66,38 @@ LINNET_BOTH bool StartsRepeat(const int32_t* history, int size, int n, int begin
   }
   return true;
 }
+
+// True if the token that was n before the next one would end one more than `times` consecutive
+// occurrences of an n-gram of n tokens. `target` has `size` tokens.
+LINNET_BOTH bool EndsRepeats(const int32_t* target, int size, int n, int times) {
+  const int compared = n * times - 1;
+  if (size < compared + n) return false;
+  for (int i = size - compared; i < size; ++i) {
+    if (target[i] != target[i - n]) return false;
+  }
+  return true;
+}
+
+// Calls add(token) for each token of the `index`-th of `count` parts of those that would repeat an
+// n-gram of the history, some of them twice. The history has plan.position + 1 tokens, of which the
+// start token is the first; it counts in the rule of plan.ngram only. eos is exempt: in models
+// whose start token is eos, a rule against repeated single tokens would forbid it for good.
+template <class Add>
+LINNET_BOTH void ForRepeats(const BeamPlan& plan, const BeamSpecialTokens& special,
+                            const int32_t* history, int index, int count, const Add& add) {
+  const int size = plan.position + 1;
+  for (int begin = index; plan.ngram > 0 && begin + plan.ngram <= size; begin += count) {
+    const int32_t token = history[begin + plan.ngram - 1];
+    if (token != special.eos && StartsRepeat(history, size, plan.ngram, begin)) add(token);
+  }
+  for (int n = 1 + index; plan.repeats > 0 && n <= kMaxRepeatedNgram && n < size; n += count) {
+    const int32_t token = history[size - n];
+    if (token != special.eos && EndsRepeats(history + 1, size - 1, n, plan.repeats)) add(token);
+  }
+}
+
+// True for searches that keep their histories.
+LINNET_BOTH bool ForbidsRepeats(const BeamPlan& plan) { return plan.ngram > 0 || plan.repeats > 0; }
 
 // True for tokens that the ranking of logits skips for every hypothesis of the search: forbidden
 // tokens, and `unk` where it pays a penalty, since `also` holds its logit.
@@ -237,7 +270,7 @@ LINNET_BOTH void AdvanceSearch(const BeamStepParams& p, int64_t number, BeamScra
     p.tables.sums[slot] = s.next[i].sum;
     p.tables.states[slot] = s.states[i];
   }
-  if (plan.ngram == 0) return;
+  if (!ForbidsRepeats(plan)) return;
   const int64_t grown = plan.position + 2;  // entries of a history, with the start token
   for (int64_t at = team.index(); at < s.live * grown; at += team.size()) {
     const int64_t i = at / grown, j = at % grown;

@@ -12,9 +12,11 @@ namespace linnet::ops {
 // Max beam size, and max number of candidates that a step keeps of each row.
 constexpr int kMaxBeam = 16;
 constexpr int kMaxFound = 2 * kMaxBeam;
-// Max entries of a history. The limit is CUDA's: it lists a row's repeated n-grams in shared
-// memory.
+// Max entries of a history. The limit is CUDA's: it lists the tokens that would repeat an n-gram of
+// a row in shared memory.
 constexpr int kMaxHistory = 8192;
+// The longest n-gram that may occur only so many times in a row (model/runtime/search/repeats.h).
+constexpr int kMaxRepeatedNgram = 16;
 
 // Row r of the plan holds two independent things: the number of the search that row r of the step
 // belongs to (`search`), and the parameters of search number r (all other fields). The encoder
@@ -27,6 +29,7 @@ struct BeamPlan {
   int32_t forced;    // the next token of all its hypotheses, or -1
   int32_t may_end;   // 0: eos is forbidden
   int32_t ngram;     // no n-gram of this size occurs twice; 0 forbids nothing
+  int32_t repeats;   // no n-gram occurs more often in a row; 0 forbids nothing
   float unknown_penalty;
   float temperature;
   int32_t source_tokens;
@@ -62,7 +65,7 @@ struct BeamRecord {
 constexpr int kRecordWords = sizeof(BeamRecord) / sizeof(int32_t);
 
 // State of the searches by slot, kept on the device from step to step. `history` holds the start
-// token and the target tokens of sequences that forbid repeated n-grams. It has two halves: a step
+// token and the target tokens of sequences that forbid repeats. It has two halves: a step
 // reads half position % 2 and writes the other one.
 struct BeamTables {
   int32_t* tokens;        // [slots]: the next input of the hypothesis

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "model/ops/checks.h"
+#include "model/ops/search/beam_body.h"
 
 namespace linnet::ops {
 namespace {
@@ -73,8 +74,9 @@ void CheckPlan(const char* op, const at::Tensor& plan, const BeamTables& tables,
     if (own.beam == 0) continue;
     CheckInRange(op, r, "first_row", own.first_row, 0, rows - own.beam);
     CheckInRange(op, r, "position", own.position, 0,
-                 own.ngram > 0 ? tables.longest - 2 : (int64_t{1} << 30));
+                 ForbidsRepeats(own) ? tables.longest - 2 : (int64_t{1} << 30));
     CheckInRange(op, r, "ngram", own.ngram, 0, int64_t{1} << 30);
+    CheckInRange(op, r, "repeats", own.repeats, 0, kMaxHistory);
     if (vocabulary >= 0) CheckInRange(op, r, "forced", own.forced, -1, vocabulary - 1);
     for (int i = 0; i < own.beam; ++i) {
       CheckInRange(op, r, "a slot", own.slots[i], 0, tables.slots - 1);

@@ -27,7 +27,7 @@
 //   plan      int32 [R, kPlanWords + row_blocks]   BeamPlan, then the blocks of its source
 //   tables    tokens int32 [S], sums float32 [S], backpointers int32 [S, B],
 //             history int32 [2, S, T], counts int32 [S, 2], states int32 [S]: BeamTables. T is
-//             above max_target_tokens of every sequence that forbids n-grams
+//             above max_target_tokens of every sequence that forbids repeats
 //   special   start, pad, eos, unk
 //   grammar   nothing, or classes uint8 [V], transitions int32 [Q, C], tails int32 [Q]: BeamGrammar
 //   logits    [R, V]  float32, or on CUDA float16 or bfloat16

@@ -312,6 +312,7 @@ SearchOptions DefaultOptions(const BundleManifest& manifest, int source_tokens) 
   if (defaults.has_min_target_tokens()) options.min_target_tokens = defaults.min_target_tokens();
   if (defaults.has_no_repeat_ngram_size())
     options.no_repeat_ngram_size = defaults.no_repeat_ngram_size();
+  if (defaults.has_max_ngram_repeats()) options.max_ngram_repeats = defaults.max_ngram_repeats();
   if (defaults.has_unknown_penalty()) options.unknown_penalty = defaults.unknown_penalty();
   // In double, which is exact for 1.5 · 7 + 10 and does not overflow for any source.
   const double cap = static_cast<double>(defaults.max_target_ratio()) * source_tokens +

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "model/runtime/search/candidates.h"
+#include "model/runtime/search/repeats.h"
 #include "model/runtime/search/sampling.h"
 #include "proto/status_macros.h"
 
@@ -18,16 +19,6 @@ namespace {
 // Max number of tokens forbidden by the grammar among a row's highest, above which the search needs
 // the whole row.
 constexpr int kMaxBarredAmongBest = 8;
-
-// Adds the tokens that would repeat an n-gram of `history` (the start token, then the target so
-// far).
-void AddRepeats(const std::vector<TokenId>& history, int n, std::vector<TokenId>& excluded) {
-  if (n <= 0 || history.size() < n) return;
-  const auto last = history.end() - (n - 1);  // the last n-1 tokens
-  for (auto start = history.begin(); start + (n - 1) != history.end(); ++start) {
-    if (std::equal(last, history.end(), start)) excluded.push_back(start[n - 1]);
-  }
-}
 
 // True if `a` is a better result than `b`; both have ended.
 bool Preferred(const Hypothesis& a, const Hypothesis& b) {
@@ -86,14 +77,7 @@ BeamSearch::Rules BeamSearch::RulesFor(int i) const {
   Rules rules;
   rules.forced = forced_after(steps_);
   if (rules.forced != kNoToken) return rules;
-  if (options_.no_repeat_ngram_size > 0 && !InCharacter(i)) {
-    std::vector<TokenId> history = {special_.start};
-    history.insert(history.end(), hypothesis.tokens.begin(), hypothesis.tokens.end());
-    AddRepeats(history, options_.no_repeat_ngram_size, rules.excluded);
-    // eos is exempt: in models whose start token is eos, a rule against repeated single tokens
-    // would forbid it for good.
-    std::erase(rules.excluded, special_.eos);
-  }
+  if (!InCharacter(i)) rules.excluded = Repeats(i);
   rules.excluded.push_back(special_.pad);
   const TargetLength::State length = length_ == nullptr
                                          ? TargetLength::State::kEnough
@@ -115,6 +99,25 @@ BeamSearch::Rules BeamSearch::RulesFor(int i) const {
         std::lower_bound(rules.excluded.begin(), rules.excluded.end(), special_.unk), special_.unk);
   }
   return rules;
+}
+
+std::vector<TokenId> BeamSearch::Repeats(int i) const {
+  const std::vector<TokenId>& target = live_[i].tokens;
+  std::vector<TokenId> repeats;
+  ExcludeConsecutiveRepeats(target, options_.max_ngram_repeats, repeats);
+  if (!constraints_.empty()) {  // a phrase may repeat itself
+    for (TokenId token : constraints_.Next(progress_[i], TargetOf(target)))
+      std::erase(repeats, token);
+  }
+  if (options_.no_repeat_ngram_size > 0) {
+    std::vector<TokenId> history = {special_.start};
+    history.insert(history.end(), target.begin(), target.end());
+    ExcludeRepeatedNgrams(history, options_.no_repeat_ngram_size, repeats);
+  }
+  // eos is exempt: in models whose start token is eos, a rule against repeated single tokens would
+  // forbid it for good.
+  std::erase(repeats, special_.eos);
+  return repeats;
 }
 
 void BeamSearch::AddBarred(int i, std::vector<TokenId>& excluded) const {

@@ -57,9 +57,9 @@ struct RowLogits {
 // equal progress. Hypotheses that end at the limit rank by the number of met phrases first.
 //
 // With a grammar (token_grammar.h) no token follows that it forbids: byte pieces form whole
-// characters, and control pieces occur only in a prefix or a phrase. no_repeat_ngram_size does not
-// apply inside a character. A best target that is legal without the grammar has the same score with
-// it.
+// characters, and control pieces occur only in a prefix or a phrase. The rules against repeats
+// (repeats.h) do not apply inside a character. A best target that is legal without the grammar has
+// the same score with it.
 //
 // With a wished length (target_length.h) a hypothesis does not end before it is long enough, and no
 // word begins once it is full. The limits on target tokens still hold.
@@ -79,13 +79,14 @@ struct RowLogits {
 class BeamSearch {
  public:
   // `prefix` (without eos) is forced as the start of every hypothesis, up to max_target_tokens of
-  // it. no_repeat_ngram_size never forbids forced tokens and eos. `options` have passed
-  // CheckOptions; with `constraints` they do not sample. `grammar` and `length` may be null.
+  // it. The rules against repeats never forbid forced tokens and eos, and max_ngram_repeats no
+  // token that continues a constraint. `options` have passed CheckOptions; with `constraints` they
+  // do not sample. `grammar` and `length` may be null.
   //
   // `silent` tokens are forced before everything else: the decoder reads them as target tokens, but
   // results and stable prefixes leave them out, and the limits on target tokens do not count them.
-  // Their log-probability is 0; the length that divides a score, and no_repeat_ngram_size, include
-  // them, as in Hugging Face's transformers.
+  // Their log-probability is 0; the length that divides a score, and the rules against repeats,
+  // include them, as in Hugging Face's transformers.
   BeamSearch(const SearchOptions& options, const SpecialTokens& special,
              std::vector<TokenId> prefix, Constraints constraints = {},
              std::shared_ptr<const TokenGrammar> grammar = nullptr,
@@ -102,6 +103,7 @@ class BeamSearch {
   std::span<const TokenId> tokens() const { return tokens_; }
   int steps() const { return steps_; }
   bool finished() const { return finished_; }
+  const SearchOptions& options() const { return options_; }
 
   // The need of live hypothesis i in the next step. A grammar forbids some hundred tokens, but a
   // trained model ranks hardly any of them high, so the need includes only a few extra logits for
@@ -146,6 +148,7 @@ class BeamSearch {
   Rules RulesFor(int i) const;
   // Max number of allowed tokens that a step reads from a row; 0: it needs more than the highest.
   int wanted() const;
+  std::vector<TokenId> Repeats(int i) const;  // tokens that the rules of repeats.h forbid
   void AddBarred(int i, std::vector<TokenId>& excluded) const;  // tokens that the grammar forbids
   void AddWordStarts(std::vector<TokenId>& excluded) const;
   bool InCharacter(int i) const;

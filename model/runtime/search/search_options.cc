@@ -65,6 +65,11 @@ std::optional<BadOption> FindBadOption(const SearchOptions& options, const Searc
                      absl::StrCat("is ", options.no_repeat_ngram_size,
                                   ", it must be at least 0, which forbids nothing")};
   }
+  if (options.max_ngram_repeats < 0) {
+    return BadOption{"max_ngram_repeats",
+                     absl::StrCat("is ", options.max_ngram_repeats,
+                                  ", it must be at least 0, which forbids nothing")};
+  }
   return std::nullopt;
 }
 
@@ -82,6 +87,7 @@ SearchOptions ApplyOverrides(SearchOptions defaults, const DecodingOptions& over
   if (overrides.has_unknown_penalty()) merged.unknown_penalty = overrides.unknown_penalty();
   if (overrides.has_no_repeat_ngram_size())
     merged.no_repeat_ngram_size = overrides.no_repeat_ngram_size();
+  if (overrides.has_max_ngram_repeats()) merged.max_ngram_repeats = overrides.max_ngram_repeats();
   if (overrides.has_n_best()) merged.n_best = overrides.n_best();
   if (overrides.has_normalize_scores()) merged.normalize_scores = overrides.normalize_scores();
   if (overrides.has_temperature()) merged.temperature = overrides.temperature();
@@ -111,6 +117,7 @@ DecodingOptions AsRequest(const SearchOptions& options) {
   request.set_max_target_tokens(options.max_target_tokens);
   request.set_unknown_penalty(options.unknown_penalty);
   request.set_no_repeat_ngram_size(options.no_repeat_ngram_size);
+  request.set_max_ngram_repeats(options.max_ngram_repeats);
   request.set_n_best(options.n_best);
   request.set_normalize_scores(options.normalize_scores);
   request.set_temperature(options.temperature);

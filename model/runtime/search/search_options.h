@@ -21,6 +21,7 @@ struct SearchOptions {
   int max_target_tokens = 200;  // eos not counted; eos is forced there
   float unknown_penalty = 0.0f;
   int no_repeat_ngram_size = 0;  // 0 disables the check
+  int max_ngram_repeats = 0;     // in a row (repeats.h); 0 disables the check
   int n_best = 1;                // number of hypotheses returned, best first
   bool normalize_scores = true;
   float temperature = 1.0f;  // divides the logits

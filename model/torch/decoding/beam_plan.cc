@@ -32,6 +32,7 @@ void FillPlan(std::span<RunningSequence* const> sequences, int size, at::Tensor&
     own.silent = sequence.search.silent_after(position) ? 1 : 0;
     own.may_end = position >= sequence.options.min_target_tokens;
     own.ngram = sequence.options.no_repeat_ngram_size;
+    own.repeats = std::min(sequence.search.options().max_ngram_repeats, ops::kMaxHistory);
     own.unknown_penalty = sequence.options.unknown_penalty;
     own.temperature = sequence.options.temperature;
     own.source_tokens = sequence.source_tokens;

@@ -68,6 +68,8 @@ TEST_F(CliTest, EveryDecodingFlagSetsOnlyItsField) {
                           "3",
                           "--no-repeat-ngram-size",
                           "5",
+                          "--max-ngram-repeats",
+                          "2",
                           "--temperature",
                           "0.75",
                           "--top-k",
@@ -89,7 +91,7 @@ TEST_F(CliTest, EveryDecodingFlagSetsOnlyItsField) {
                       "target_language_code": "de", "model": "m", "options": {
                       "beam_size": 4, "length_penalty": 0.5, "min_target_tokens": 2,
                       "max_target_tokens": 30, "n_best": 3, "no_repeat_ngram_size": 5,
-                      "temperature": 0.75, "top_k": 40, "top_p": 0.5,
+                      "max_ngram_repeats": 2, "temperature": 0.75, "top_k": 40, "top_p": 0.5,
                       "seed": "18446744073709551615", "unknown_penalty": 1.5, "normalize_scores": false}})",
                   &expected)
                   .ok());

@@ -65,6 +65,7 @@ struct Beams {
       own.forced = random() % 5 == 0 ? random() % vocabulary : -1;
       own.may_end = random() % 3 != 0;
       own.ngram = random() % 2 == 0 ? 0 : 1 + random() % 3;
+      own.repeats = random() % 2 == 0 ? 0 : 1 + random() % 2;
       own.unknown_penalty = random() % 2 == 0 ? 0.0f : 1.5f;
       own.temperature = random() % 2 == 0 ? 1.0f : 0.6f;
       own.source_tokens = 9;

@@ -62,6 +62,7 @@ TEST(CheckOptionsTest, RefusalNamesOptionValueAndLimit) {
   EXPECT_THAT(With(&SearchOptions::n_best, 0), Refusal("n_best", "0", "1"));
   EXPECT_THAT(With(&SearchOptions::no_repeat_ngram_size, -1),
               Refusal("no_repeat_ngram_size", "-1", "0"));
+  EXPECT_THAT(With(&SearchOptions::max_ngram_repeats, -1), Refusal("max_ngram_repeats", "-1", "0"));
   EXPECT_THAT(With(&SearchOptions::temperature, 0.0f), Refusal("temperature", "0", "1e-06"));
   EXPECT_THAT(With(&SearchOptions::top_k, -1), Refusal("top_k", "-1", "0"));
   EXPECT_THAT(With(&SearchOptions::top_p, 0.0f), Refusal("top_p", "0", "1"));
@@ -96,6 +97,7 @@ SearchOptions AllChanged() {
           .max_target_tokens = 50,
           .unknown_penalty = 3,
           .no_repeat_ngram_size = 4,
+          .max_ngram_repeats = 5,
           .n_best = 6,
           .normalize_scores = false,
           .temperature = 2,

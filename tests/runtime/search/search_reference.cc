@@ -34,6 +34,22 @@ std::set<std::vector<TokenId>> NGrams(const std::vector<TokenId>& tokens, int n)
   return grams;
 }
 
+// True if `target`, which begins with the start token, and `next` end with the same tokens more
+// than `times` times in a row.
+bool EndsInARow(const std::vector<TokenId>& target, TokenId next, int times) {
+  std::vector<TokenId> tokens(target.begin() + 1, target.end());
+  tokens.push_back(next);
+  for (int64_t n = 1; times > 0 && n <= 16 && n * (times + 1) <= std::ssize(tokens); ++n) {
+    const std::vector<TokenId> gram(tokens.end() - n, tokens.end());
+    bool same = true;
+    for (int i = 1; i <= times; ++i) {
+      same = same && std::equal(gram.begin(), gram.end(), tokens.end() - n * (i + 1));
+    }
+    if (same) return true;
+  }
+  return false;
+}
+
 // The bytes of the unfinished character at the end of the target, which begins with the start
 // token.
 std::vector<int> OpenBytes(const std::vector<TokenId>& tokens, const Spelling& spelling) {
@@ -97,6 +113,11 @@ std::vector<float> MaskedScores(const Beam& beam, int step, const SearchOptions&
         gram.push_back(token);
         if (token != special.eos && seen.count(gram)) scores[token] = kMinusInfinity;
       }
+    }
+    for (TokenId token = 0; token < std::ssize(scores); ++token) {
+      if (!in_character && token != special.eos &&
+          EndsInARow(beam.tokens, token, options.max_ngram_repeats))
+        scores[token] = kMinusInfinity;
     }
   }
   return scores;

@@ -121,6 +121,7 @@ Scenario RandomScenario(uint32_t seed, int vocabulary, const SpecialTokens& spec
   options.length_penalty = std::array{0.0f, 0.6f, 1.0f, 2.0f}[pick(0, 3)];
   options.unknown_penalty = std::array{0.0f, 0.0f, 3.5f, -2.5f}[pick(0, 3)];
   options.no_repeat_ngram_size = std::array{0, 0, 2, 3}[pick(0, 3)];
+  options.max_ngram_repeats = std::array{0, 0, 1, 2}[pick(0, 3)];
   options.normalize_scores = pick(0, 3) != 0;
   options.temperature = std::array{1.0f, 1.0f, 0.5f, 1.7f}[pick(0, 3)];
   for (int i = pick(-4, 3); i > 0; --i) scenario.prefix.push_back(pick(3, vocabulary - 2));

@@ -81,6 +81,7 @@ TEST(AnswerCacheTest, HasADifferentKeyForEveryFieldOfASequence) {
       [](auto& input) { input.options.max_target_tokens = 3; },
       [](auto& input) { input.options.unknown_penalty = 3; },
       [](auto& input) { input.options.no_repeat_ngram_size = 3; },
+      [](auto& input) { input.options.max_ngram_repeats = 3; },
       [](auto& input) { input.options.n_best = 3; },
       [](auto& input) { input.options.normalize_scores = false; },
       [](auto& input) { input.options.temperature = 3; },

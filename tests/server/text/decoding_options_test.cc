@@ -76,6 +76,8 @@ INSTANTIATE_TEST_SUITE_P(
                   [](auto& o) { o.set_unknown_penalty(kInfinity); }},
         BadOption{"NGramsBelowZero", "no_repeat_ngram_size",
                   [](auto& o) { o.set_no_repeat_ngram_size(-1); }},
+        BadOption{"RepeatsBelowZero", "max_ngram_repeats",
+                  [](auto& o) { o.set_max_ngram_repeats(-1); }},
         BadOption{"TemperatureOfZero", "temperature", [](auto& o) { o.set_temperature(0); }},
         BadOption{"TemperatureBelowZero", "temperature", [](auto& o) { o.set_temperature(-1); }},
         BadOption{"TemperatureNotANumber", "temperature", [](auto& o) { o.set_temperature(kNan); }},
