@@ -141,6 +141,7 @@ EXCEPTIONS = {
     "tests/bench/security/one_connection.py": "grpc",
     "tests/bench/security/unauthenticated.py": "tests/e2e tests/deploy",  # the attackers, HAProxy
     "tests/deploy/first_start.py": "tests/bench",  # the facts of a machine
+    "tests/deploy/balancer_repeats_test.py": "tests/e2e",  # raw HTTP/2
     "tests/deploy/edge_test.py": "tests/e2e",  # raw HTTP/2, certificates of clients
     "tests/e2e/security/proxy_test.py": "tests/deploy",  # HAProxy
     "tests/e2e/soak_test.py": "tests/bench",  # the facts of a machine
