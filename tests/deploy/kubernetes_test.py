@@ -18,7 +18,7 @@ from programs import ROOT
 
 FOLDER = ROOT / "deploy/kubernetes"
 RULES = FOLDER / "components/monitoring/rules.yaml"
-OVERLAYS = ("cpu", "gpu", "tls")
+OVERLAYS = ("cpu", "gpu", "tls", "edge")
 VERSIONS = ("1.27", "1.30", "1.37")  # the oldest with gRPC probes for all, one between, the newest
 OPERATOR_CHECK = (
     "model = getattr(cloudcoil.models.prometheus_operator.v1, manifest['kind']);"
@@ -57,9 +57,13 @@ def of_kind(manifests: list[dict], kind: str) -> dict:
     return found
 
 
-def container(manifests: list[dict]) -> dict:
-    (only,) = of_kind(manifests, "Deployment")["spec"]["template"]["spec"]["containers"]
-    return only
+def containers(manifests: list[dict]) -> list[dict]:
+    return of_kind(manifests, "Deployment")["spec"]["template"]["spec"]["containers"]
+
+
+def container(manifests: list[dict], name: str = "server") -> dict:
+    (found,) = [it for it in containers(manifests) if it["name"] == name]
+    return found
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -100,10 +104,14 @@ def test_pod_is_unprivileged(manifests):
     assert pod["automountServiceAccountToken"] is False
     assert pod["securityContext"]["runAsUser"] == 10001  # the user of the Dockerfile
     assert pod["securityContext"]["runAsNonRoot"] is True
-    security = container(manifests)["securityContext"]
-    assert security["readOnlyRootFilesystem"] is True
-    assert security["allowPrivilegeEscalation"] is False
-    assert security["capabilities"] == {"drop": ["ALL"]}
+    for security in (it["securityContext"] for it in containers(manifests)):
+        assert security["readOnlyRootFilesystem"] is True
+        assert security["allowPrivilegeEscalation"] is False
+        assert security["capabilities"] == {"drop": ["ALL"]}
+
+
+def test_every_container_has_a_memory_limit(manifests):
+    assert all(it["resources"]["limits"]["memory"] for it in containers(manifests))
 
 
 def test_grace_period_covers_lame_duck_and_drain(manifests):
@@ -187,8 +195,16 @@ def test_flags_and_ports_exist(manifests, program):
     dockerfile = (ROOT / "deploy/Dockerfile").read_text()
     for port in container(manifests)["ports"]:
         assert re.search(rf"^EXPOSE .*\b{port['containerPort']}\b", dockerfile, re.MULTILINE)
-    named = {port["name"] for port in container(manifests)["ports"]}
-    assert {port["targetPort"] for port in of_kind(manifests, "Service")["spec"]["ports"]} == named
+
+
+def test_service_and_network_policy_lead_to_the_same_ports(manifests):
+    """The metrics, and either the server's calls or HAProxy's."""
+    names = {port["name"] for it in containers(manifests) for port in it["ports"]}
+    calls = "edge" if "edge" in names else "grpc"
+    led = {port["targetPort"] for port in of_kind(manifests, "Service")["spec"]["ports"]}
+    rules = of_kind(manifests, "NetworkPolicy")["spec"]["ingress"]
+    allowed = {port["port"] for rule in rules for port in rule["ports"]}
+    assert led == allowed == {calls, "metrics"} <= names
 
 
 def test_every_selector_matches_the_pods(manifests):

@@ -1,6 +1,6 @@
 """The Deployment of deploy/kubernetes, run as a pod by podman: no cluster is needed.
 
-In plain text, and with TLS and tokens, as docs/TLS.md has them.
+In plain text, with TLS and tokens as docs/TLS.md has them, and behind HAProxy in the pod.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import programs
 import pytest
 import yaml
 from containers import Container, skip, wait_until
-from kubernetes_test import FOLDER, build, container, of_kind
+from kubernetes_test import FOLDER, build, container, containers, of_kind
 
 pytestmark = pytest.mark.slow
 
@@ -41,10 +41,32 @@ def put_secrets(manifests: list[dict], folder: Path) -> bool:
     return bool(mounted)
 
 
+def put_config(manifests: list[dict], folder: Path) -> None:
+    """Folders instead of the ConfigMaps: podman gets the Deployment alone."""
+    configs = {it["metadata"]["name"]: it["data"] for it in manifests if it["kind"] == "ConfigMap"}
+    volumes = of_kind(manifests, "Deployment")["spec"]["template"]["spec"]["volumes"]
+    for volume in [it for it in volumes if "configMap" in it]:
+        name = volume.pop("configMap")["name"]
+        (here := folder / name).mkdir()
+        for file, text in configs[name].items():
+            (here / file).write_text(text)
+        volume["hostPath"] = {"path": str(here), "type": "Directory"}
+
+
+def address_of_calls(manifests: list[dict]) -> str:
+    """Where the Service leads calls, seen from inside the pod: to HAProxy or to the server."""
+    ports = {
+        port["name"]: port["containerPort"] for it in containers(manifests) for port in it["ports"]
+    }
+    calls, _ = of_kind(manifests, "Service")["spec"]["ports"]
+    return f"localhost:{ports[calls['targetPort']]}"
+
+
 class Pod:
-    def __init__(self, server: Container, manifests: list[dict], token: Path | None):
+    def __init__(self, server: Container, spec: dict, address: str, token: Path | None):
         self.server = server
-        self.spec = container(manifests)
+        self.spec = spec
+        self.address = address
         self.token = token
 
     def probe(self, name: str) -> int:
@@ -54,11 +76,12 @@ class Pod:
         return self.server.exec(*filter(None, command), check=False).returncode
 
     def translate(self, *flags: str):
-        ask = ["linnet", "translate", *flags, "--to", "de", "A dog runs across the street."]
+        to = ("--server", self.address, "--to", "de")
+        ask = ["linnet", "translate", *flags, *to, "A dog runs across the street."]
         return self.server.exec(*ask, check=False)
 
 
-@pytest.fixture(scope="module", params=["cpu", "tls"])
+@pytest.fixture(scope="module", params=["cpu", "tls", "edge"])
 def pod(request, engine, image, tmp_path_factory, monkeypatch_module) -> Iterator[Pod]:
     if engine.command != "podman":
         skip(f"{engine.command} does not run manifests")
@@ -72,16 +95,24 @@ def pod(request, engine, image, tmp_path_factory, monkeypatch_module) -> Iterato
     deployment = of_kind(manifests, "Deployment")
     name = deployment["metadata"]["name"] = f"linnettest{os.getpid()}"
     deployment["spec"]["replicas"] = 1
-    (server,) = deployment["spec"]["template"]["spec"]["containers"]
+    address = address_of_calls(manifests)
+    server = container(manifests)
     server["image"] = image
-    # podman would publish all ports; the test calls from inside, without a network
-    del server["ports"]
+    for other in (it for it in containers(manifests) if it is not server):
+        other["image"] = f"docker.io/library/{other['image']}"
+        if not engine.has_image(other["image"]):
+            skip(f"there is no image {other['image']}")
+    for it in containers(manifests):
+        # podman would publish all ports; the test calls from inside, without a network
+        del it["ports"]
+    put_config(manifests, folder)
     token = folder / "secrets/client/token" if put_secrets(manifests, folder) else None
     file = folder / "deployment.yaml"
     file.write_text(yaml.safe_dump(deployment))
     try:
         engine("play", "kube", "--network", "none", str(file))
-        yield Pod(Container(engine, f"{name}-pod-0-{server['name']}"), manifests, token)
+        made = Container(engine, f"{name}-pod-0-{server['name']}")
+        yield Pod(made, server, address, token)
     finally:
         engine("play", "kube", "--down", str(file), check=False)
 
