@@ -84,6 +84,16 @@ def test_server_is_restarted_with_dockers_back_off(name):
 
 
 @pytest.mark.parametrize("name", SERVERS)
+def test_failure_record_survives_restarts(name):
+    """It is in a named volume, which gets the owner of the folder that the image has there."""
+    folder, _, _ = SERVICES[name]["environment"]["LINNET_SERVER_FAILURE_RECORD"].rpartition("/")
+    mounted = [volume.split(":") for volume in SERVICES[name]["volumes"]]
+    assert ["failures", folder] in mounted
+    dockerfile = (ROOT / "deploy/Dockerfile").read_text()
+    assert f"install --directory --owner linnet --group linnet {folder}" in dockerfile
+
+
+@pytest.mark.parametrize("name", SERVERS)
 def test_stop_grace_period_covers_lame_duck_and_drain(name, program):
     help_text = subprocess.run(
         [program("linnet-server"), "--help"], capture_output=True, text=True, check=True

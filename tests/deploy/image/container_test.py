@@ -273,6 +273,16 @@ def test_restart_keeps_the_data_of_prometheus(project, ask):
     wait_until(lambda: query(project, seen), "Prometheus still has the samples from before")
 
 
+def test_restart_keeps_the_failure_record(project):
+    """The server's user can write it, which starts without rights on a read-only file system."""
+    project.service("server").exec("sh", "-c", "echo '1 a-call' >$LINNET_SERVER_FAILURE_RECORD")
+    project("restart", "server")
+    server = project.service("server")
+    wait_until(server.healthy, "the server is healthy again")
+    kept = server.exec("sh", "-c", "cat $LINNET_SERVER_FAILURE_RECORD").stdout
+    assert kept == "1 a-call\n"
+
+
 def test_stop_drains_a_running_call(project, client):
     """`stop` sends SIGTERM and waits for stop_grace_period, in which the server drains."""
     assert f"stop_grace_period: {GRACE_SECONDS}s" in (ROOT / "docker-compose.yml").read_text()
