@@ -98,8 +98,7 @@ LAYERS = {
     "tests/torch": f"tests/support tests/runtime gtest {TORCH} {RUNTIME} model/ops {API}"
     " json torch cuda",
     "tests/linnet_model": f"tests/data tests/ops {PYTHON} {TRAINING} python-tests",
-    "tests/server": f"tests/support gtest {SERVER} server/port server/rpc {RUNTIME} {API}"
-    " json grpc spdlog",
+    "tests/server": f"tests/support gtest {SERVER} server/port {RUNTIME} {API} json",
     "tests/rpc": f"tests/support gtest {SERVER} server/port server/rpc {RUNTIME} {API} grpc",
     "tests/client": f"tests/support gtest client {API} grpc json",
     "tests/bench": f"tests/support gtest benchmark {SERVER} server/port {TORCH} {RUNTIME} model/ops"
@@ -146,8 +145,6 @@ EXCEPTIONS = {
     "tests/e2e/security/proxy_test.py": "tests/deploy",  # HAProxy
     "tests/e2e/soak_test.py": "tests/bench",  # the facts of a machine
     "bench_echo_server": "grpc",
-    "tests/bench/native/bench_connections.cc": "grpc",
-    "bench_connections": "grpc",
     "bench_batching": "json",
     "tests/conftest.py": "python-tests",
     "tests/server/*metrics*": "prometheus",
