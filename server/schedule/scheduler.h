@@ -80,7 +80,7 @@ struct LoadStats {
 // Every sequence in the inbox holds a permit of Admission, so the inbox needs no limit of its own.
 // The engine is built, used and destroyed on the one thread, because LibTorch's settings are per
 // thread.
-class Scheduler {
+class Scheduler final : public Supervised {
  public:
   using EngineFactory = std::function<absl::StatusOr<std::unique_ptr<model::Engine>>()>;
   // Called after every step, on the scheduler's thread, with its report and its duration including
@@ -98,7 +98,7 @@ class Scheduler {
                                                           const LoadOnDemand& demand = {});
   // Ends all sequences with UNAVAILABLE and joins the thread: with a stalled engine it blocks until
   // the engine's call returns.
-  ~Scheduler();
+  ~Scheduler() override;
 
   const model::EngineInfo& engine_info() const { return engine_->info(); }
   // Thread-safe.
@@ -115,7 +115,7 @@ class Scheduler {
 
   // For the supervisor: if a call of the engine exceeds stall_timeout, or building one exceeds
   // load_timeout, ends all sequences and marks the engine as failed for good.
-  void EndIfStalled(MonotonicTime now);
+  void EndIfStalled(MonotonicTime now) override;
   EngineHealth health() const;
   LoadStats load_stats() const;
 
@@ -125,8 +125,7 @@ class Scheduler {
   // Unloads the engine soon. False if that is not possible now.
   bool Unload();
 
-  // Set once the engine has failed for good.
-  std::optional<EngineFailure> failure() const;
+  std::optional<EngineFailure> failure() const override;
 
   using SnapshotCallback = absl::AnyInvocable<void(const BatchSnapshot&)>;
   // Passes a snapshot with at most `max` sequences to the callback between two steps, on the

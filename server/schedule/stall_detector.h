@@ -1,5 +1,8 @@
 #pragma once
 
+#include <functional>
+#include <utility>
+
 #include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
 #include "server/base/monotonic.h"
@@ -14,6 +17,10 @@ struct StalledCall {};
 // Times the calls of one thread, of which one is in progress at a time. Thread-safe.
 class StallDetector {
  public:
+  // `clock` tells when a call begins.
+  explicit StallDetector(std::function<MonotonicTime()> clock = MonotonicNow)
+      : clock_(std::move(clock)) {}
+
   // Runs `call` on the watched thread. Throws StalledCall if the call was declared stalled before
   // it returned.
   template <typename Call>
@@ -47,7 +54,7 @@ class StallDetector {
     MutexLock lock(mu_);
     if (stalled_) throw StalledCall();
     in_call_ = true;
-    began_ = MonotonicNow();
+    began_ = clock_();
     timeout_ = timeout;
   }
   void End() {
@@ -56,6 +63,7 @@ class StallDetector {
     if (stalled_) throw StalledCall();
   }
 
+  const std::function<MonotonicTime()> clock_;
   mutable Mutex mu_;
   bool in_call_ ABSL_GUARDED_BY(mu_) = false;
   bool stalled_ ABSL_GUARDED_BY(mu_) = false;

@@ -1,17 +1,16 @@
 #include "server/schedule/supervisor.h"
 
-#include "server/schedule/scheduler.h"
-
 namespace linnet::server {
 
-void Supervisor::Add(Scheduler& scheduler) {
+void Supervisor::Add(Supervised& engine) {
   MutexLock lock(mu_);
-  schedulers_.insert(&scheduler);
+  engines_.insert(&engine);
 }
 
-void Supervisor::Remove(Scheduler& scheduler) {
+void Supervisor::Remove(Supervised& engine) {
   MutexLock lock(mu_);
-  schedulers_.erase(&scheduler);
+  engines_.erase(&engine);
+  if (!failure_.has_value()) failure_ = engine.failure();  // since the last Tick
 }
 
 void Supervisor::SetGrace(absl::Duration grace) {
@@ -23,13 +22,12 @@ void Supervisor::Tick(MonotonicTime now) {
   bool late = false;
   {
     MutexLock lock(mu_);
-    for (Scheduler* scheduler : schedulers_) {
-      scheduler->EndIfStalled(now);
-      if (failure_.has_value()) continue;
-      failure_ = scheduler->failure();
-      failed_at_ = now;
+    for (Supervised* engine : engines_) {
+      engine->EndIfStalled(now);
+      if (!failure_.has_value()) failure_ = engine->failure();
     }
-    late = failure_.has_value() && Elapsed(failed_at_, now) >= grace_;
+    if (failure_.has_value() && !failed_at_.has_value()) failed_at_ = now;
+    late = failed_at_.has_value() && Elapsed(*failed_at_, now) >= grace_;
   }
   if (late) end_();
 }

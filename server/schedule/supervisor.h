@@ -15,13 +15,22 @@
 
 namespace linnet::server {
 
-class Scheduler;
-
 // The failure of an engine that only a new process can repair.
 struct EngineFailure {
   std::string model;
   absl::Status why;
   std::vector<std::string> request_ids;  // of the calls that were running
+};
+
+// An engine that is supervised: that of a Scheduler, or of the simulation of tests/server.
+class Supervised {
+ public:
+  virtual ~Supervised() = default;
+  // If a call of the engine has exceeded its timeout, ends all sequences and marks the engine as
+  // failed for good.
+  virtual void EndIfStalled(MonotonicTime now) = 0;
+  // Set once the engine has failed for good.
+  virtual std::optional<EngineFailure> failure() const = 0;
 };
 
 // Watches all engines of a process and decides when the process must end: when an engine does not
@@ -36,10 +45,9 @@ class Supervisor {
  public:
   explicit Supervisor(std::function<void()> end) : end_(std::move(end)) {}
 
-  // Engine calls of a scheduler are checked from Add to Remove. Remove waits for a Tick in
-  // progress.
-  void Add(Scheduler& scheduler);
-  void Remove(Scheduler& scheduler);
+  // The calls of an engine are checked from Add to Remove. Remove waits for a Tick in progress.
+  void Add(Supervised& engine);
+  void Remove(Supervised& engine);
   // The initial grace period is zero: while models load, there are no calls to wait for.
   void SetGrace(absl::Duration grace);
 
@@ -50,10 +58,10 @@ class Supervisor {
  private:
   const std::function<void()> end_;
   mutable Mutex mu_;
-  std::set<Scheduler*> schedulers_ ABSL_GUARDED_BY(mu_);
+  std::set<Supervised*> engines_ ABSL_GUARDED_BY(mu_);
   absl::Duration grace_ ABSL_GUARDED_BY(mu_) = absl::ZeroDuration();
   std::optional<EngineFailure> failure_ ABSL_GUARDED_BY(mu_);
-  MonotonicTime failed_at_ ABSL_GUARDED_BY(mu_);
+  std::optional<MonotonicTime> failed_at_ ABSL_GUARDED_BY(mu_);  // seen by a Tick
 };
 
 }  // namespace linnet::server

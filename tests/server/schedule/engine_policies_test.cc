@@ -1,10 +1,12 @@
 // Tests of the parts that decide when an engine has stalled and when it is rebuilt.
 #include <chrono>
 #include <cstdint>
+#include <optional>
 
 #include "gtest/gtest.h"
 #include "server/schedule/restart_policy.h"
 #include "server/schedule/stall_detector.h"
+#include "server/schedule/supervisor.h"
 
 namespace linnet::server {
 namespace {
@@ -58,6 +60,30 @@ TEST(StallDetectorTest, CallStallsAtItsTimeoutAndThenThrows) {
   EXPECT_FALSE(returned);
   EXPECT_TRUE(thrown);
   EXPECT_TRUE(detector.stalled());
+}
+
+// An engine that has failed for good.
+class FailedEngine final : public Supervised {
+ public:
+  void EndIfStalled(MonotonicTime) override {}
+  std::optional<EngineFailure> failure() const override {
+    return EngineFailure{"en-de", absl::InternalError("the device is lost"), {}};
+  }
+};
+
+TEST(SupervisorTest, KeepsTheFailureOfARemovedEngine) {
+  int ends = 0;
+  Supervisor supervisor([&] { ++ends; });
+  supervisor.SetGrace(absl::Seconds(5));
+  FailedEngine engine;
+  supervisor.Add(engine);
+  supervisor.Remove(engine);
+  ASSERT_TRUE(supervisor.failure().has_value());
+  EXPECT_EQ(supervisor.failure()->model, "en-de");
+  supervisor.Tick(kStart);
+  EXPECT_EQ(ends, 0) << "the grace period begins with a tick";
+  supervisor.Tick(At(5));
+  EXPECT_EQ(ends, 1);
 }
 
 TEST(StallDetectorTest, InfiniteTimeoutNeverStalls) {

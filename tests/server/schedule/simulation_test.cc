@@ -1,7 +1,9 @@
 // Simulation of admission, fair queue, batcher, shedding and supervision on a virtual clock, by
 // seed. Clients of every kind, one of which changes its name with every call, use models that fail,
-// are rebuilt, are replaced while they work, and may not be warm when the first calls come. Every
-// call ends once with an allowed status, every permit is given back, and no client starves.
+// are rebuilt, are replaced while they work, and may not be warm when the first calls come. Engines
+// that stall, lose their device or cannot be rebuilt end the process, and the next one starts some
+// time later. Every call ends once with an allowed status, every permit is given back, no client
+// starves, and every failure for good ends its process in time.
 //
 // LINNET_SIMULATION_CALLS=1000000 runs further seeds until that many calls were made.
 // LINNET_SIMULATION_SEED=7 starts at a seed; the same seed reproduces the same run.
@@ -30,8 +32,13 @@ constexpr int kRows = 80;
 constexpr int kCallsOfASeed = 40'000;
 // A client that always has a call waiting is answered within this time, while its model works.
 constexpr absl::Duration kStarved = absl::Seconds(30);
-// Duration of the longest step: no call ends later than that after its deadline.
+// Duration of the longest step: no call ends later than that after its deadline, unless its engine
+// stalls.
 constexpr absl::Duration kLongestStep = absl::Milliseconds(50);
+constexpr absl::Duration kStall = absl::Seconds(3), kLoad = absl::Seconds(4);  // timeouts
+constexpr absl::Duration kTick = absl::Milliseconds(250);                      // of the supervisor
+constexpr absl::Duration kDrain = absl::Seconds(2);  // of a process that ends
+constexpr absl::Duration kGrace = absl::Seconds(4);  // until the supervisor ends it
 
 enum class Kind { kModest, kBatch, kHurried, kRelaxed, kSybil, kIds, kBursts };
 
@@ -49,14 +56,18 @@ struct Client {
 };
 
 struct Outcomes {
-  int calls = 0, ended = 0, restarts = 0, reloads = 0;
+  int calls = 0, ended = 0, reloads = 0;
+  int restarts = 0, stalls = 0, lost_devices = 0, given_up = 0;  // of engines
+  int processes_ended = 0, processes_killed = 0;
   std::map<std::string, int> reasons;  // "" for an answer
   auto operator<=>(const Outcomes&) const = default;
 };
 
 class Simulation {
  public:
-  explicit Simulation(uint32_t seed) : random_(seed), admission_(Limits(), metrics_, seed) {
+  explicit Simulation(uint32_t seed) : random_(seed), seed_(seed) {
+    clock_.now = kStart;
+    clock_.pass_until = [this](absl::FunctionRef<bool()> condition) { PassUntil(condition); };
     clients_ = {{Kind::kModest, "modest-0"},
                 {Kind::kModest, "modest-1"},
                 {Kind::kModest, "modest-2", Priority::kBatch},
@@ -76,42 +87,18 @@ class Simulation {
       if (client.kind == Kind::kBursts) client.calls_per_second = 20, client.at_once = 400;
       After(Wait(client), [this, &client] { Arrive(client); });
     }
-    for (size_t i = 0; i < models_.size(); ++i) {
-      Load(i);
+    StartProcess();
+    for (size_t i = 0; i < models_.size(); ++i)
       After(absl::Seconds(Uniform(5, 60)), [this, i] { Reload(i); });
-    }
     After(absl::Seconds(10), [this] { Slowdown(); });
+    After(kTick, [this] { Tick(); });
   }
 
   Outcomes Run(int calls) {
     calls_ = calls;
-    while (outcomes_.calls < calls_ || outcomes_.ended < outcomes_.calls) {
-      absl::Time next = events_.empty() ? absl::InfiniteFuture() : events_.begin()->first;
-      for (const auto& model : loaded_) next = std::min(next, model->next_event());
-      if (next == absl::InfiniteFuture()) break;  // a call is left that nothing will end
-      now_ = std::max(now_, next);
-      while (!events_.empty() && events_.begin()->first <= now_) {
-        const auto event = std::move(events_.begin()->second);
-        events_.erase(events_.begin());
-        event();
-      }
-      for (const auto& model : loaded_) model->Act(now_);
-      std::erase_if(loaded_, [&](const auto& model) {
-        if (!model->retired() || !model->idle()) return false;
-        EXPECT_EQ(model->left_in_engine(), 0);
-        outcomes_.restarts += model->restarts();
-        return true;
-      });
-      CheckThatNobodyStarves();
-      if (::testing::Test::HasFailure()) break;
-    }
+    PassUntil([&] { return outcomes_.calls >= calls_ && outcomes_.ended == outcomes_.calls; });
     EXPECT_EQ(outcomes_.ended, outcomes_.calls) << "a call did not end";
-    EXPECT_EQ(admission_.tokens(), 0) << "a permit was not given back";
-    EXPECT_EQ(admission_.bytes(), 0) << "a permit was not given back";
-    for (const auto& model : loaded_) {
-      EXPECT_EQ(model->left_in_engine(), 0) << "rows without an owner";
-      outcomes_.restarts += model->restarts();
-    }
+    EndProcess();
     return outcomes_;
   }
 
@@ -158,6 +145,100 @@ class Simulation {
     events_.emplace(now_ + time, std::move(event));
   }
 
+  // Lets events happen and models act, one after the other, until the condition holds. An engine
+  // that stalls calls it again.
+  void PassUntil(absl::FunctionRef<bool()> condition) {
+    ++depth_;
+    while (!condition() && !::testing::Test::HasFailure()) {
+      VirtualModel* next = nullptr;
+      for (const auto& model : loaded_) {
+        if (next == nullptr || model->next_event() < next->next_event()) next = model.get();
+      }
+      const absl::Time event = events_.begin()->first;  // there is always a tick
+      const bool acts = next != nullptr && next->next_event() < event;
+      now_ = std::max(now_, acts ? next->next_event() : event);
+      if (acts) {
+        next->Act();
+      } else {
+        const auto happens = std::move(events_.begin()->second);
+        events_.erase(events_.begin());
+        happens();
+      }
+      std::erase_if(loaded_, [&](const auto& model) {
+        if (!model->retired() || !model->idle() || model->in_call()) return false;
+        Count(*model);
+        return true;
+      });
+      if (ended_ && depth_ == 1) EndProcess();
+      CheckThatNobodyStarves();
+      if (outcomes_.calls < calls_) last_call_ = now_;
+      ASSERT_LT(now_ - last_call_, absl::Minutes(5)) << "a call did not end";
+    }
+    --depth_;
+  }
+
+  // --- The process
+
+  void StartProcess() {
+    admission_.reset();
+    metrics_.emplace();
+    admission_.emplace(Limits(), *metrics_, ++seed_);
+    supervisor_.emplace([this] {
+      if (!std::exchange(ended_, true)) ++outcomes_.processes_killed;
+      KillAll();
+    });
+    supervisor_->SetGrace(kGrace);
+    ended_ = false;
+    drained_ = absl::InfiniteFuture();
+    for (size_t i = 0; i < models_.size(); ++i) Load(i);
+  }
+  // The supervisor's thread, and the main function.
+  void Tick() {
+    After(kTick, [this] { Tick(); });
+    if (!supervisor_.has_value() || ended_) return;
+    supervisor_->Tick(clock_.monotonic());
+    if (ended_ || !supervisor_->failure().has_value()) return;
+    if (drained_ == absl::InfiniteFuture()) {
+      for (const auto& model : loaded_) model->Drain();
+      // Once in a while the main function hangs, and the supervisor has to end the process.
+      drained_ = now_ + (Below(4) == 0 ? absl::Hours(1) : kDrain);
+    } else if (drained_ <= now_) {
+      ended_ = true;
+      KillAll();
+    }
+  }
+  // Ends all calls. The engines that do not return are on the stack until then.
+  void KillAll() {
+    for (const auto& model : loaded_) model->Kill();
+  }
+  void EndProcess() {
+    if (!supervisor_.has_value()) return;
+    for (const auto& model : loaded_) Count(*model);
+    const bool failed = failures_ > 0;
+    loaded_.clear();
+    models_ = {};
+    EXPECT_EQ(supervisor_->failure().has_value(), failed) << "a failure was not seen";
+    EXPECT_EQ(admission_->tokens(), 0) << "a permit was not given back";
+    EXPECT_EQ(admission_->bytes(), 0) << "a permit was not given back";
+    outcomes_.processes_ended += failed;
+    failures_ = 0;
+    supervisor_.reset();
+    ended_ = false;
+    After(absl::Seconds(5), [this] { StartProcess(); });
+  }
+  void Count(const VirtualModel& model) {
+    EXPECT_EQ(model.left_in_engine(), 0) << "rows without an owner";
+    const VirtualModel::Counts& counts = model.counts();
+    outcomes_.restarts += counts.restarts;
+    outcomes_.stalls += counts.stalls;
+    outcomes_.lost_devices += counts.lost_devices;
+    outcomes_.given_up += counts.given_up;
+    failures_ += counts.failures();
+  }
+  bool serving() const { return supervisor_.has_value() && !ended_; }
+
+  // --- Models and clients
+
   // Time until its next call or burst.
   absl::Duration Wait(const Client& client) {
     const double mean =
@@ -171,24 +252,28 @@ class Simulation {
         VirtualModel::Options{
             .engine = {.rows = kRows, .encoder_cache_tokens = 1000},
             .batcher = {.shed = {.interval = absl::Seconds(5), .max_wait = absl::Seconds(2)}},
-            .faults = {}},
-        admission_, random_));
+            .faults = {},
+            .stall_timeout = kStall,
+            .load_timeout = kLoad},
+        *admission_, *supervisor_, clock_, random_));
     models_[place] = loaded_.back().get();
     // One in three is not warmed up: its golden examples failed.
-    if (Below(3) > 0) models_[place]->WarmUp(now_);
+    if (Below(3) > 0) models_[place]->WarmUp();
   }
   void Reload(size_t place) {
     if (outcomes_.calls >= calls_) return;
-    ++outcomes_.reloads;
-    models_[place]->Retire();
-    Load(place);
+    if (serving() && drained_ == absl::InfiniteFuture()) {
+      ++outcomes_.reloads;
+      models_[place]->Retire();
+      Load(place);
+    }
     After(absl::Seconds(Uniform(5, 60)), [this, place] { Reload(place); });
   }
   // Makes all models slower for a while, as if the machine were busy.
   void Slowdown() {
     if (outcomes_.calls >= calls_) return;
     const double times = Below(2) == 0 ? 1 : Uniform(1, 5);
-    for (VirtualModel* model : models_) model->SetSlowdown(times);
+    for (const auto& model : loaded_) model->SetSlowdown(times);
     After(absl::Seconds(Uniform(1, 20)), [this] { Slowdown(); });
   }
 
@@ -208,7 +293,8 @@ class Simulation {
     // A new address for each call, and one address with a new id for each call.
     if (client.kind == Kind::kSybil) caller.client = absl::StrCat("sybil-", outcomes_.calls);
     if (client.kind == Kind::kIds) caller.id = absl::StrCat(outcomes_.calls);
-    auto permit = admission_.Enter(caller, Below(2000));
+    if (!serving()) return Ended(client, ShuttingDown(), /*deadline=*/false);
+    auto permit = admission_->Enter(caller, Below(2000));
     if (!permit.ok()) return Ended(client, permit.status(), /*deadline=*/false);
     VirtualModel& model = *models_[Below(2)];
     auto call = std::make_shared<Call>(client, *std::move(permit));
@@ -246,7 +332,7 @@ class Simulation {
     for (auto& sequence : sequences) {
       const int64_t tokens = WorkOf(sequence->input);
       sequence->sink = std::make_unique<SegmentSink>(*this, call, tokens);
-      if (absl::Status status = model.Submit(sequence, now_); !status.ok())
+      if (absl::Status status = model.Submit(sequence); !status.ok())
         sequence->sink->Done(std::move(status));
     }
   }
@@ -265,7 +351,10 @@ class Simulation {
     if (call.status.ok() || absl::IsDeadlineExceeded(call.status) || absl::IsCancelled(call.status))
       call.permit->Ended(now_, call.status.ok());
     call.permit.reset();
-    EXPECT_LE(now_, call.deadline + kLongestStep) << call.status;
+    const bool stalled = absl::IsInternal(call.status) || absl::IsUnavailable(call.status);
+    EXPECT_LE(now_,
+              call.deadline + kLongestStep + (stalled ? kStall + kTick : absl::ZeroDuration()))
+        << call.status;
     if (absl::IsCancelled(call.status)) {
       EXPECT_TRUE(call.by_client) << call.status;
     }
@@ -302,9 +391,17 @@ class Simulation {
   }
 
   std::mt19937 random_;
-  Metrics metrics_;
-  Admission admission_;
-  absl::Time now_ = kStart;
+  uint32_t seed_;  // of the admission of the last process
+  VirtualClock clock_;
+  absl::Time& now_ = clock_.now;
+  absl::Time last_call_ = kStart;
+  int depth_ = 0;  // calls of PassUntil
+  std::optional<Metrics> metrics_;
+  std::optional<Admission> admission_;
+  std::optional<Supervisor> supervisor_;  // nullopt: no process runs
+  bool ended_ = false;                    // the process has ended, once no engine is on the stack
+  absl::Time drained_ = absl::InfiniteFuture();  // end of the drain
+  int failures_ = 0;                             // of the process, for good
   std::multimap<absl::Time, std::function<void()>> events_;
   std::vector<Client> clients_;
   Outcomes outcomes_;
@@ -331,22 +428,38 @@ TEST(SimulationTest, EveryCallEndsOnceAndNoClientStarves) {
     if (HasFailure()) return;
     all.calls += outcomes.calls;
     all.restarts += outcomes.restarts;
+    all.stalls += outcomes.stalls;
+    all.lost_devices += outcomes.lost_devices;
+    all.given_up += outcomes.given_up;
+    all.processes_ended += outcomes.processes_ended;
+    all.processes_killed += outcomes.processes_killed;
     all.reloads += outcomes.reloads;
     for (const auto& [reason, count] : outcomes.reasons) all.reasons[reason] += count;
   }
-  std::printf("%d calls, %d restarts, %d reloads", all.calls, all.restarts, all.reloads);
+  std::printf(
+      "%d calls, %d restarts, %d reloads, %d stalls, %d lost devices, %d given up, "
+      "%d processes ended, %d of them by the supervisor",
+      all.calls, all.restarts, all.reloads, all.stalls, all.lost_devices, all.given_up,
+      all.processes_ended, all.processes_killed);
   for (const auto& [reason, count] : all.reasons)
     std::printf(", %d %s", count, reason.empty() ? "answers" : reason.c_str());
   std::printf("\n");
   RecordProperty("calls", all.calls);
   RecordProperty("restarts", all.restarts);
   RecordProperty("reloads", all.reloads);
-  // All of these events occurred.
+  // All of these events occurred; the rare ones in a long run.
   EXPECT_GT(all.restarts, 0);
   EXPECT_GT(all.reloads, 0);
-  for (const char* reason :
-       {"", "CANCELLED", "DEADLINE_EXCEEDED", "DEADLINE_TOO_CLOSE", "DEADLINE_TOO_SHORT",
-        "INTERNAL", "OUT_OF_MEMORY", "ENGINE_DOWN", "WAITED_TOO_LONG", "TOO_MUCH_WORK"})
+  EXPECT_GT(all.processes_ended, 0);
+  if (all.calls >= 10 * kCallsOfASeed) {
+    EXPECT_GT(all.stalls, 0);
+    EXPECT_GT(all.lost_devices, 0);
+    EXPECT_GT(all.given_up, 0);
+    EXPECT_GT(all.processes_killed, 0);
+  }
+  for (const char* reason : {"", "CANCELLED", "DEADLINE_EXCEEDED", "DEADLINE_TOO_CLOSE",
+                             "DEADLINE_TOO_SHORT", "INTERNAL", "OUT_OF_MEMORY", "ENGINE_DOWN",
+                             "SHUTTING_DOWN", "WAITED_TOO_LONG", "TOO_MUCH_WORK"})
     EXPECT_GT(all.reasons[reason], 0) << reason;
 }
 
