@@ -166,16 +166,20 @@ def unauthenticated_beyond_goal() -> str:
         if unauthenticated.beyond_goal(row):
             cost = [f"{row['kib']:.1f}", f"{row['milliseconds']:.1f}", f"{row['open']}"]
             name = f"{row['attack']}, {unauthenticated.KINDS[row['server']]}"
-            rows.append([name, *cost, row.get("linnet", results["machine"]["version"])])
+            rows.append([name, *cost, unauthenticated.commit_of(row, results)])
     memory = max(direct, key=lambda row: row["kib"])
     cpu = max(direct, key=lambda row: row["milliseconds"])
     connections = results["settings"]["connections"]
     heads = ["beyond the goal", "KiB", "ms of CPU", f"open of {connections}", "Linnet"]
+    ours = [
+        f"{row['attack']}, Linnet {unauthenticated.commit_of(row, results)}"
+        for row in (memory, cpu)
+    ]
     note = (
-        f"Without a proxy the most is {memory['kib']:.1f} KiB ({memory['attack']}) and "
-        f"{cpu['milliseconds']:.1f} ms ({cpu['attack']})."
+        f"Without a proxy the most is {memory['kib']:.1f} KiB ({ours[0]}) and "
+        f"{cpu['milliseconds']:.1f} ms ({ours[1]})."
     )
-    return f"{table(heads, rows)}\n\n{note} {on(results)}"
+    return f"{table(heads, rows)}\n\n{note} {machine.hardware(results['machine'])}."
 
 
 def soak() -> str:

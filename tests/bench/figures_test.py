@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import figures
 import pytest
@@ -104,6 +105,24 @@ def test_figure_outside_of_a_table_is_found():
     page = f"{table}`--wait 5 ms`\nIt takes 3 ms, 40 KiB and 0.8 % of 9,483 lines.\n"
     found = [m[0] for m in MEASURED.finditer(unmarked(page))]
     assert found == ["3 ms", "40 KiB", "0.8 %", "9,483"]
+
+
+def test_maximum_has_the_commit_of_its_row(monkeypatch: pytest.MonkeyPatch):
+    def row(attack: str, kib: float, milliseconds: float, **more: str) -> dict[str, Any]:
+        costs = {"kib": kib, "milliseconds": milliseconds, "open": 0}
+        return {"attack": attack, "server": "open", **costs, **more}
+
+    results = {
+        "machine": {"cpu": "X", "cores": 2, "features": ["avx2"], "version": "new"},
+        "settings": {"connections": 500},
+        "rows": [row("resets", 3.0, 1.0, linnet="old"), row("floods", 1.0, 2.0)],
+    }
+    monkeypatch.setattr(figures, "result", lambda name: results)
+    (line,) = [it for it in figures.unauthenticated_beyond_goal().splitlines() if "most" in it]
+    assert line == (
+        "Without a proxy the most is 3.0 KiB (resets, Linnet old) and 2.0 ms (floods, Linnet new). "
+        "X, 2 cores (avx2)."
+    )
 
 
 def test_results_come_from_a_commit():

@@ -75,9 +75,13 @@ def require_commit(out: Path) -> None:
         raise SystemExit(f"the tree is {version}: commit first, or write elsewhere than {out}")
 
 
-def sentence(machine: dict[str, Any]) -> str:
+def hardware(machine: dict[str, Any]) -> str:
     features = ", ".join(machine["features"])
-    return f"{machine['cpu']}, {machine['cores']} cores ({features}), Linnet {machine['version']}"
+    return f"{machine['cpu']}, {machine['cores']} cores ({features})"
+
+
+def sentence(machine: dict[str, Any]) -> str:
+    return f"{hardware(machine)}, Linnet {machine['version']}"
 
 
 def pin(cores: list[int]) -> None:

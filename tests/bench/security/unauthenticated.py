@@ -136,6 +136,11 @@ def measure(
     return row
 
 
+def commit_of(row: dict[str, Any], results: dict[str, Any]) -> str:
+    """The commit that a row was measured with; `merge` keeps rows of earlier ones."""
+    return row.get("linnet", results["machine"]["version"])
+
+
 def beyond_goal(row: dict[str, Any]) -> bool:
     return row["kib"] > MAX_KIB or row["milliseconds"] > MAX_MILLISECONDS or row["open"] > 0
 
@@ -158,7 +163,7 @@ def markdown(results: dict[str, Any]) -> str:
         lines.append(
             f"| {row['attack']} | {KINDS[row['server']]} | {row['kib']:.1f} | "
             f"{row['milliseconds']:.1f} | {row['closed_after']:.1f} | {row['open']} | "
-            f"{row['sent_kib']:.0f} | {row.get('linnet', results['machine']['version'])} |"
+            f"{row['sent_kib']:.0f} | {commit_of(row, results)} |"
         )
     return "\n".join(lines) + "\n"
 
