@@ -220,8 +220,9 @@ def step_while_many_wait() -> str:
     rows = []
     for it in results["benchmarks"]:
         waiting, clients = (int(word.rpartition(":")[2]) for word in it["name"].split("/")[1:3])
-        rows.append([f"{waiting:,} waiting, {clients} clients", f"{it['real_time']:.1f} µs"])
-    heads = ["a step of the batcher without its engine", ""]
+        name = f"{waiting:,} waiting, {clients} client{'s' if clients != 1 else ''}"
+        rows.append([name, f"{it['examined']:.1f}", f"{it['real_time']:.1f} µs"])
+    heads = ["a step of the batcher without its engine", "sequences examined", "time"]
     return f"{table(heads, rows)}\n\n{on_context(results)}"
 
 
