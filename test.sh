@@ -173,7 +173,7 @@ if [[ $all ]]; then
 fi
 if [[ $long ]]; then
   suite fuzz fuzz 600
-  suite unicode env LINNET_UNICODE_TEXTS=100000 .venv/bin/python -m pytest tests/e2e/unicode_test.py -q
+  suite unicode env LINNET_UNICODE_TEXTS=100000 .venv/bin/python -m pytest tests/e2e/unicode_test.py -q --junitxml="$logs/pytest-unicode.xml"
   suite transport env LINNET_TRANSPORT_SECONDS=600 .venv/bin/python -m pytest tests/e2e/security/transport_test.py -q --junitxml="$logs/pytest-transport.xml"
   suite imports env LINNET_IMPORT_MUTATIONS=2000 .venv/bin/python -m pytest tests/linnet_model/importers/import_mutations_test.py -q --junitxml="$logs/pytest-imports.xml"
   suite simulation env LINNET_SIMULATION_CALLS=1000000 build/release/bin/linnet_server_test --gtest_filter='SimulationTest.*' --gtest_output="xml:$logs/simulation.xml"

@@ -263,11 +263,25 @@ def refused_connections() -> str:
 
 
 def robustness() -> str:
+    """Runs that a result lacks have no row: it is older than their report."""
     results = result("robustness")
+
+    def minutes(run: dict[str, Any]) -> str:
+        return f"{run['seconds'] / 60:.0f} minutes"
+
     rows = [
-        [f"fuzz target {target}, {it['seconds'] / 60:.0f} minutes", f"{it['inputs']:,} inputs"]
+        [f"fuzz target {target}, {minutes(it)}", f"{it['inputs']:,} inputs"]
         for target, it in results["fuzz"].items()
     ]
+    runs = {
+        "transport": ("connections of any bytes to a server", "inputs"),
+        "imports": ("imports of damaged checkpoints", "models"),
+        "unicode": ("translations of any characters", "texts"),
+    }
+    for name, (what, counts) in runs.items():
+        if name in results:
+            run = results[name]
+            rows.append([f"{what}, {minutes(run)}", f"{run[counts]:,} {counts}"])
     simulated = results["simulation"]
     found = ", ".join(f"{simulated[name]:,} {name}" for name in ("calls", "restarts", "reloads"))
     rows.append(["deterministic simulation", found])

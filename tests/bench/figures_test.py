@@ -125,6 +125,21 @@ def test_maximum_has_the_commit_of_its_row(monkeypatch: pytest.MonkeyPatch):
     )
 
 
+def test_run_that_a_result_lacks_has_no_row(monkeypatch: pytest.MonkeyPatch):
+    results: dict[str, Any] = {
+        "machine": {"cpu": "X", "cores": 2, "features": ["avx2"], "version": "new"},
+        "fuzz": {"request": {"inputs": 1000, "seconds": 601}},
+        "simulation": {"calls": 4000, "restarts": 2, "reloads": 1},
+    }
+    monkeypatch.setattr(figures, "result", lambda name: results)
+    assert figures.robustness().splitlines()[2:4] == [
+        "| fuzz target request, 10 minutes | 1,000 inputs |",
+        "| deterministic simulation | 4,000 calls, 2 restarts, 1 reloads |",
+    ]
+    results["imports"] = {"models": 14_000, "seconds": 1200}
+    assert "| imports of damaged checkpoints, 20 minutes | 14,000 models |" in figures.robustness()
+
+
 def test_results_come_from_a_commit():
     """A result must say which code it measured."""
     dirty = [

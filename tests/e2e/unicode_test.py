@@ -47,10 +47,12 @@ def random_text(rng: random.Random) -> str:
     return " ".join(words)
 
 
-def test_any_unicode_is_answered_with_text(server):
+def test_any_unicode_is_answered_with_text(server, record_property):
     rng = random.Random(SEED)
     options = {"beam_size": 2, "max_target_tokens": 24}
-    for _ in range((TEXTS + 19) // 20):
+    calls = (TEXTS + 19) // 20
+    record_property("texts", 20 * calls)
+    for _ in range(calls):
         texts = [random_text(rng) for _ in range(20)]
         texts = [text if text.strip() else "x" for text in texts]
         for text, reply in zip(

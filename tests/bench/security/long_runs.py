@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes robustness.json: how much the fuzz targets and the simulation have covered.
+"""Writes robustness.json: how much the long tests of random inputs and events have covered.
 
     tests/bench/security/long_runs.py --logs build/logs [--out tests/bench/results]
 
 It reads what `./test.sh --long` leaves in its folder of logs: the last line of libFuzzer per
-target, and the properties that the simulation records. A target or a simulation that failed, or did
-not run, is an error: the result would promise too much.
+target, and the JUnit reports of the transport, the imports, the texts of any characters and the
+simulation. A run that failed, or is missing, is an error: the result would promise too much.
 """
 
 from __future__ import annotations
@@ -24,6 +24,10 @@ import machine
 
 TARGETS = [path.name[:-8] for path in sorted((machine.ROOT / "tests/fuzz").glob("*_fuzz.cc"))]
 DONE = re.compile(r"^Done (\d+) runs in (\d+) second\(s\)$", re.MULTILINE)
+COUNTED = {  # by test: a run, and the property in which the test records its number of inputs
+    "test_serves_others_despite_any_input_of_a_peer": ("transport", "inputs"),
+    "test_any_unicode_is_answered_with_text": ("unicode", "texts"),
+}
 SIMULATION = "EveryCallEndsOnceAndNoClientStarves"
 PROPERTIES = ("calls", "restarts", "reloads")
 
@@ -37,14 +41,46 @@ def fuzzed(logs: Path, target: str) -> dict[str, int]:
     return {"inputs": int(done[1]), "seconds": int(done[2])}
 
 
+def cases_of(path: Path) -> list[xml.Element]:
+    """The tests of a JUnit report, all of which must have run without a failure."""
+    cases = list(xml.parse(path).iter("testcase")) if path.exists() else []
+    bad = ("failure", "error", "skipped")
+    if not cases or any(case.find(kind) is not None for case in cases for kind in bad):
+        raise SystemExit(f"{path}: the run did not end well; run ./test.sh --long")
+    return cases
+
+
+def properties_of(path: Path, test: str) -> dict[str, int]:
+    """The numbers that a test of a JUnit report has recorded."""
+    case = next((it for it in cases_of(path) if it.get("name") == test), None)
+    if case is None:
+        raise SystemExit(f"{path}: {test} did not run; run ./test.sh --long")
+    return {it.get("name", ""): int(it.get("value", "")) for it in case.iter("property")}
+
+
+def seconds_of(path: Path) -> int:
+    return round(sum(float(case.get("time", "")) for case in cases_of(path)))
+
+
+def counted(logs: Path) -> dict[str, dict[str, int]]:
+    """The runs of COUNTED, and for how many seconds each has run."""
+    runs = {}
+    for test, (run, counts) in COUNTED.items():
+        path = logs / f"pytest-{run}.xml"
+        runs[run] = {counts: properties_of(path, test)[counts], "seconds": seconds_of(path)}
+    return runs
+
+
+def imported(logs: Path) -> dict[str, int]:
+    """The damaged models: each is a test of its own."""
+    path = logs / "pytest-imports.xml"
+    return {"models": len(cases_of(path)), "seconds": seconds_of(path)}
+
+
 def simulated(logs: Path) -> dict[str, int]:
     """The counts that the simulation records."""
-    path = logs / "simulation.xml"
-    case = xml.parse(path).find(f".//testcase[@name='{SIMULATION}']") if path.exists() else None
-    if case is None or case.find("failure") is not None:
-        raise SystemExit(f"{path}: the simulation did not end well; run ./test.sh --long")
-    found = {item.get("name", ""): item.get("value", "") for item in case.iter("property")}
-    return {name: int(found[name]) for name in PROPERTIES}
+    found = properties_of(logs / "simulation.xml", SIMULATION)
+    return {name: found[name] for name in PROPERTIES}
 
 
 def main(arguments: list[str]) -> int:
@@ -56,6 +92,8 @@ def main(arguments: list[str]) -> int:
     result: dict[str, Any] = {
         "machine": machine.facts(sorted(os.sched_getaffinity(0))),
         "fuzz": {target: fuzzed(options.logs, target) for target in TARGETS},
+        **counted(options.logs),
+        "imports": imported(options.logs),
         "simulation": simulated(options.logs),
     }
     folder = options.out / machine.slug(result["machine"])

@@ -13,24 +13,49 @@ SIMULATION = """<testsuites><testsuite>
 """
 
 
+REPORTS = {
+    "transport": """<testsuites><testsuite>
+<testcase name="test_serves_others_despite_any_input_of_a_peer" time="600.4"><properties>
+<property name="inputs" value="8000"/></properties></testcase>
+<testcase name="test_memory_does_not_grow_with_peer_input" time="0.2"/></testsuite></testsuites>
+""",
+    "unicode": """<testsuites><testsuite>
+<testcase name="test_any_unicode_is_answered_with_text" time="90"><properties>
+<property name="texts" value="100000"/></properties></testcase></testsuite></testsuites>
+""",
+    "imports": """<testsuites><testsuite>
+<testcase name="test_damaged_fairseq_checkpoint[0]" time="1.5"><properties/></testcase>
+<testcase name="test_damaged_fairseq_checkpoint[1]" time="2.5"/></testsuite></testsuites>
+""",
+}
+
+
 @pytest.fixture
 def logs(tmp_path: Path) -> Path:
     for target in long_runs.TARGETS:
         (tmp_path / f"fuzz-{target}.log").write_text("#1 INITED\nDone 70 runs in 6 second(s)\n")
     (tmp_path / "simulation.xml").write_text(SIMULATION)
+    for name, report in REPORTS.items():
+        (tmp_path / f"pytest-{name}.xml").write_text(report)
     return tmp_path
 
 
-def test_keeps_inputs_of_every_target_and_calls(logs):
+def test_keeps_the_counts_of_every_run(logs):
     assert long_runs.main(["--logs", str(logs), "--out", str(logs)]) == 0
     (path,) = logs.glob("*/robustness.json")
     result = json.loads(path.read_text())
     assert len(result["fuzz"]) == 5
     assert result["fuzz"]["request"] == {"inputs": 70, "seconds": 6}
     assert result["simulation"] == {"calls": 1000000, "restarts": 31, "reloads": 12}
+    assert result["transport"] == {"inputs": 8000, "seconds": 601}
+    assert result["unicode"] == {"texts": 100_000, "seconds": 90}
+    assert result["imports"] == {"models": 2, "seconds": 4}
 
 
-@pytest.mark.parametrize("log", ["fuzz-request.log", "simulation.xml"])
+LOGS = ["fuzz-request.log", "simulation.xml", *(f"pytest-{name}.xml" for name in REPORTS)]
+
+
+@pytest.mark.parametrize("log", LOGS)
 def test_run_that_failed_is_not_kept(logs, log):
     text = (logs / log).read_text().replace("Done", "ERROR").replace("<prop", "<failure/><prop", 1)
     (logs / log).write_text(text)
@@ -39,7 +64,15 @@ def test_run_that_failed_is_not_kept(logs, log):
     assert not list(logs.glob("*/robustness.json"))
 
 
-def test_run_that_is_missing_is_named(logs):
-    (logs / "fuzz-request.log").unlink()
-    with pytest.raises(SystemExit, match=r"fuzz-request\.log"):
+@pytest.mark.parametrize("log", LOGS)
+def test_run_that_is_missing_is_named(logs, log):
+    (logs / log).unlink()
+    with pytest.raises(SystemExit, match=log):
+        long_runs.main(["--logs", str(logs), "--out", str(logs)])
+
+
+def test_skipped_run_is_not_kept(logs):
+    report = logs / "pytest-unicode.xml"
+    report.write_text(report.read_text().replace("<prop", "<skipped/><prop", 1))
+    with pytest.raises(SystemExit, match=r"pytest-unicode\.xml"):
         long_runs.main(["--logs", str(logs), "--out", str(logs)])

@@ -168,6 +168,7 @@ def keep(inputs: list[bytes]) -> None:
 
 @dataclass
 class Fuzzed:
+    inputs: int
     log: str
     growth_kib: int  # of resident memory, after the first inputs
     status: int
@@ -199,10 +200,11 @@ def fuzzed(start) -> Fuzzed:
     growth = resident_kib(server) - early
     print(f"{sent} inputs, {growth} KiB more resident memory than after {INPUTS // 3}")
     status = server.stop()
-    return Fuzzed(server.log.read_text(encoding="utf-8"), growth, status)
+    return Fuzzed(sent, server.log.read_text(encoding="utf-8"), growth, status)
 
 
-def test_serves_others_despite_any_input_of_a_peer(fuzzed):
+def test_serves_others_despite_any_input_of_a_peer(fuzzed, record_property):
+    record_property("inputs", fuzzed.inputs)
     assert fuzzed.status == 0
     assert " stopped " in fuzzed.log
 
