@@ -26,11 +26,12 @@ from typing import Any
 
 import grpc
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-import machine
-from attackers import KINDS, request
-
 ROOT = Path(__file__).resolve().parents[3]
+sys.path[:0] = [str(ROOT / "tests/bench"), str(ROOT / "tests/e2e")]
+import machine  # noqa: E402
+import resources  # noqa: E402
+from attackers import KINDS, request  # noqa: E402
+
 HERE = Path(__file__).resolve().parent
 LIMIT = 1_500_000_000
 
@@ -88,8 +89,7 @@ class Server:
         self.metrics = ready.split()[2].removeprefix("metrics=")
 
     def resident(self) -> int:
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(status.split("VmRSS:")[1].split()[0]) * 1024
+        return resources.resident_kib(self.process.pid) * 1024
 
     def stop(self) -> None:
         if self.process.poll() is None:

@@ -2,7 +2,7 @@
 
 Two tokens take turns on one channel; the call is ListModels, which does no work for its answer, so
 that what a connection or a caller leaves behind shows. Time is the server's processor time, as
-its metrics have it: the client, in Python, is slower than the server.
+the kernel has it: the client, in Python, is slower than the server.
 
 Writes DIR/MACHINE/one-connection.json and one-connection.md.
 """
@@ -23,10 +23,11 @@ from typing import Any
 
 import grpc
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-import machine
-
 ROOT = Path(__file__).resolve().parents[3]
+sys.path[:0] = [str(ROOT / "tests/bench"), str(ROOT / "tests/e2e")]
+import machine  # noqa: E402
+import resources  # noqa: E402
+
 TOKENS = {"alice": "alice-0123456789abcdef", "bob": "bob-0123456789abcdef"}
 IN_FLIGHT = 100
 
@@ -54,8 +55,7 @@ class Server:
         return float(samples["process_resident_memory_bytes"])
 
     def cpu_seconds(self) -> float:
-        """CPU time in nanoseconds: /proc and the metrics count in ticks of 10 ms."""
-        return time.clock_gettime((~self.process.pid << 3) | 2)  # CPUCLOCK_SCHED, of Linux
+        return resources.cpu_seconds(self.process.pid)
 
     def stop(self) -> None:
         self.process.terminate()

@@ -32,14 +32,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import machine
 
 ROOT = Path(__file__).resolve().parents[3]
-sys.path[:0] = [str(ROOT / "tests/e2e/security"), str(ROOT / "tests/deploy")]
+sys.path[:0] = [str(ROOT / f"tests/{name}") for name in ("e2e/security", "e2e", "deploy")]
 import edge  # noqa: E402
+import resources  # noqa: E402
 from attacks import ATTACKS, WITH_TOKENS, Script, attack, idle  # noqa: E402
 
 MAX_KIB = 64
 MAX_MILLISECONDS = 10
 KINDS = {"open": "without tokens", "tokens": "with tokens", "proxy": "and HAProxy"}
-TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Target:
@@ -51,17 +51,10 @@ class Target:
 
     def kib(self) -> float:
         """Resident memory."""
-        return sum(
-            float(self._proc(it, "status").split("VmRSS:")[1].split()[0]) for it in self.processes
-        )
+        return float(sum(resources.resident_kib(it.pid) for it in self.processes))
 
     def cpu_seconds(self) -> float:
-        fields = [self._proc(it, "stat").rpartition(")")[2].split() for it in self.processes]
-        return sum(int(it[11]) + int(it[12]) for it in fields) / TICKS
-
-    @staticmethod
-    def _proc(process: subprocess.Popen[str], name: str) -> str:
-        return Path(f"/proc/{process.pid}/{name}").read_text()
+        return sum(resources.cpu_seconds(it.pid) for it in self.processes)
 
 
 @contextmanager

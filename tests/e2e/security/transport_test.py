@@ -21,6 +21,7 @@ from pathlib import Path
 import http2
 import pytest
 from http2 import PREFACE, Frame, frame
+from resources import resident_kib
 
 ROOT = Path(__file__).resolve().parents[3]
 CORPUS = ROOT / "tests/fuzz/corpus/transport"
@@ -145,11 +146,6 @@ def advance(key: selectors.SelectorKey, ready: int) -> bool:
     return bool(key.data[0]) or stays
 
 
-def resident_kib(server) -> int:
-    status = Path(f"/proc/{server.process.pid}/status").read_text()
-    return int(status.split("VmRSS:")[1].split()[0])
-
-
 def batches(rng: random.Random) -> Iterator[list[bytes]]:
     corpus = [path.read_bytes() for path in sorted(CORPUS.iterdir())]
     yield corpus  # unchanged, first
@@ -193,11 +189,11 @@ def fuzzed(start) -> Fuzzed:
             raise
         sent += len(inputs)
         if early is None and sent >= INPUTS / 3:
-            early = resident_kib(server)
+            early = resident_kib(server.process.pid)
     server.wait_for("linnet_connections", lambda connections: connections <= 1)  # its own channel
     server.wait_for("linnet_admitted_bytes", lambda held: held == 0)
     server.wait_for("linnet_admitted_tokens", lambda held: held == 0)
-    growth = resident_kib(server) - early
+    growth = resident_kib(server.process.pid) - early
     print(f"{sent} inputs, {growth} KiB more resident memory than after {INPUTS // 3}")
     status = server.stop()
     return Fuzzed(sent, server.log.read_text(encoding="utf-8"), growth, status)
