@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from attacks import ATTACKS, WITH_TOKENS
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -228,6 +229,30 @@ def test_flags_named_alone_exist(page, program):
     """Such as `--max-batch-rows` in a sentence."""
     named = {flag_in(span) for span in code(page.read_text()) if flag_in(span)}
     assert named - every_flag(program) - FOREIGN == set()
+
+
+# --- Threats ------------------------------------------------------------------------------------
+
+
+def named_in_threats() -> list[str]:
+    """The tests in the last column of the table of SECURITY.md, one by one."""
+    lines = (ROOT / "SECURITY.md").read_text().splitlines()
+    rows = lines[lines.index("| who | attack | bound | test |") + 2 :]
+    cells = [row.split(" | ")[-1].rstrip(" |") for row in rows[: rows.index("")]]
+    without_links = [re.sub(r"\[[^\]]*\]\([^)]*\)", "", cell) for cell in cells]
+    # A comma also stands in the name of an attack.
+    return [test for cell in without_links for test in re.split(r"; |(?<=`), ", cell) if test]
+
+
+def test_every_threat_names_a_test_that_exists():
+    sources = [it for it in (ROOT / "tests").rglob("*_test.*") if it.suffix in {".py", ".cc"}]
+    text = "".join(source.read_text() for source in sources)
+    known = {source.name for source in sources} | {"bench_batcher"} | set(ATTACKS | WITH_TOKENS)
+    known |= set(re.findall(r"TEST(?:_\w)?\((\w+),", text))
+    known |= set(re.findall(r"def (test_\w+)", text))
+    named = [name.strip("`") for name in named_in_threats()]
+    assert len(named) > 50
+    assert [name for name in named if name not in known] == []
 
 
 # --- Metrics ------------------------------------------------------------------------------------
