@@ -1,8 +1,8 @@
-"""Attacks by unauthenticated peers, each of which tries to use as much of a server as possible.
+"""Attacks by peers, each of which tries to use as much of a server as possible.
 
 They send raw HTTP/2 to a server on this machine that the caller has started: many connections at
-once from one thread, for a bounded time. A test asserts that they are closed in time; the bench
-tests/bench/security/unauthenticated.py measures their cost.
+once from one thread, for a bounded time. All but one are unauthenticated: a test asserts that they
+are closed in time; the bench tests/bench/security/unauthenticated.py measures their cost.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from http2 import (
 
 CONTINUATION = 9
 TRANSLATE = "/linnet.v1.TextService/Translate"
+LIST_MODELS = "/linnet.v1.TextService/ListModels"
 HEALTH = "/grpc.health.v1.Health/Check"
 HELLO = PREFACE + frame(SETTINGS, 0, 0, b"")
 BURST = 256 << 10  # bytes handed to a socket at once
@@ -82,6 +83,27 @@ def unfinished_messages() -> Script:
         yield headers(stream)
         yield frame(DATA, 0, stream, message_prefix(4_000_000) + b"a" * 500)
     yield from repeat(b"")  # Attacker fills the windows
+
+
+def known_unfinished_messages(token: str, seconds: float) -> Script:
+    """The same after a complete call, which makes the connection a known one: 25 calls a second for
+    `seconds`, also when earlier ones have ended."""
+    authorization = f"Bearer {token}"
+    yield HELLO
+    yield headers(1, LIST_MODELS, authorization=authorization)
+    yield frame(DATA, END_STREAM, 1, message_prefix(0))
+    yield 1.0
+    end = time.monotonic() + seconds
+    for first in count(3, 50):
+        for stream in range(first, first + 50, 2):
+            yield headers(stream, authorization=authorization)
+            yield frame(DATA, 0, stream, message_prefix(4_000_000) + b"a" * 500)
+        again = time.monotonic() + 1
+        while time.monotonic() < again:
+            yield b""
+        if again >= end:
+            break
+    yield from repeat(b"")
 
 
 def endless_message() -> Script:
@@ -202,17 +224,23 @@ def _calls_then(
 
 
 class Attacker:
-    """One connection that sends its script and then, if that asks for it, fills the windows."""
+    """One connection that sends its script and then, if that asks for it, fills the windows.
 
-    def __init__(self, connection: socket.socket, script: Script):
+    A server resets streams that use a window which its peer has not acknowledged.
+    """
+
+    def __init__(self, connection: socket.socket, script: Script, acknowledges: bool = False):
         self.socket = connection
         self.script = script
+        self.acknowledges = acknowledges  # the settings of the server
         self.began = time.monotonic()
         self.closed: float | None = None  # seconds after it began
         self.sent = 0
         self._fills = False  # the windows
         self._windows = {0: 65535}
+        self._left: dict[int, int] = {}  # by stream: bytes of its message, without the last one
         self._initial = 65535
+        self._settings = 0  # that are not acknowledged yet
         self._out = b""
         self._in = b""
         self._wakes = 0.0
@@ -250,6 +278,9 @@ class Attacker:
                 else:
                     self._fills = True
                     break
+            if not self._out and self._settings > 0:
+                self._out = frame(SETTINGS, ACK, 0, b"")
+                self._settings -= 1
             if not self._out and self._fills:
                 self._out = self._data()
             if not self._out:
@@ -269,13 +300,18 @@ class Attacker:
             if piece[at + 3] == DATA:
                 self._windows[0] -= length
                 self._windows[stream] = self._windows.get(stream, self._initial) - length
+                if stream not in self._left and length >= 5:
+                    message = int.from_bytes(piece[at + 10 : at + 14], "big")
+                    self._left[stream] = message + 5 - 1
+                self._left[stream] = self._left.get(stream, 0) - length
             at += 9 + length
 
     def _data(self) -> bytes:
-        """A frame that fills the window of a stream."""
+        """A frame that fills the window of a stream, and leaves its message unfinished."""
         for stream, window in self._windows.items():
-            size = min(window, self._windows[0], SMALL)
+            size = min(window, self._windows[0], SMALL, self._left.get(stream, 0))
             if stream and size > 0:
+                self._left[stream] -= size
                 self._windows[stream] -= size
                 self._windows[0] -= size
                 return frame(DATA, 0, stream, b"a" * size)
@@ -302,6 +338,7 @@ class Attacker:
             elif kind == RST_STREAM:
                 self._windows.pop(stream, None)
             elif kind == SETTINGS and not flags & ACK:
+                self._settings += self.acknowledges
                 pairs = dict(struct.iter_unpack(">HI", payload))
                 if INITIAL_WINDOW_SIZE in pairs:
                     change = pairs[INITIAL_WINDOW_SIZE] - self._initial
@@ -328,6 +365,7 @@ def attack(
     seconds: float,
     sample: Callable[[], float] = lambda: 0.0,
     every: float = 0.1,
+    acknowledges: bool = False,
 ) -> Outcome:
     """Attacks for `seconds`, or until all connections are closed, and never blocks on the server.
     Calls `sample` every `every` seconds."""
@@ -341,7 +379,7 @@ def attack(
             refused += 1
             continue
         connection.setblocking(False)
-        attackers.append(Attacker(connection, script()))
+        attackers.append(Attacker(connection, script(), acknowledges))
     outcome = Outcome(0, refused, 0, 0.0)
     end = time.monotonic() + seconds
     due = 0.0
