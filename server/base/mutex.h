@@ -1,12 +1,9 @@
 #pragma once
 
-#include <algorithm>
-#include <chrono>
 #include <condition_variable>
 #include <mutex>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/time/time.h"
 #include "server/base/monotonic.h"
 
 namespace linnet::server {
@@ -44,19 +41,6 @@ class CondVar {
     lock.release();
   }
   // Returns false if the deadline passed.
-  bool WaitUntil(Mutex& mutex, absl::Time deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    if (deadline == absl::InfiniteFuture()) {
-      Wait(mutex);
-      return true;
-    }
-    std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
-    // A time before 1970 would become a negative timespec.
-    const auto status =
-        condition_.wait_until(lock, absl::ToChronoTime(std::max(deadline, absl::UnixEpoch())));
-    lock.release();
-    return status == std::cv_status::no_timeout;
-  }
-  // The same with the monotonic clock.
   bool WaitUntil(Mutex& mutex, MonotonicTime deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     if (deadline == MonotonicTime::max()) {
       Wait(mutex);

@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "server/base/log.h"
+#include "server/base/monotonic.h"
 
 namespace linnet::server {
 namespace {
@@ -54,9 +54,10 @@ void Signals::Serving(std::function<void()> reload) {
 }
 
 std::optional<int> Signals::WaitForStop(absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
+  const MonotonicTime deadline = After(MonotonicNow(), timeout);
   MutexLock lock(mu_);
-  while (!stop_.has_value() && absl::Now() < deadline) changed_.WaitUntil(mu_, deadline);
+  while (!stop_.has_value() && changed_.WaitUntil(mu_, deadline)) {
+  }
   return stop_;
 }
 

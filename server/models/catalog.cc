@@ -316,7 +316,7 @@ void Catalog::Sweep() {
         {{"model", model->key()}, {"path", model->path.string()}});
 }
 
-void Catalog::Drain(absl::Time deadline) {
+void Catalog::Drain(MonotonicTime deadline) {
   for (const auto& model : InMemory()) model->scheduler->Drain(deadline);
 }
 

@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "linnet/v1/text_service.pb.h"
+#include "server/base/monotonic.h"
 #include "server/base/mutex.h"
 #include "server/metrics/metrics.h"
 #include "server/models/registry.h"
@@ -130,7 +131,7 @@ class Catalog {
                                                            absl::string_view target_language) const;
 
   // Scheduler::Drain for every model.
-  void Drain(absl::Time deadline);
+  void Drain(MonotonicTime deadline);
 
  private:
   struct Entry {

@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "server/config/address.h"
 
 namespace linnet::server {
@@ -133,12 +135,13 @@ absl::StatusOr<std::unique_ptr<Port>> Port::Open(const Setup& setup,
   return port;
 }
 
-Port::~Port() { Close(absl::InfinitePast()); }
+Port::~Port() { Close(MonotonicNow()); }
 
-void Port::Close(absl::Time deadline) {
+void Port::Close(MonotonicTime deadline) {
   if (server_ == nullptr) return;
   acceptor_->Close();
-  server_->Shutdown(absl::ToChronoTime(std::max(deadline, absl::UnixEpoch())));
+  // gRPC takes a date, and converts it to its monotonic clock at once.
+  server_->Shutdown(absl::ToChronoTime(absl::Now() + Elapsed(MonotonicNow(), deadline)));
   server_->Wait();
   server_ = nullptr;
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
+#include "server/base/monotonic.h"
 #include "server/config/options.h"
 #include "server/port/acceptor.h"
 
@@ -37,7 +37,7 @@ class Port {
   // Closes the port and sends GOAWAY to all clients at once. Then waits for their calls, and at the
   // deadline cancels the rest, such as those of clients that do not read their answers. Call it
   // once.
-  void Close(absl::Time deadline);
+  void Close(MonotonicTime deadline);
 
  private:
   Port() = default;

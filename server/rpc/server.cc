@@ -130,7 +130,7 @@ void Server::Maintain() {
   catalog_->MaintainSchedulers(MonotonicNow());
   catalog_->Sweep();
   if (tokens_ != nullptr) tokens_->Refresh();
-  ShowCertificate(absl::Now());
+  ShowCertificate(MonotonicNow());
   reads_.Cancel(MonotonicNow());
   writes_.Cancel(MonotonicNow());
   metrics_.SetLogLost(LostLogLines());
@@ -175,9 +175,9 @@ void Server::ShowHealth() {
   health_.Set(states, std::move(not_serving));
 }
 
-void Server::ShowCertificate(absl::Time now) {
+void Server::ShowCertificate(MonotonicTime now) {
   if (certificate_.empty() || now < next_certificate_) return;
-  next_certificate_ = now + kCertificateInterval;
+  next_certificate_ = After(now, kCertificateInterval);
   // gRPC logs an unreadable certificate and keeps the former one.
   if (const auto end = CertificatesEnd(certificate_); end.ok()) metrics_.SetCertificateEnd(*end);
 }
@@ -187,15 +187,15 @@ void Server::Drain(absl::Duration lame_duck, absl::Duration timeout) {
   draining_ = true;
   ShowHealth();
   absl::SleepFor(lame_duck);
-  const absl::Time deadline = absl::Now() + timeout;
+  const MonotonicTime deadline = After(MonotonicNow(), timeout);
   health_.EndWatches();
   reloader_->Stop();
-  std::thread closing([this, deadline] { port_->Close(deadline + kFlushTime); });
+  std::thread closing([this, deadline] { port_->Close(After(deadline, kFlushTime)); });
   calls_->Drain(deadline);
   closing.join();
   port_ = nullptr;
   // Last: until then GetBatch shows the remaining calls.
-  if (admin_port_ != nullptr) admin_port_->Close(absl::Now() + kFlushTime);
+  if (admin_port_ != nullptr) admin_port_->Close(After(MonotonicNow(), kFlushTime));
   admin_port_ = nullptr;
 }
 

@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "server/admin/admin_calls.h"
 #include "server/admission/admission.h"
+#include "server/base/monotonic.h"
 #include "server/base/mutex.h"
 #include "server/cache/answer_cache.h"
 #include "server/config/options.h"
@@ -97,10 +98,10 @@ class Server {
   // Periodic work that may take a while; runs on ticker_.
   void Maintain();
   void ShowHealth();
-  void ShowCertificate(absl::Time now);
+  void ShowCertificate(MonotonicTime now);
 
-  const std::string certificate_;                       // its file; empty without TLS
-  absl::Time next_certificate_ = absl::InfinitePast();  // used by Maintain
+  const std::string certificate_;   // its file; empty without TLS
+  MonotonicTime next_certificate_;  // used by Maintain
 
   Supervisor supervisor_;
   Ticker supervision_;  // its own thread: nothing that blocks may delay the supervisor

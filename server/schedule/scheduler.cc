@@ -94,7 +94,7 @@ absl::Status Scheduler::Submit(std::vector<std::unique_ptr<Sequence>>& sequences
   return absl::OkStatus();
 }
 
-void Scheduler::Drain(absl::Time deadline) {
+void Scheduler::Drain(MonotonicTime deadline) {
   bool loading = false;
   {
     MutexLock lock(mu_);

@@ -111,7 +111,7 @@ class Scheduler final : public Supervised {
   absl::Status Submit(std::vector<std::unique_ptr<Sequence>>& sequences);
   // Refuses new sequences from now on, and returns when all submitted ones have ended. At the
   // deadline the remaining ones end with UNAVAILABLE; those that wait for a load, on this thread.
-  void Drain(absl::Time deadline);
+  void Drain(MonotonicTime deadline);
 
   // For the supervisor: if a call of the engine exceeds stall_timeout, or building one exceeds
   // load_timeout, ends all sequences and marks the engine as failed for good.

@@ -79,7 +79,7 @@ TextCalls::TextCalls(Catalog& catalog, Admission& admission, TextPool& pool, Met
       limits_(limits),
       slow_call_(slow_call) {}
 
-TextCalls::~TextCalls() { Drain(absl::Now()); }
+TextCalls::~TextCalls() { Drain(MonotonicNow()); }
 
 bool TextCalls::Enter() {
   MutexLock lock(mu_);
@@ -352,7 +352,7 @@ absl::Status TextCalls::GetModel(const linnet::v1::GetModelRequest& request,
   return absl::OkStatus();
 }
 
-void TextCalls::Drain(absl::Time deadline) {
+void TextCalls::Drain(MonotonicTime deadline) {
   {
     MutexLock lock(mu_);
     draining_ = true;
@@ -361,7 +361,7 @@ void TextCalls::Drain(absl::Time deadline) {
   }
   // Ends the remaining calls in the schedulers and refuses those that still come from the pool, so
   // that the rest ends soon.
-  catalog_.Drain(absl::Now());
+  catalog_.Drain(MonotonicNow());
   MutexLock lock(mu_);
   while (calls_ > 0) changed_.Wait(mu_);
 }

@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 #include "linnet/v1/text_service.pb.h"
 #include "server/admission/admission.h"
+#include "server/base/monotonic.h"
 #include "server/base/mutex.h"
 #include "server/metrics/metrics.h"
 #include "server/models/catalog.h"
@@ -74,7 +75,7 @@ class TextCalls {
 
   // Refuses new calls with UNAVAILABLE from now on, and returns when every call has ended. Calls
   // that have not ended by the deadline end with UNAVAILABLE.
-  void Drain(absl::Time deadline);
+  void Drain(MonotonicTime deadline);
 
  private:
   // Runs `body(end)` with the call in flight. `end` may be copied; the first call of it answers. If

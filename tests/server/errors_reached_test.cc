@@ -10,6 +10,7 @@
 #include "google/rpc/error_details.pb.h"
 #include "server/admin/admin_calls.h"
 #include "server/base/errors.h"
+#include "server/base/monotonic.h"
 #include "server/identity/authentication.h"
 #include "server/request/request_bytes.h"
 #include "tests/server/text/text_fixture.h"
@@ -260,7 +261,7 @@ const std::map<Reason, std::function<absl::Status()>>& Scenarios() {
       {Reason::kShuttingDown,
        [] {
          TextFixture fixture;
-         fixture.calls->Drain(absl::InfiniteFuture());
+         fixture.calls->Drain(MonotonicTime::max());
          return Translate(fixture, ToGerman({"The dog runs."}));
        }},
       {Reason::kCancelled,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "server/base/errors.h"
+#include "server/base/monotonic.h"
 #include "server/request/request_bytes.h"
 #include "server/text/memory_cost.h"
 #include "tests/server/text/text_fixture.h"
@@ -283,7 +284,7 @@ TEST(MemoryTest, OutOfMemoryEndsACallThatBegins) {
     if (!reached) break;
   }
   EXPECT_GT(failed, 5);
-  server.calls->Drain(absl::Now());
+  server.calls->Drain(MonotonicNow());
   EXPECT_EQ(server.admission.bytes(), 0);
 }
 

@@ -11,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "server/base/errors.h"
+#include "server/base/monotonic.h"
 #include "server/schedule/scheduler.h"
 #include "tests/support/echo_engine.h"
 #include "tests/support/notification.h"
@@ -204,7 +205,7 @@ TEST_F(EngineFailuresTest, DrainDoesNotWaitForAnEngineThatIsDown) {
   Waited waited;
   ASSERT_THAT(Submit({5}, waited), IsOk());
   EXPECT_FALSE(waited.status().ok());
-  scheduler->Drain(absl::InfiniteFuture());
+  scheduler->Drain(MonotonicTime::max());
   scheduler.reset();
 }
 
@@ -223,7 +224,7 @@ TEST_F(EngineFailuresTest, DrainEndsWhileTheFirstRebuildHangs) {
   making.Pass();
   EXPECT_EQ(state(), EngineHealth::State::kDown);
   EXPECT_EQ(ErrorReason(Submit({6}, late)), "ENGINE_DOWN");
-  scheduler->Drain(absl::InfiniteFuture());
+  scheduler->Drain(MonotonicTime::max());
   go_on.Open();
   scheduler.reset();
 }
@@ -424,7 +425,7 @@ TEST_F(StalledEngineTest, DrainDoesNotWaitForAStalledEngine) {
   ASSERT_THAT(Submit({5}, waited), IsOk());
   inside.Pass();
   TickAfter(1.1);
-  scheduler->Drain(absl::InfiniteFuture());
+  scheduler->Drain(MonotonicTime::max());
   EXPECT_FALSE(waited.status().ok());
 }
 
@@ -433,7 +434,7 @@ TEST_F(StalledEngineTest, IdleEngineDoesNotStall) {
   Waited waited;
   ASSERT_THAT(Submit({5}, waited), IsOk());
   EXPECT_THAT(waited.status(), IsOk());
-  scheduler->Drain(absl::InfiniteFuture());
+  scheduler->Drain(MonotonicTime::max());
   TickAfter(1000);
   EXPECT_EQ(state(), EngineHealth::State::kUp);
 }

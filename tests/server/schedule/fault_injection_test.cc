@@ -18,6 +18,7 @@
 #include "absl/time/clock.h"
 #include "server/base/errors.h"
 #include "server/base/log.h"
+#include "server/base/monotonic.h"
 #include "server/text/document_stream.h"
 #include "tests/server/schedule/fault_injection_server.h"
 
@@ -55,7 +56,7 @@ struct TestCall {
     changed.NotifyAll();
   }
   void Wait() {
-    const absl::Time late = absl::Now() + absl::Minutes(2);
+    const MonotonicTime late = After(MonotonicNow(), absl::Minutes(2));
     MutexLock lock(mu);
     while (ends == 0) {
       if (changed.WaitUntil(mu, late)) continue;
@@ -298,10 +299,10 @@ void RunSeed(unsigned seed, std::set<std::string>& reasons, int& stalled) {
     // Half of the servers are drained while clients still send calls.
     if (seed % 2 == 1) {
       absl::SleepFor(absl::Milliseconds(random() % 400));
-      server.calls->Drain(absl::Now() + absl::Milliseconds(random() % 50));
+      server.calls->Drain(After(MonotonicNow(), absl::Milliseconds(random() % 50)));
     }
     for (std::thread& thread : threads) thread.join();
-    server.calls->Drain(absl::Now());
+    server.calls->Drain(MonotonicNow());
     over = true;
     reloader.join();
     watcher.join();

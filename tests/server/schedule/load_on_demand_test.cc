@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "server/base/errors.h"
+#include "server/base/monotonic.h"
 #include "server/schedule/engine_memory.h"
 #include "server/schedule/scheduler.h"
 #include "tests/support/echo_engine.h"
@@ -216,7 +217,7 @@ TEST(LoadOnDemandTest, DrainEndsSequencesThatWaitForMemory) {
   DemandedModel pinned(memory, {}, /*pinned=*/true), other(memory);
   Waited waited;
   ASSERT_THAT(other.Submit(Say({6}, waited)), IsOk());
-  other.scheduler->Drain(absl::Now());
+  other.scheduler->Drain(MonotonicNow());
   EXPECT_EQ(waited.status().code(), absl::StatusCode::kUnavailable);
 }
 
@@ -228,7 +229,7 @@ TEST(LoadOnDemandTest, DrainEndsSequencesDuringALoadAtItsDeadline) {
   Waited waited;
   ASSERT_THAT(model.Submit(Say({6}, waited)), IsOk());
   while (model.builds == 0) absl::SleepFor(absl::Milliseconds(1));
-  model.scheduler->Drain(absl::Now());
+  model.scheduler->Drain(MonotonicNow());
   EXPECT_EQ(waited.status().code(), absl::StatusCode::kUnavailable);
   loading.Open();
 }

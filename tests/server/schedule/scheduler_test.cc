@@ -1,11 +1,11 @@
 #include "server/schedule/scheduler.h"
+#include "server/base/monotonic.h"
 
 #include <memory>
 #include <random>
 #include <thread>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "tests/support/echo_engine.h"
 #include "tests/support/notification.h"
@@ -109,7 +109,7 @@ TEST(SchedulerTest, DrainFinishesSubmittedAndRefusesNewSequences) {
     auto sequences = One(Say({100 + i, 5, 6}, taken[i]));
     ASSERT_THAT(scheduler->Submit(sequences), IsOk());
   }
-  scheduler->Drain(absl::InfiniteFuture());
+  scheduler->Drain(MonotonicTime::max());
   for (int i = 0; i < std::ssize(taken); ++i) {
     ASSERT_TRUE(taken[i].outcome.done());
     EXPECT_THAT(taken[i].outcome.tokens(), ElementsAre(100 + i, 5, 6, 2));
@@ -135,7 +135,7 @@ TEST(SchedulerTest, DrainEndsRemainingSequencesAtItsDeadline) {
   Waited waited;
   auto sequences = One(SayEndlessly(waited));
   ASSERT_THAT(scheduler->Submit(sequences), IsOk());
-  scheduler->Drain(absl::Now());
+  scheduler->Drain(MonotonicNow());
   ASSERT_TRUE(waited.outcome.done());
   EXPECT_EQ(waited.outcome.code(), absl::StatusCode::kUnavailable);
 }
@@ -157,7 +157,7 @@ TEST(SchedulerTest, ObserverIsCalledAfterEveryStep) {
   Waited waited;
   auto sequences = One(Say({5, 6}, waited));
   ASSERT_THAT(scheduler->Submit(sequences), IsOk());
-  scheduler->Drain(absl::InfiniteFuture());
+  scheduler->Drain(MonotonicTime::max());
   scheduler.reset();
   ASSERT_EQ(reports.size(), 3);
   EXPECT_EQ(reports.front().added, 1);
@@ -183,7 +183,7 @@ TEST(SchedulerTest, ConcurrentSubmitsAndCancelsEndOnce) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  scheduler->Drain(absl::InfiniteFuture());
+  scheduler->Drain(MonotonicTime::max());
   for (auto& of_thread : waited) {
     for (Waited& one : of_thread) {
       ASSERT_TRUE(one.outcome.done());

@@ -1,4 +1,5 @@
 #include "server/text/document_stream.h"
+#include "server/base/monotonic.h"
 
 #include <functional>
 #include <memory>
@@ -236,7 +237,7 @@ TEST(DocumentStreamTest, LimitsLinesInFlightUntilResultsAreRead) {
   EXPECT_TRUE(document->wants_more());
   document->Take(Lines(std::vector<std::string>(20, "The dog runs."), 0));
   EXPECT_FALSE(document->wants_more()) << "16 lines wait";
-  fixture.calls->Drain(absl::InfiniteFuture());  // all lines taken are answered
+  fixture.calls->Drain(MonotonicTime::max());  // all lines taken are answered
   int answered = 0;
   while (document->TakeResult().has_value()) ++answered;
   EXPECT_EQ(answered, 4) << "none is started before a result is written";
@@ -275,7 +276,7 @@ TEST(DocumentStreamTest, ShutdownEndsTheDocument) {
   TextFixture fixture;
   Reader reader(fixture);
   reader.Send(Settings());
-  fixture.calls->Drain(absl::InfiniteFuture());
+  fixture.calls->Drain(MonotonicTime::max());
   reader.Send(Lines({"The dog runs."}, 7));
   EXPECT_EQ(reader.ReadToTheEnd().code(), absl::StatusCode::kUnavailable);
   ASSERT_EQ(reader.results.size(), 1);
@@ -298,7 +299,7 @@ TEST(DocumentStreamTest, CancelFreesLinesInFlight) {
   reader.document->Cancel();
   go_on.Open();
   EXPECT_EQ(reader.ReadToTheEnd().code(), absl::StatusCode::kCancelled);
-  fixture.calls->Drain(absl::InfiniteFuture());
+  fixture.calls->Drain(MonotonicTime::max());
   EXPECT_EQ(fixture.admission.tokens(), 0);
   EXPECT_EQ(fixture.admission.bytes(), 0);
 }
@@ -322,7 +323,7 @@ TEST(DocumentStreamTest, RandomDocumentsAnswerEachLineOnce) {
         if (random() % 2 == 0) {
           reader.document->Cancel();
         } else {
-          fixture.calls->Drain(absl::Now());
+          fixture.calls->Drain(MonotonicNow());
         }
       }
       if (reader.document->finished().has_value()) break;
@@ -339,7 +340,7 @@ TEST(DocumentStreamTest, RandomDocumentsAnswerEachLineOnce) {
     if (status.ok()) {
       EXPECT_EQ(ids.size(), next) << "round " << round;
     }
-    fixture.calls->Drain(absl::InfiniteFuture());
+    fixture.calls->Drain(MonotonicTime::max());
     EXPECT_EQ(fixture.admission.tokens(), 0);
     EXPECT_EQ(fixture.admission.bytes(), 0);
   }

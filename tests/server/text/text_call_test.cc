@@ -1,5 +1,6 @@
 // Calls from start to end: failures, cancellation, deadlines, drain.
 #include "server/text/text_call.h"
+#include "server/base/monotonic.h"
 
 #include <string>
 #include <thread>
@@ -149,7 +150,7 @@ TEST(TextCallTest, DrainFinishesRunningAndRefusesNewCalls) {
     fixture.calls->Translate(request, responses[i], {.arrived = absl::Now()},
                              [&, i](absl::Status status) { statuses[i] = std::move(status); });
   }
-  fixture.calls->Drain(absl::InfiniteFuture());
+  fixture.calls->Drain(MonotonicTime::max());
   for (const absl::Status& status : statuses) EXPECT_THAT(status, IsOk());
   TranslateResponse late;
   const absl::Status refused = fixture.Call(&TextCalls::Translate, request, late);
@@ -173,7 +174,7 @@ TEST(TextCallTest, DrainAtDeadlineEndsEveryCallOnce) {
                                  ++others;
                              });
   }
-  fixture.calls->Drain(absl::Now());
+  fixture.calls->Drain(MonotonicNow());
   for (const auto& count : answers) EXPECT_EQ(count, 1);
   EXPECT_EQ(others, 0);
   EXPECT_EQ(fixture.admission.tokens(), 0);

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "model/runtime/text/segmenter.h"
+#include "server/base/monotonic.h"
 #include "server/text/part_queue.h"
 #include "server/text/part_writer.h"
 #include "server/text/text_call.h"
@@ -208,7 +209,7 @@ TEST(TextStreamTest, CancelEndsTheStreamOnce) {
   context.cancelled->Cancel();
   go_on.Open();
   done.Pass();
-  fixture.calls->Drain(absl::InfiniteFuture());
+  fixture.calls->Drain(MonotonicTime::max());
   EXPECT_EQ(ends, 1);
   EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
 }
