@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "server/base/exceptions.h"
 #include "server/base/log.h"
 #include "server/base/monotonic.h"
 
@@ -74,7 +75,11 @@ void Signals::Run() {
       MutexLock lock(mu_);
       if (ending_) return;
     }
-    Handle(signal);
+    try {
+      Handle(signal);
+    } catch (...) {  // other signals are handled as ever
+      LogException("signal_failed");
+    }
   }
 }
 
@@ -85,9 +90,9 @@ void Signals::Handle(int signal) {
   bool stopping = false;
   {
     MutexLock lock(mu_);
-    reload = reload_;
+    if (signal == SIGHUP) reload = reload_;
     stopping = stop_.has_value();
-    if (signal != SIGHUP && !stopping && reload != nullptr) {
+    if (signal != SIGHUP && !stopping && reload_ != nullptr) {
       stop_ = signal;
       changed_.NotifyAll();
       return;

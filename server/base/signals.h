@@ -18,6 +18,8 @@ namespace linnet::server {
 //   serving          WaitForStop returns             reloads     change the log level
 //   draining         the process ends by the signal  is logged   change the log level
 //
+// An exception of `reload` is logged as signal_failed, and the next signal is handled as ever.
+//
 // Construct it before any other thread: all threads inherit its signal mask. One per process.
 // Thread-safe.
 class Signals {

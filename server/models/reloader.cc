@@ -1,12 +1,11 @@
 #include "server/models/reloader.h"
 
 #include <algorithm>
-#include <exception>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "server/base/errors.h"
+#include "server/base/exceptions.h"
 #include "server/base/log.h"
 
 namespace linnet::server {
@@ -82,16 +81,27 @@ void Reloader::Run() {
     ReloadReport report;
     try {
       report = catalog_.Reload(job.model);
-    } catch (const std::exception& error) {  // the models that are served stay
-      report.status = absl::InternalError(absl::StrCat("the reload failed: ", error.what()));
+    } catch (...) {  // the models that are served stay
+      LogException("reload_failed");
+      report.status = ErrorOfException();
     }
     report.duration = absl::Now() - before;
-    // An unknown name is an error of the client and not counted: nothing was reloaded.
-    if (!absl::IsNotFound(report.status) || ErrorReason(report.status).empty()) {
-      metrics_.Reloaded(report.ok());
-      LogReport(job.model, report);
+    try {
+      // An unknown name is an error of the client and not counted: nothing was reloaded.
+      if (!absl::IsNotFound(report.status) || ErrorReason(report.status).empty()) {
+        metrics_.Reloaded(report.ok());
+        LogReport(job.model, report);
+      }
+    } catch (...) {
+      LogException("reload_not_logged");
     }
-    for (Done& done : job.waiting) done(report);
+    for (Done& done : job.waiting) {
+      try {
+        done(report);
+      } catch (...) {  // the others are answered
+        LogException("reload_not_answered");
+      }
+    }
   }
 }
 

@@ -23,6 +23,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "proto/status_macros.h"
+#include "server/base/exceptions.h"
 #include "server/base/log.h"
 
 namespace linnet::server {
@@ -216,23 +217,46 @@ void Acceptor::Run(const Take& take) {
         CloseListeners();
         changed_.NotifyAll();
         if (state_ == State::kEnded) return;
-      } else if (data < 0) {
-        if (std::ranges::count(listeners_, -data) != 0) Accept(static_cast<int>(-data), take);
-      } else if ((events[i].events & (EPOLLHUP | EPOLLERR)) != 0) {
-        if (const auto it = sockets_.find(data); it != sockets_.end()) {
-          close(it->second);
-          sockets_.erase(it);
-          connections_.Closed(data);
+        continue;
+      }
+      try {
+        if (data >= 0) {
+          OfConnection(data, events[i].events);
+        } else if (std::ranges::count(listeners_, -data) != 0) {
+          Accept(static_cast<int>(-data), take);
         }
-      } else {
-        Measure(data);
+      } catch (...) {  // the other connections are served as ever
+        LogException("connection_failed");
+        if (data >= 0) Drop(data);
       }
     }
     if (const MonotonicTime now = MonotonicNow(); Elapsed(round_, now) >= kRound) {
       round_ = now;
-      EndRound();
+      try {
+        EndRound();
+      } catch (...) {  // the next round does what is left
+        LogException("connections_not_measured");
+      }
     }
   }
+}
+
+void Acceptor::OfConnection(Connections::Id id, uint32_t events) {
+  if ((events & (EPOLLHUP | EPOLLERR)) == 0) return Measure(id);
+  if (const auto it = sockets_.find(id); it != sockets_.end()) {
+    close(it->second);
+    sockets_.erase(it);
+    connections_.Closed(id);
+  }
+}
+
+void Acceptor::Drop(Connections::Id id) {
+  if (const auto it = sockets_.find(id); it != sockets_.end()) {
+    End(it->second);
+    close(it->second);
+    sockets_.erase(it);
+  }
+  connections_.Closed(id);
 }
 
 void Acceptor::Accept(int listener, const Take& take) {
@@ -250,12 +274,26 @@ void Acceptor::Accept(int listener, const Take& take) {
     return;
   }
   const MonotonicTime now = MonotonicNow();
-  const std::string peer = PrintAddress(address, length);
-  const auto id = connections_.Admit(peer, now);
+  std::string peer;
+  std::optional<Connections::Id> id;
+  try {
+    peer = PrintAddress(address, length);
+    id = connections_.Admit(peer, now);
+    if (id.has_value()) sockets_[*id] = watched;
+  } catch (...) {
+    if (id.has_value()) connections_.Closed(*id);
+    close(watched);
+    close(socket);
+    throw;
+  }
   if (id.has_value()) {
-    sockets_[*id] = watched;
     Watch(epoll_, EPOLL_CTL_ADD, watched, EPOLLIN | EPOLLONESHOT, *id);
-    return take(socket);
+    try {
+      return take(socket);
+    } catch (...) {
+      Drop(*id);
+      throw;
+    }
   }
   close(watched);
   close(socket);

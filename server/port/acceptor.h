@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -21,10 +22,10 @@ namespace linnet::server {
 // carries a call, so this class accepts them. It closes connections above the limits at once, so
 // that clients can try elsewhere, and later those that Connections::Excess returns. It keeps a
 // duplicate of each socket, which shows when gRPC is done with it and whose number cannot be reused
-// until then.
+// until then. A connection for which there is no memory is closed, and logged as connection_failed.
 class Acceptor {
  public:
-  // Takes ownership of the non-blocking socket. Called on the acceptor's thread.
+  // Takes ownership of the non-blocking socket, also if it throws. Called on the acceptor's thread.
   using Take = std::function<void(int socket)>;
 
   // Listens on all addresses of HOST:PORT; port 0 picks one, and 0.0.0.0 includes [::] where IPv6
@@ -46,7 +47,11 @@ class Acceptor {
   explicit Acceptor(Connections& connections) : connections_(connections) {}
   absl::Status Bind(const std::string& host, const std::string& port, absl::Duration user_timeout);
   void Run(const Take& take);
+  // If it throws, that connection is closed.
   void Accept(int listener, const Take& take);
+  void OfConnection(Connections::Id id, uint32_t events);  // epoll's
+  // Ends a connection for which there is no memory.
+  void Drop(Connections::Id id);
   // Measures an unknown connection now, and again at the end of the round.
   void Measure(Connections::Id id);
   void EndRound();

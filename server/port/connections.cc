@@ -20,11 +20,16 @@ std::optional<Connections::Id> Connections::Admit(const std::string& peer, Monot
     return std::nullopt;
   }
   const Id id = ++last_;
-  connections_[id] = {.peer = peer, .address = address, .accepted = now};
-  of_peer_[peer] = id;  // a former connection from this peer has been closed
-  ++of_address_[address];
-  unknown_.insert(id);
-  by_bytes_.insert({0, id});
+  try {
+    connections_[id] = {.peer = peer, .address = address, .accepted = now};
+    of_peer_[peer] = id;  // a former connection from this peer has been closed
+    unknown_.insert(id);
+    by_bytes_.insert({0, id});
+    ++of_address_[address];
+  } catch (...) {  // no memory: nothing has changed
+    if (const auto it = connections_.find(id); it != connections_.end()) Erase(it);
+    throw;
+  }
   return id;
 }
 
@@ -32,13 +37,18 @@ void Connections::Closed(Id id) {
   MutexLock lock(mu_);
   const auto it = connections_.find(id);
   if (it == connections_.end()) return;
-  Forget(id, it->second);
   closing_ -= it->second.closing;
-  if (const auto of_peer = of_peer_.find(it->second.peer);
-      of_peer != of_peer_.end() && of_peer->second == id)
-    of_peer_.erase(of_peer);
   if (const auto of_address = of_address_.find(it->second.address); --of_address->second == 0)
     of_address_.erase(of_address);
+  Erase(it);
+}
+
+void Connections::Erase(std::unordered_map<Id, Connection>::iterator it) {
+  const auto& [id, connection] = *it;
+  Forget(id, connection);
+  if (const auto of_peer = of_peer_.find(connection.peer);
+      of_peer != of_peer_.end() && of_peer->second == id)
+    of_peer_.erase(of_peer);
   connections_.erase(it);
 }
 
@@ -52,16 +62,13 @@ template <typename Change>
 void Connections::Update(Id id, Change change) {
   const auto it = connections_.find(id);
   if (it == connections_.end()) return;
-  const bool unknown = unknown_.contains(id);
-  if (unknown) {
-    by_bytes_.erase({it->second.held(), id});
-    held_ -= it->second.held();
-  }
+  if (!unknown_.contains(id)) return change(it->second);
+  auto entry = by_bytes_.extract({it->second.held(), id});  // inserted again without an allocation
+  held_ -= it->second.held();
   change(it->second);
-  if (unknown) {
-    by_bytes_.insert({it->second.held(), id});
-    held_ += it->second.held();
-  }
+  entry.value() = {it->second.held(), id};
+  by_bytes_.insert(std::move(entry));
+  held_ += it->second.held();
 }
 
 void Connections::Received(Id id, int64_t bytes) {
@@ -74,6 +81,8 @@ void Connections::Received(Id id, int64_t bytes) {
 std::vector<Connections::Id> Connections::Excess(MonotonicTime now) {
   std::vector<Id> excess;
   MutexLock lock(mu_);
+  // At most all unknown connections. Reserved first: those that are found must be returned.
+  excess.reserve(unknown_.size());
   const auto expel = [&](Id id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     Connection& connection = connections_.at(id);
     excess.push_back(id);
@@ -92,9 +101,10 @@ std::vector<Connections::Id> Connections::Excess(MonotonicTime now) {
     if (!too_much && (!all_too_much || bytes == 0)) break;
     expel(id);
   }
-  for (Id id : std::exchange(too_many_calls_, {})) {
+  for (Id id : too_many_calls_) {
     if (unknown_.contains(id)) expel(id);
   }
+  too_many_calls_.clear();
   return excess;
 }
 
@@ -130,11 +140,12 @@ Connections::Id Connections::CallBegan(absl::string_view peer, bool authenticate
   const auto of_peer = of_peer_.find(address);
   if (of_peer == of_peer_.end()) return 0;
   const Id id = of_peer->second;
-  Update(id, [this, id](Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+  bool too_many = false;
+  Update(id, [&](Connection& connection) {
     ++connection.calls_open;
-    if (++connection.calls_begun > limits_.calls_per && limits_.calls_per != 0)
-      too_many_calls_.insert(id);
+    too_many = ++connection.calls_begun > limits_.calls_per && limits_.calls_per != 0;
   });
+  if (too_many) too_many_calls_.insert(id);
   if (limits_.tokens && authenticated) {
     Forget(id, connections_.at(id));
     connections_.at(id).known = true;

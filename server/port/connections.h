@@ -45,7 +45,8 @@ class Connections {
 
   explicit Connections(const Limits& limits) : limits_(limits) {}
 
-  // Adds a connection from `peer`, HOST:PORT or [HOST]:PORT; nullopt if a limit is reached.
+  // Adds a connection from `peer`, HOST:PORT or [HOST]:PORT; nullopt if a limit is reached. Adds
+  // none if it throws.
   std::optional<Id> Admit(const std::string& peer, MonotonicTime now);
   void Closed(Id id);
   // Sets the bytes received on it since it was made.
@@ -94,10 +95,12 @@ class Connections {
   Id CallBegan(absl::string_view peer, bool authenticated);
   void CallEnded(Id id);
   void Known(Id id);
-  // Changes what an unknown connection holds.
+  // Changes what an unknown connection holds. `change` throws nothing.
   template <typename Change>
   void Update(Id id, Change change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Forget(Id id, const Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Erases all but its count in of_address_.
+  void Erase(std::unordered_map<Id, Connection>::iterator it) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Limits limits_;
   mutable Mutex mu_;

@@ -9,7 +9,8 @@ namespace linnet::server {
 constexpr int kStopped = 0;
 constexpr int kCouldNotStart = 1;
 constexpr int kUsageError = 2;
-// An engine stalled, lost its device or could not be restarted: the process must be restarted.
+// An engine stalled, lost its device or could not be restarted, or its thread threw: the process
+// must be restarted.
 constexpr int kEngineFailed = 3;
 
 // `info` is needed for load-on-demand alone. Serves until a signal or the failure of an engine ends

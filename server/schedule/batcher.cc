@@ -15,7 +15,7 @@ namespace {
 constexpr uint64_t kOwnCall = uint64_t{1} << 63;
 
 void End(std::unique_ptr<Sequence> sequence, absl::Status status) {
-  if (sequence->sink != nullptr) sequence->sink->Done(std::move(status));
+  sequence->End(std::move(status));
 }
 
 // Converts an engine's error into the status that the caller gets.
@@ -322,7 +322,7 @@ void Batcher::Finish(Running::iterator which, model::SequenceEvent event, absl::
     sequence->times.finished = now;
     // The last one takes the result, the others get copies.
     const bool last = sequence == ended.back();
-    sequence->sink->Done(
+    sequence->End(
         SequenceResult{last ? std::move(event.hypotheses) : event.hypotheses, sequence->times,
                        last ? std::move(event.attention) : event.attention, sequence->origin});
   }

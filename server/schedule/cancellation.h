@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <memory>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -17,7 +18,11 @@ class CancelledCalls {
  public:
   void Add(const Cancellation* cancellation) {
     MutexLock lock(mu_);
-    cancelled_.push_back(cancellation);
+    try {
+      cancelled_.push_back(cancellation);
+    } catch (const std::bad_alloc&) {
+      return;  // its waiting sequences end once they run
+    }
     any_.store(true, std::memory_order_release);
   }
   // A pointer may be dangling, or a newer object may live at its address: compare it with the

@@ -3,7 +3,6 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <exception>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "proto/status_macros.h"
 #include "server/base/errors.h"
+#include "server/base/exceptions.h"
 #include "server/base/log.h"
 
 namespace linnet::server {
@@ -37,7 +37,12 @@ Scheduler::Scheduler(EngineFactory factory, const BatcherOptions& options, Obser
       demand_(demand),
       restarts_(supervision.max_failed_rebuilds) {
   if (supervision_.supervisor != nullptr) supervision_.supervisor->Add(*this);
-  thread_ = std::thread([this] { Run(); });
+  try {
+    thread_ = std::thread([this] { Run(); });
+  } catch (...) {  // the destructor will not run
+    if (supervision_.supervisor != nullptr) supervision_.supervisor->Remove(*this);
+    throw;
+  }
 }
 
 absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Start(
@@ -84,6 +89,7 @@ absl::Status Scheduler::Submit(std::vector<std::unique_ptr<Sequence>>& sequences
       inbox_.reserve(std::max(size, 2 * inbox_.capacity()));
     for (auto& sequence : sequences) {
       sequence->times.submitted = now;
+      sequence->accepted = true;
       inbox_.push_back(std::move(sequence));
     }
     // Notify under the lock: once it is released, the sequences may end, and the owner of this
@@ -150,43 +156,79 @@ std::vector<Scheduler::SnapshotRequest> Scheduler::TakeSnapshotRequests() {
   return std::exchange(snapshot_requests_, {});
 }
 
-void Scheduler::EndIfStalled(MonotonicTime now) {
+void Scheduler::EndIfStalled(MonotonicTime now) noexcept {
   const absl::Duration in_call_for = detector_.in_call_for(now);
   // From here on this thread owns engine and batcher: when the stalled call returns, Watch throws
   // StalledCall and the scheduler's thread does not touch them again.
   if (!detector_.DeclareStalled(now)) return;
+  FailForGood(
+      [&] {
+        return absl::UnavailableError(
+            absl::StrCat("the engine did not return from a call for ",
+                         absl::FormatDuration(absl::Trunc(in_call_for, absl::Milliseconds(1)))));
+      },
+      in_call_for);
+}
+
+void Scheduler::FailForGood(absl::FunctionRef<absl::Status()> describe,
+                            absl::Duration in_call_for) noexcept {
+  // These need no memory: the state is set in any case, because the process ends by it.
+  absl::Status why(absl::StatusCode::kInternal, "");
+  absl::Status running = why;
+  absl::Status waiting(absl::StatusCode::kUnavailable, "");
   std::vector<std::string> request_ids;
-  if (batcher_ != nullptr) request_ids = batcher_->RunningRequests();
-  const std::string why =
-      absl::StrCat("the engine did not return from a call for ",
-                   absl::FormatDuration(absl::Trunc(in_call_for, absl::Milliseconds(1))));
-  SetDown(State::kFailed, absl::UnavailableError(why), std::move(request_ids));
-  // INTERNAL for the running sequences: one of them may be the cause, so clients must not retry
-  // them on another server.
-  EndAll(absl::InternalError(why), EngineDown(kProcessRestart));
-  for (SnapshotRequest& request : TakeSnapshotRequests())
-    request.callback({.in_call_for = in_call_for});
+  try {
+    why = describe();
+    // INTERNAL for the running sequences: one of them may be the cause, so clients must not retry
+    // them on another server.
+    running = absl::InternalError(why.message());
+    waiting = EngineDown(kProcessRestart);
+    if (batcher_ != nullptr) request_ids = batcher_->RunningRequests();
+  } catch (...) {
+  }
+  SetDown(State::kFailed, why, std::move(request_ids));
+  bool ended = false;
+  // An attempt without memory may end some of them, and the next one ends the rest.
+  for (int attempt = 0; !ended && attempt < 3; ++attempt) {
+    try {
+      EndAll(running, waiting);
+      for (SnapshotRequest& request : TakeSnapshotRequests())
+        request.callback({.in_call_for = in_call_for});
+      ended = true;
+    } catch (...) {
+      LogException("sequences_not_ended");
+    }
+  }
   MutexLock lock(mu_);
-  if (!started_.has_value())
-    started_ = absl::UnavailableError("building the engine takes too long");
+  idle_ = true;
+  if (!started_.has_value()) started_ = why;
   changed_.NotifyAll();
 }
 
 void Scheduler::Run() {
   pthread_setname_np(pthread_self(), "linnet-engine");  // for top -H, and to pin it to a core
   try {
-    const absl::Status status = BuildFirst();
+    const absl::Status status = TryBuildFirst();
     {
       MutexLock lock(mu_);
       started_ = status;
       changed_.NotifyAll();
     }
-    if (!status.ok()) return;
-    Serve();
-    EndAll(ShuttingDown(), ShuttingDown());
-    for (SnapshotRequest& request : TakeSnapshotRequests()) request.callback({});
+    if (status.ok()) {
+      Serve();
+      EndAll(ShuttingDown(), ShuttingDown());
+      for (SnapshotRequest& request : TakeSnapshotRequests()) request.callback({});
+    }
   } catch (const StalledCall&) {
     // EndIfStalled has ended all sequences.
+  } catch (...) {
+    FailForGood(
+        [&] {
+          const std::string why = ExceptionMessage();
+          Log(LogLevel::kError, "engine_thread_failed", {{"model", model_}, {"why", why}});
+          return absl::InternalError(absl::StrCat("the thread of the engine threw: ", why));
+        },
+        absl::ZeroDuration());
   }
   if (engine_ == nullptr) return;
   {
@@ -205,10 +247,20 @@ absl::StatusOr<std::unique_ptr<model::Engine>> Scheduler::Build() {
     if (engine_ != nullptr) engine_->Remove();
     try {
       return factory_();
-    } catch (const std::exception& error) {
-      return absl::InternalError(absl::StrCat("building the engine threw: ", error.what()));
+    } catch (...) {
+      return absl::InternalError(absl::StrCat("building the engine threw: ", ExceptionMessage()));
     }
   });
+}
+
+absl::Status Scheduler::TryBuildFirst() {
+  try {
+    return BuildFirst();
+  } catch (const StalledCall&) {
+    throw;
+  } catch (...) {  // that model is not loaded
+    return absl::InternalError(absl::StrCat("loading the model threw: ", ExceptionMessage()));
+  }
 }
 
 absl::Status Scheduler::BuildFirst() {
@@ -250,7 +302,7 @@ void Scheduler::Serve() {
     }
     for (auto& sequence : taken) {
       if (absl::Status status = batcher_->Add(sequence, absl::Now()); !status.ok()) {
-        sequence->sink->Done(std::move(status));
+        sequence->End(std::move(status));
       }
     }
     for (SnapshotRequest& request : snapshot_requests)
@@ -330,7 +382,7 @@ void Scheduler::EndInbox(const absl::Status& status) {
   }
   StepReport report;
   report.failed = static_cast<int>(inbox.size());
-  for (auto& sequence : inbox) sequence->sink->Done(status);
+  for (auto& sequence : inbox) sequence->End(status);
   if (report.failed > 0 && observer_) observer_(report, absl::ZeroDuration());
 }
 

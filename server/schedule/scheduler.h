@@ -9,6 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -27,8 +28,10 @@ namespace linnet::server {
 struct EngineHealth {
   enum class State {
     kUp,
-    kDown,    // it failed and is being rebuilt
-    kFailed,  // it stalled, lost its device or could not be rebuilt: only a new process helps
+    kDown,  // it failed and is being rebuilt
+    // It stalled, lost its device or could not be rebuilt, or its thread threw: only a new process
+    // helps.
+    kFailed,
   };
   State state = State::kUp;
   int restarts = 0;  // successful rebuilds since the start of the process
@@ -71,7 +74,8 @@ struct LoadStats {
 // with UNAVAILABLE. The engine is then rebuilt: at once, and if that fails with growing delays
 // (RestartPolicy). Until it is rebuilt, Submit refuses. An engine that does not return from a call,
 // that has lost its device or that cannot be rebuilt has failed for good: all its sequences end,
-// and the Supervisor ends the process.
+// and the Supervisor ends the process. So it is after an exception that nobody has caught on the
+// scheduler's thread, because the state of the batcher is unknown then.
 //
 // With LoadOnDemand the engine is loaded when the first sequences come, which wait in the inbox
 // until then. A load that fails ends them with UNAVAILABLE and is not tried again for some time
@@ -115,7 +119,7 @@ class Scheduler final : public Supervised {
 
   // For the supervisor: if a call of the engine exceeds stall_timeout, or building one exceeds
   // load_timeout, ends all sequences and marks the engine as failed for good.
-  void EndIfStalled(MonotonicTime now) override;
+  void EndIfStalled(MonotonicTime now) noexcept override;
   EngineHealth health() const;
   LoadStats load_stats() const;
 
@@ -147,6 +151,7 @@ class Scheduler final : public Supervised {
             const Supervision& supervision, const std::string& model, const LoadOnDemand& demand);
   // These run on the scheduler's thread.
   void Run();
+  absl::Status TryBuildFirst();
   absl::Status BuildFirst();
   void Serve();
   // Replaces the broken engine by a new one. Returns false if the engine has failed for good or the
@@ -167,6 +172,9 @@ class Scheduler final : public Supervised {
   void EndInbox(const absl::Status& status);
   bool empty() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return idle_ && inbox_.empty(); }
   // These run on the scheduler's thread or, after a stall, on the supervisor's.
+  // Marks the engine as failed for good and ends all sequences. Without memory for the error that
+  // `describe` returns, it fails without one.
+  void FailForGood(absl::FunctionRef<absl::Status()> describe, absl::Duration in_call_for) noexcept;
   // Makes Submit refuse from now on.
   void SetDown(EngineHealth::State state, const absl::Status& why,
                std::vector<std::string> request_ids);

@@ -158,7 +158,7 @@ void Scheduler::EndUnwanted() {
   for (auto& sequence : unwanted) {
     const bool late = expired(sequence);
     ++(late ? report.expired : report.cancelled);
-    sequence->sink->Done(
+    sequence->End(
         late ? absl::DeadlineExceededError("the deadline passed while the model was loading")
              : absl::CancelledError("cancelled by the caller"));
   }

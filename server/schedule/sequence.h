@@ -37,8 +37,8 @@ struct SequenceResult {
 };
 
 // Receives the result of one sequence. Done is called exactly once for every sequence that the
-// scheduler accepted, on the scheduler's thread and with no lock held. It must return quickly and
-// must not call the scheduler.
+// scheduler accepted, on the scheduler's thread and with no lock held. It must return quickly,
+// throw nothing and not call the scheduler.
 class Sink {
  public:
   virtual ~Sink() = default;
@@ -63,13 +63,21 @@ inline int64_t WorkOf(const model::SequenceInput& input) {
 
 // One source being decoded. The batcher owns it from Add until its sink's Done.
 struct Sequence {
+  Sequence() = default;
+  // Ends a sequence that was accepted and has not ended with INTERNAL: an exception has dropped it.
+  ~Sequence();
+
+  // Passes the result to the sink, once.
+  void End(absl::StatusOr<SequenceResult> result);
+
   model::SequenceInput input;
   Caller caller;
   absl::Time deadline = absl::InfiniteFuture();
   // Once this is set, the next step frees the rows and ends the sequence with CANCELLED. Shared
   // between the sequences of a call and the code that may cancel the call.
   std::shared_ptr<Cancellation> cancelled;
-  std::unique_ptr<Sink> sink;
+  std::unique_ptr<Sink> sink;  // null once the sequence has ended
+  bool accepted = false;       // by the scheduler
   // ModelCache::KeyOf. Sequences with equal keys run once and share the result. Empty: this one
   // shares nothing.
   std::string key;

@@ -64,8 +64,7 @@ void AnswerFromCache(std::unique_ptr<Sequence> sequence, const CachedAnswer& ans
   times.added = times.encoded = times.finished = now;
   if (!answer.hypotheses.empty())
     ReportStable(answer.hypotheses.front().tokens, answer.stable_ends, *sequence);
-  sequence->sink->Done(
-      SequenceResult{answer.hypotheses, times, answer.attention, ResultOrigin::kCache});
+  sequence->End(SequenceResult{answer.hypotheses, times, answer.attention, ResultOrigin::kCache});
 }
 
 }  // namespace linnet::server

@@ -26,7 +26,7 @@ class StallDetector {
   template <typename Call>
   auto Watch(absl::Duration timeout, const Call& call) -> decltype(call()) {
     Begin(timeout);
-    decltype(call()) result = call();
+    decltype(call()) result = Catching(call);
     End();
     return result;
   }
@@ -50,6 +50,16 @@ class StallDetector {
   }
 
  private:
+  // An exception ends the call as well.
+  template <typename Call>
+  auto Catching(const Call& call) -> decltype(call()) {
+    try {
+      return call();
+    } catch (...) {
+      End();
+      throw;
+    }
+  }
   void Begin(absl::Duration timeout) {
     MutexLock lock(mu_);
     if (stalled_) throw StalledCall();

@@ -10,7 +10,16 @@ void Supervisor::Add(Supervised& engine) {
 void Supervisor::Remove(Supervised& engine) {
   MutexLock lock(mu_);
   engines_.erase(&engine);
-  if (!failure_.has_value()) failure_ = engine.failure();  // since the last Tick
+  KeepFailure(engine);  // since the last Tick
+}
+
+void Supervisor::KeepFailure(const Supervised& engine) {
+  if (failure_.has_value()) return;
+  try {
+    failure_ = engine.failure();
+  } catch (...) {  // there is one, and no memory for its details
+    failure_ = EngineFailure{"", absl::Status(absl::StatusCode::kInternal, ""), {}};
+  }
 }
 
 void Supervisor::SetGrace(absl::Duration grace) {
@@ -24,7 +33,7 @@ void Supervisor::Tick(MonotonicTime now) {
     MutexLock lock(mu_);
     for (Supervised* engine : engines_) {
       engine->EndIfStalled(now);
-      if (!failure_.has_value()) failure_ = engine->failure();
+      KeepFailure(*engine);
     }
     if (failure_.has_value() && !failed_at_.has_value()) failed_at_ = now;
     late = failed_at_.has_value() && Elapsed(*failed_at_, now) >= grace_;

@@ -56,6 +56,8 @@ class Supervisor {
   std::optional<EngineFailure> failure() const;
 
  private:
+  void KeepFailure(const Supervised& engine) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
   const std::function<void()> end_;
   mutable Mutex mu_;
   std::set<Supervised*> engines_ ABSL_GUARDED_BY(mu_);

@@ -1,13 +1,12 @@
 #pragma once
 
-#include <exception>
 #include <functional>
 #include <thread>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
-#include "server/base/log.h"
+#include "server/base/exceptions.h"
 #include "server/base/monotonic.h"
 #include "server/base/mutex.h"
 
@@ -33,8 +32,8 @@ class Ticker {
     while (true) {
       try {
         tick_();
-      } catch (const std::exception& error) {
-        Log(LogLevel::kError, "tick_failed", {{"why", error.what()}});
+      } catch (...) {
+        LogException("tick_failed");
       }
       const MonotonicTime next = After(MonotonicNow(), period_);
       MutexLock lock(mu_);

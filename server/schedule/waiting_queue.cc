@@ -115,6 +115,7 @@ WaitingQueue::Sequences WaitingQueue::TakeIdentical(const std::string& key) {
 
 WaitingQueue::Sequences WaitingQueue::TakeAll() {
   Sequences taken;
+  taken.reserve(queue_.size());
   while (!queue_.empty()) taken.push_back(queue_.ServeNext());
   deadlines_.clear();
   unstarted_.clear();

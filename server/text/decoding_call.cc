@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "proto/status_macros.h"
 #include "server/base/errors.h"
+#include "server/base/exceptions.h"
 #include "server/base/log.h"
 #include "server/text/memory_cost.h"
 
@@ -185,11 +186,16 @@ void DecodingCall::SegmentDone(size_t index, absl::StatusOr<SequenceResult> resu
 }
 
 void DecodingCall::Wake() {
-  MutexLock lock(mu_);
-  // A job that is queued checks again before it returns. After the end of the call the flag stays
-  // set.
-  if (std::exchange(job_queued_, true)) return;
-  RunWork();
+  try {
+    MutexLock lock(mu_);
+    // A job that is queued checks again before it returns. After the end of the call the flag stays
+    // set.
+    if (std::exchange(job_queued_, true)) return;
+    RunWork();
+  } catch (...) {  // no job was queued: this thread ends the call
+    LogException("text_job_failed");
+    Fail(ErrorOfException());
+  }
 }
 
 void DecodingCall::Work() {

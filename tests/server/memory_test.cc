@@ -11,9 +11,12 @@
 #include "server/base/errors.h"
 #include "server/base/monotonic.h"
 #include "server/request/request_bytes.h"
+#include "server/schedule/scheduler.h"
+#include "server/schedule/supervisor.h"
 #include "server/text/memory_cost.h"
 #include "tests/server/text/text_fixture.h"
 #include "tests/support/allocations.h"
+#include "tests/support/waited_sink.h"
 
 namespace linnet::server {
 namespace {
@@ -286,6 +289,78 @@ TEST(MemoryTest, OutOfMemoryEndsACallThatBegins) {
   EXPECT_GT(failed, 5);
   server.calls->Drain(MonotonicNow());
   EXPECT_EQ(server.admission.bytes(), 0);
+}
+
+// The same on the thread of an engine: every call ends, and the engine decodes on, is rebuilt, or
+// has failed for good, so that the process ends.
+TEST(MemoryTest, OutOfMemoryOfAnEngineThreadEndsItsCalls) {
+  TranslateRequest request = ToGerman({"The dog runs. A bird sings.", "A window."});
+  request.set_word_scores(true);
+  int failed = 0, for_good = 0;
+  for (int64_t n = 1;; ++n) {
+    Supervisor supervisor([] {});
+    TextFixture server(
+        [](const model::Bundle&) {
+          Allocations::MayFail(true);
+          return std::make_unique<test::EchoEngine>(
+              test::EchoEngine::Options{.limits = kTinyLimits});
+        },
+        {}, {}, {}, absl::InfiniteDuration(), nullptr, {.supervisor = &supervisor});
+    TranslateResponse response;
+    Allocations::FailNth(n);
+    const absl::Status status =
+        server.Call(&TextCalls::Translate, request, response,
+                    {.arrived = absl::Now(), .deadline = absl::Now() + absl::Hours(1)});
+    const bool reached = Allocations::failed();
+    Allocations::FailNth(0);
+    if (!reached) break;
+    supervisor.Tick(MonotonicNow());
+    if (!status.ok()) {
+      ++failed;
+      EXPECT_TRUE(absl::IsResourceExhausted(status) || absl::IsInternal(status) ||
+                  absl::IsUnavailable(status))
+          << status;
+    }
+    for_good += supervisor.failure().has_value() ? 1 : 0;
+  }
+  EXPECT_GT(failed, 20);
+  EXPECT_GT(for_good, 10);
+}
+
+// The process ends by the failure, so it must be known even if its details are lost.
+TEST(MemoryTest, OutOfMemoryHidesNoStalledEngine) {
+  for (int64_t n = 1;; ++n) {
+    test::Notification inside, go_on;
+    Supervisor supervisor([] {});
+    auto scheduler = Scheduler::Start(
+        [&] {
+          return std::make_unique<test::EchoEngine>(
+              test::EchoEngine::Options{.rows = 1, .on_step = [&] {
+                                          inside.Open();
+                                          go_on.Pass();
+                                        }});
+        },
+        {}, nullptr, {.stall_timeout = absl::Hours(1), .supervisor = &supervisor}, "en-de");
+    ASSERT_THAT(scheduler, IsOk());
+    test::Waited running, waiting;
+    std::vector<std::unique_ptr<Sequence>> sequences;
+    sequences.push_back(test::Say({5, 6}, running));
+    sequences.push_back(test::Say({7}, waiting));
+    ASSERT_THAT((*scheduler)->Submit(sequences), IsOk());
+    inside.Pass();
+    const MonotonicTime later = After(MonotonicNow(), absl::Hours(2));
+    Allocations::MayFail(true);
+    Allocations::FailNth(n);
+    supervisor.Tick(later);
+    const bool reached = Allocations::failed();
+    Allocations::FailNth(0);
+    Allocations::MayFail(false);
+    EXPECT_TRUE(supervisor.failure().has_value()) << n;
+    EXPECT_FALSE(running.status().ok());
+    EXPECT_FALSE(waiting.status().ok());
+    go_on.Open();
+    if (!reached) break;
+  }
 }
 
 }  // namespace

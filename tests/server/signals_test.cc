@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <new>
 
 #include "gtest/gtest.h"
 #include "tests/support/notification.h"
@@ -66,6 +67,18 @@ TEST_F(SignalsTest, HangupReloadsWhileServing) {
         std::_Exit(kAlive);
       },
       ExitedWithCode(kAlive), "");
+}
+
+TEST_F(SignalsTest, ReloadThatThrowsIsLoggedAndNextSignalWorks) {
+  EXPECT_EXIT(
+      {
+        Signals signals;
+        signals.Serving([] { throw std::bad_alloc(); });
+        Send(SIGHUP);
+        Send(SIGTERM);
+        std::_Exit(signals.WaitForStop() == SIGTERM ? kAlive : EXIT_FAILURE);
+      },
+      ExitedWithCode(kAlive), "signal_failed why=std::bad_alloc");
 }
 
 TEST_F(SignalsTest, OtherSignalsDoNotEndADrain) {

@@ -10,7 +10,9 @@
 #include <filesystem>
 #include <iterator>
 #include <memory>
+#include <new>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/time/clock.h"
@@ -143,6 +145,24 @@ TEST(AcceptorTest, WatchesConnectionsAfterClose) {
     acceptor->Close();
     EXPECT_FALSE(Client(acceptor->port()).connected());
     EXPECT_EQ(connections.open(), 1);
+  }
+  EXPECT_TRUE(Eventually([&] { return connections.open() == 0; }));
+}
+
+TEST(AcceptorTest, ExceptionClosesOneConnectionAlone) {
+  Connections connections({.connections = 16});
+  const auto acceptor = Listen(connections);
+  bool first = true;
+  acceptor->Start([&](int socket) {
+    ReadToTheEnd(socket);
+    if (std::exchange(first, false)) throw std::bad_alloc();
+  });
+  const Client unlucky(acceptor->port());
+  EXPECT_TRUE(unlucky.IsClosedByTheServer());
+  {
+    const Client client(acceptor->port());
+    EXPECT_TRUE(client.connected());
+    EXPECT_TRUE(Eventually([&] { return connections.open() == 1; }));
   }
   EXPECT_TRUE(Eventually([&] { return connections.open() == 0; }));
 }

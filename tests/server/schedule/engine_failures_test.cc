@@ -321,6 +321,39 @@ TEST_F(EngineFailuresTest, LostDeviceFailsForGoodAndNamesRunningCalls) {
   EXPECT_THAT(supervisor.failure()->request_ids, ElementsAre("the-culprit"));
 }
 
+TEST_F(EngineFailuresTest, ExceptionOfTheSchedulersThreadFailsForGood) {
+  observer = [](const StepReport& report, absl::Duration) {
+    if (report.stepped) throw std::runtime_error("nobody expects it");
+  };
+  Then({.rows = 1});
+  Start();
+  Waited running, waiting, late;
+  std::vector<std::unique_ptr<Sequence>> both;
+  both.push_back(test::Say({5, 6}, running));
+  both.back()->caller.request_id = "the-culprit";
+  both.push_back(test::Say({7}, waiting));
+  testing::internal::CaptureStderr();
+  ASSERT_THAT(scheduler->Submit(both), IsOk());
+  EXPECT_THAT(running.status(), StatusIs(absl::StatusCode::kInternal, HasSubstr("nobody expects")));
+  EXPECT_EQ(ErrorReason(waiting.status()), "ENGINE_DOWN");
+  EXPECT_EQ(ErrorReason(Submit({8}, late)), "ENGINE_DOWN");
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("engine_thread_failed model=en-de why=\"nobody expects it\""));
+  TickAfter(0);
+  ASSERT_TRUE(supervisor.failure().has_value());
+  EXPECT_THAT(supervisor.failure()->request_ids, ElementsAre("the-culprit"));
+}
+
+// An exception may drop a sequence that no queue holds: its call would wait for ever.
+TEST_F(EngineFailuresTest, SequenceDroppedByAnExceptionEnds) {
+  Waited waited;
+  {
+    auto sequence = test::Say({5}, waited);
+    sequence->accepted = true;
+  }
+  EXPECT_THAT(waited.status(), StatusIs(absl::StatusCode::kInternal));
+}
+
 // Engines that block in their first call of one kind until the test releases them.
 class StalledEngineTest : public EngineFailuresTest {
  protected:

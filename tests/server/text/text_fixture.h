@@ -38,7 +38,7 @@ class TextFixture {
   explicit TextFixture(Factory factory, AdmissionLimits admission_limits = {},
                        TextLimits limits = {}, BatcherOptions batcher_options = {},
                        absl::Duration slow_call = absl::InfiniteDuration(),
-                       AnswerCache* cache = nullptr)
+                       AnswerCache* cache = nullptr, const Supervision& supervision = {})
       : admission(admission_limits, metrics) {
     WriteBundles(folder.path());
     auto loaded = Catalog::Load(
@@ -46,7 +46,7 @@ class TextFixture {
         [this](const std::string& model, const StepReport& report, absl::Duration cycle) {
           admission.StepMade(model, report, cycle);
         },
-        /*max_bytes=*/0, /*supervision=*/{}, /*bundle_keys=*/{}, cache);
+        /*max_bytes=*/0, supervision, /*bundle_keys=*/{}, cache);
     EXPECT_THAT(loaded, IsOk());
     catalog = *std::move(loaded);
     calls = std::make_unique<TextCalls>(*catalog, admission, pool, metrics, limits, slow_call);
