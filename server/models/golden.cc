@@ -115,21 +115,26 @@ absl::StatusOr<std::unique_ptr<Sequence>> UnknownSequence(const ServedModel& ser
 
 }  // namespace
 
-void WarmUp(ServedModel& served) {
+std::vector<std::unique_ptr<Sequence>> WarmUpSequences(const ServedModel& served, int rows) {
   const int examples = served.bundle.manifest.golden_examples_size();
   const int limit = served.scheduler->engine_info().rows;
-  for (const int wanted : {1, limit}) {
+  std::vector<std::unique_ptr<Sequence>> sequences;
+  for (int i = 0, taken = 0; taken < rows; ++i) {
+    auto sequence = examples > 0 ? GoldenSequence(served, i % examples) : UnknownSequence(served);
+    if (!sequence.ok()) break;
+    taken += model::RowsOf((*sequence)->input);
+    if (taken > limit) break;
+    (*sequence)->deadline = absl::Now() + kWarmUpTime;
+    sequences.push_back(*std::move(sequence));
+  }
+  return sequences;
+}
+
+void WarmUp(ServedModel& served) {
+  for (const int rows : {1, served.scheduler->engine_info().rows}) {
     Answers answers;
-    std::vector<std::unique_ptr<Sequence>> sequences;
-    for (int i = 0, rows = 0; rows < wanted; ++i) {
-      auto sequence = examples > 0 ? GoldenSequence(served, i % examples) : UnknownSequence(served);
-      if (!sequence.ok()) return;
-      rows += model::RowsOf((*sequence)->input);
-      if (rows > limit) break;
-      (*sequence)->deadline = absl::Now() + kWarmUpTime;
-      (*sequence)->sink = std::make_unique<CountSink>(answers);
-      sequences.push_back(*std::move(sequence));
-    }
+    std::vector<std::unique_ptr<Sequence>> sequences = WarmUpSequences(served, rows);
+    for (const auto& sequence : sequences) sequence->sink = std::make_unique<CountSink>(answers);
     if (!Submit(served, std::move(sequences), answers).ok()) return;
     Wait(answers);
   }

@@ -1,5 +1,10 @@
 #pragma once
 
+#include <memory>
+#include <vector>
+
+#include "server/schedule/sequence.h"
+
 namespace linnet::server {
 
 struct ServedModel;
@@ -13,10 +18,15 @@ struct GoldenResult {
 // until all have ended; if the engine stalls, the Supervisor ends them.
 GoldenResult AnswerGoldenExamples(ServedModel& served);
 
+// Returns sequences, without sinks, that take at least that many rows, but no more than the engine
+// has: the golden examples, or sources of unknown tokens if there are none. They expire after a
+// second.
+std::vector<std::unique_ptr<Sequence>> WarmUpSequences(const ServedModel& served, int rows);
+
 // Decodes one sequence alone and then as many as the engine has rows for, so that LatencyEstimator
-// knows the cost of steps before the first call arrives. The sequences are the golden examples, or
-// sources of unknown tokens if there are none; their results are ignored. Takes at most two seconds
-// plus a step; blocks as AnswerGoldenExamples does.
+// knows the cost of steps before the first call arrives. Their results are ignored. Takes at most
+// two seconds plus a step; blocks as AnswerGoldenExamples does. An engine that is loaded on demand
+// does the same when it has been loaded (LoadOnDemand::warm_up).
 void WarmUp(ServedModel& served);
 
 }  // namespace linnet::server

@@ -80,6 +80,7 @@ absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& re
           "bundle ", path.string(), " has ", demand.bytes, " bytes, and max-model-bytes is ", max));
     }
     ASSIGN_OR_RETURN(demand.info, options.on_demand.info(served->bundle));
+    demand.warm_up = [&model = *served](int rows) { return WarmUpSequences(model, rows); };
   }
   // A bundle that cannot be loaded gets no metrics, so their handles are set after Start. The first
   // step comes later still.

@@ -78,7 +78,7 @@ struct LoadOptions {
 // Loads a bundle: checks its signature if there are keys, builds its engine, decodes its golden
 // examples, and runs WarmUp, so that its speed is known. A golden example with another answer is
 // logged and not an error, because rounding differs between machines. An engine that is loaded on
-// demand is not built, so nothing is decoded.
+// demand is built, and warmed up, when its first call comes; its golden examples are not decoded.
 absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& registered,
                                                        const LoadOptions& options,
                                                        Metrics& metrics);

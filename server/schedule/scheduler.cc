@@ -271,7 +271,9 @@ absl::Status Scheduler::BuildFirst() {
     loads_.state = LoadState::kAvailable;
   } else {
     // A pinned engine is loaded even if there is no room: others make room when they are needed.
+    const MonotonicTime before = MonotonicNow();
     ASSIGN_OR_RETURN(std::unique_ptr<model::Engine> engine, BuildMeasured());
+    Loaded(before);
     engine_ =
         std::make_unique<GuardedEngine>(std::move(engine), detector_, supervision_.stall_timeout);
   }
@@ -310,21 +312,23 @@ void Scheduler::Serve() {
     if (ending) EndAll(ShuttingDown(), ShuttingDown());
     if (stopping) return;
     if (unload) UnloadNow();
-    if (load) Load();
+    if (load && !Load()) return;
     if (batcher_->idle()) {
       const StepReport report = batcher_->TakeReport();
       if (report.finished > 0 && observer_) observer_(report, absl::ZeroDuration());
       continue;
     }
-    const MonotonicTime before = MonotonicNow();
-    StepReport report = batcher_->Step([] { return absl::Now(); });
-    if (observer_) observer_(report, Elapsed(before, MonotonicNow()));
-    if (engine_->broken().ok()) {
-      if (report.stepped) restarts_.Stepped();
-    } else if (!Rebuild(engine_->broken(), std::move(report.failed_requests))) {
-      return;
-    }
+    if (!Step()) return;
   }
+}
+
+bool Scheduler::Step() {
+  const MonotonicTime before = MonotonicNow();
+  StepReport report = batcher_->Step([] { return absl::Now(); });
+  if (observer_) observer_(report, Elapsed(before, MonotonicNow()));
+  if (!engine_->broken().ok()) return Rebuild(engine_->broken(), std::move(report.failed_requests));
+  if (report.stepped) restarts_.Stepped();
+  return true;
 }
 
 bool Scheduler::Rebuild(absl::Status why, std::vector<std::string> request_ids) {

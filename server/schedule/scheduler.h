@@ -56,6 +56,10 @@ struct LoadOnDemand {
   bool pinned = false;             // loaded at start and never unloaded
   model::EngineInfo info = {};     // that the engine will have, unless it is pinned
   int64_t bytes = 0;               // estimate of its memory before the first load
+  // Returns sequences without sinks that take about so many rows. They are decoded after the first
+  // load, so that the cost of steps is known before the sequences that wait for it are decoded.
+  // Called on the scheduler's thread. Null: there is no warm-up.
+  std::function<std::vector<std::unique_ptr<Sequence>>(int rows)> warm_up = nullptr;
 };
 
 // The loads of an engine so far.
@@ -65,7 +69,7 @@ struct LoadStats {
   int64_t failures = 0;
   int64_t unloads = 0;
   int64_t bytes = 0;  // memory of the engine, measured in its last load; 0: not loaded yet
-  absl::Duration last_load = absl::ZeroDuration();
+  absl::Duration last_load = absl::ZeroDuration();  // with the warm-up
 };
 
 // Runs a batcher and its engine on a thread of its own, with a thread-safe inbox for sequences.
@@ -77,9 +81,9 @@ struct LoadStats {
 // and the Supervisor ends the process. So it is after an exception that nobody has caught on the
 // scheduler's thread, because the state of the batcher is unknown then.
 //
-// With LoadOnDemand the engine is loaded when the first sequences come, which wait in the inbox
-// until then. A load that fails ends them with UNAVAILABLE and is not tried again for some time
-// (RestartPolicy).
+// With LoadOnDemand the engine is loaded and warmed up when the first sequences come, which wait in
+// the inbox until then. A load that fails ends them with UNAVAILABLE and is not tried again for
+// some time (RestartPolicy).
 //
 // Every sequence in the inbox holds a permit of Admission, so the inbox needs no limit of its own.
 // The engine is built, used and destroyed on the one thread, because LibTorch's settings are per
@@ -154,16 +158,21 @@ class Scheduler final : public Supervised {
   absl::Status TryBuildFirst();
   absl::Status BuildFirst();
   void Serve();
+  // Makes a step. Returns false as Rebuild does.
+  bool Step();
   // Replaces the broken engine by a new one. Returns false if the engine has failed for good or the
   // scheduler is stopping.
   bool Rebuild(absl::Status why, std::vector<std::string> request_ids);
   absl::StatusOr<std::unique_ptr<model::Engine>> Build();
   // On demand. Load returns when the engine is loaded, or when no sequence waits for it any longer.
-  void Load();
+  // Both return false as Rebuild does.
+  bool Load();
+  bool WarmUp();
   // Waits for room. False if no sequence waits any longer.
   bool ReserveMemory();
   // Builds the engine into the reserved memory.
   absl::StatusOr<std::unique_ptr<model::Engine>> BuildMeasured();
+  void Loaded(MonotonicTime began);
   void LoadFailed(const absl::Status& why);
   void UnloadNow();
   // These run on any thread.

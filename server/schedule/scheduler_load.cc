@@ -62,30 +62,64 @@ void Scheduler::UnloadNow() {
   Log(LogLevel::kInfo, "engine_unloaded", {{"model", model_}});
 }
 
-void Scheduler::Load() {
+bool Scheduler::Load() {
   const int64_t max = demand_.memory->max_bytes();
   if (max > 0 && demand_.bytes > max) {
-    return LoadFailed(absl::ResourceExhaustedError(
+    LoadFailed(absl::ResourceExhaustedError(
         absl::StrCat("the bundle has ", demand_.bytes, " bytes, and max-model-bytes is ", max)));
+    return true;
   }
   {
     MutexLock lock(mu_);
-    if (ending_) return;
+    if (ending_) return true;
     loads_.state = LoadState::kLoading;
   }
   if (!ReserveMemory()) {
     MutexLock lock(mu_);
     loads_.state = LoadState::kAvailable;
-    return;
+    return true;
   }
+  const MonotonicTime before = MonotonicNow();
   absl::StatusOr<std::unique_ptr<model::Engine>> engine = BuildMeasured();
-  if (!engine.ok()) return LoadFailed(engine.status());
+  if (!engine.ok()) {
+    LoadFailed(engine.status());
+    return true;
+  }
   engine_->Replace(*std::move(engine));
+  // Until the warm-up has ended, the sequences in the inbox wait for the load.
+  if (!WarmUp()) return false;
+  Loaded(before);
   const LoadStats stats = load_stats();
   Log(LogLevel::kInfo, "engine_loaded",
       {{"model", model_},
        {"seconds", absl::ToDoubleSeconds(stats.last_load)},
        {"bytes", stats.bytes}});
+  return true;
+}
+
+bool Scheduler::WarmUp() {
+  // The estimates that the first one has taught are kept when the engine is unloaded.
+  if (demand_.warm_up == nullptr || load_stats().loads > 0) return true;
+  for (const int rows : {1, engine_->info().rows}) {
+    for (std::unique_ptr<Sequence>& sequence : demand_.warm_up(rows))
+      batcher_->Add(sequence, absl::Now()).IgnoreError();
+    while (!batcher_->idle()) {
+      {
+        MutexLock lock(mu_);
+        if (ending_ || stopping_) return true;  // Serve ends the rest
+      }
+      if (!Step()) return false;
+    }
+  }
+  return true;
+}
+
+void Scheduler::Loaded(MonotonicTime began) {
+  MutexLock lock(mu_);
+  loads_.state = LoadState::kLoaded;
+  ++loads_.loads;
+  last_used_ = MonotonicNow();
+  loads_.last_load = Elapsed(began, last_used_);
 }
 
 bool Scheduler::ReserveMemory() {
@@ -105,17 +139,12 @@ bool Scheduler::ReserveMemory() {
 
 absl::StatusOr<std::unique_ptr<model::Engine>> Scheduler::BuildMeasured() {
   const int64_t resident = ResidentBytes();
-  const MonotonicTime before = MonotonicNow();
   ASSIGN_OR_RETURN(std::unique_ptr<model::Engine> engine, Build());
   // The growth is too small if memory was free in the process before.
   const int64_t bytes = std::max(ResidentBytes() - resident, demand_.bytes);
   {
     MutexLock lock(mu_);
-    loads_.state = LoadState::kLoaded;
-    ++loads_.loads;
     loads_.bytes = bytes;
-    loads_.last_load = Elapsed(before, MonotonicNow());
-    last_used_ = MonotonicNow();
   }
   if (demand_.memory != nullptr) demand_.memory->SetLoaded(*this, bytes);
   return engine;

@@ -2,10 +2,14 @@
 
 #include <fstream>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
+#include "server/schedule/engine_memory.h"
 #include "tests/server/text/text_fixture.h"
+#include "tests/support/waited_sink.h"
 
 namespace linnet::server {
 namespace {
@@ -79,6 +83,34 @@ TEST_F(CatalogTest, WarmUpMakesStepsOfFewAndOfAllRows) {
     EXPECT_THAT(rows[model], Contains(2));
     EXPECT_THAT(rows[model], Contains(64));
     EXPECT_GE(finished[model], 1 + 32);
+  }
+}
+
+TEST_F(CatalogTest, EngineLoadedOnDemandIsWarmedUpBeforeItsFirstCall) {
+  EngineMemory memory(0);
+  std::map<std::string, std::set<int>> rows;
+  Mutex mu;
+  auto catalog = Catalog::Load(
+      root, [](const model::Bundle&) { return std::make_unique<test::EchoEngine>(); }, {}, metrics,
+      [&](const std::string& model, const StepReport& report, absl::Duration) {
+        MutexLock lock(mu);
+        if (report.stepped) rows[model].insert(report.rows);
+      },
+      0, {}, {}, nullptr,
+      {.memory = &memory, .info = [](const model::Bundle&) { return test::EchoEngine().info(); }});
+  ASSERT_THAT(catalog, IsOk());
+  // With golden examples and without.
+  for (const char* name : {"en-de", "en-summary"}) {
+    const auto model = (*catalog)->Named(name);
+    ASSERT_THAT(model, IsOk());
+    test::Waited waited;
+    std::vector<std::unique_ptr<Sequence>> one;
+    one.push_back(test::Say({5}, waited));
+    ASSERT_THAT((*model)->scheduler->Submit(one), IsOk());
+    EXPECT_THAT(waited.status(), IsOk());
+    MutexLock lock(mu);
+    EXPECT_THAT(rows[name], Contains(2));
+    EXPECT_THAT(rows[name], Contains(64));
   }
 }
 

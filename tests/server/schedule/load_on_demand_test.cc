@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <random>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -23,6 +24,7 @@ namespace {
 
 using test::EchoEngine;
 using test::Notification;
+using test::Outcome;
 using test::Say;
 using test::Waited;
 using ::testing::ElementsAre;
@@ -59,10 +61,13 @@ struct DemandedModel {
         {.memory = &memory,
          .pinned = pinned,
          .info = EchoEngine(options).info(),
-         .bytes = kEngineBytes});
+         .bytes = kEngineBytes,
+         .warm_up = [this](int rows) { return warm_up ? warm_up(rows) : Sequences(); }});
     EXPECT_THAT(started, IsOk());
     scheduler = *std::move(started);
   }
+
+  using Sequences = std::vector<std::unique_ptr<Sequence>>;
 
   absl::Status Submit(std::unique_ptr<Sequence> sequence) {
     std::vector<std::unique_ptr<Sequence>> one;
@@ -82,6 +87,7 @@ struct DemandedModel {
   std::atomic<int> alive = 0;
   std::atomic<bool> fails = false;
   std::function<void()> on_build = nullptr;
+  std::function<Sequences(int rows)> warm_up = nullptr;
   std::unique_ptr<Scheduler> scheduler;  // first to go: its thread uses the others
 };
 
@@ -248,6 +254,66 @@ TEST(LoadOnDemandTest, CancelledSequenceEndsDuringTheLoad) {
   model.scheduler->Maintain(MonotonicNow());
   EXPECT_EQ(waited.status().code(), absl::StatusCode::kCancelled);
   loading.Open();
+}
+
+// One sequence without a sink.
+DemandedModel::Sequences WarmUpWith(model::TokenId token) {
+  static Outcome ignored;
+  DemandedModel::Sequences one;
+  one.push_back(Say({token}, ignored));
+  one.front()->sink = nullptr;
+  return one;
+}
+
+TEST(LoadOnDemandTest, WarmsUpAfterTheFirstLoadOnly) {
+  EngineMemory memory(3 * kEngineBytes / 2);
+  DemandedModel model(memory), other(memory);
+  std::vector<int> rows;
+  std::vector<LoadState> states;
+  model.warm_up = [&](int wanted) {
+    rows.push_back(wanted);
+    states.push_back(model.state());
+    return WarmUpWith(5);
+  };
+  EXPECT_THAT(model.Decode(), IsOk());
+  EXPECT_THAT(rows, ElementsAre(1, EchoEngine().info().rows));
+  EXPECT_THAT(states, ElementsAre(LoadState::kLoading, LoadState::kLoading));
+  EXPECT_THAT(other.Decode(), IsOk());
+  EXPECT_THAT(model.Decode(), IsOk());
+  EXPECT_EQ(model.builds, 2);
+  EXPECT_EQ(rows.size(), 2);
+}
+
+TEST(LoadOnDemandTest, SequencesThatWaitForTheWarmUpMayBeCancelled) {
+  EngineMemory memory(0);
+  Notification in_step, go_on;
+  DemandedModel model(memory, {.on_step = [&] {
+                        in_step.Open();
+                        go_on.Pass();
+                      }});
+  model.warm_up = [](int) { return WarmUpWith(5); };
+  Waited waited;
+  auto sequence = Say({6}, waited);
+  const auto cancelled = sequence->cancelled = std::make_shared<Cancellation>();
+  ASSERT_THAT(model.Submit(std::move(sequence)), IsOk());
+  in_step.Pass();
+  cancelled->Cancel();
+  model.scheduler->Maintain(MonotonicNow());
+  EXPECT_EQ(waited.status().code(), absl::StatusCode::kCancelled);
+  go_on.Open();
+}
+
+TEST(LoadOnDemandTest, EngineThatFailsInItsWarmUpIsRebuilt) {
+  EngineMemory memory(0);
+  std::atomic<bool> throws = true;
+  DemandedModel model(memory, {.on_step = [&] {
+                        if (throws.exchange(false)) throw std::runtime_error("a kernel failed");
+                      }});
+  model.warm_up = [](int) { return WarmUpWith(5); };
+  EXPECT_EQ(ErrorReason(model.Decode()), "ENGINE_DOWN");
+  while (model.scheduler->health().restarts == 0) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_THAT(model.Decode(), IsOk());
+  EXPECT_EQ(model.builds, 2);
 }
 
 // Many callers of four models of which two fit: all are answered, and there are never three.
