@@ -81,6 +81,10 @@ struct DemandedModel {
     EXPECT_THAT(waited.outcome.tokens(), ElementsAre(token, 2));
     return absl::OkStatus();
   }
+  // An answer arrives before its engine counts as idle.
+  void UntilIdle() const {
+    while (!scheduler->idle_since().has_value()) absl::SleepFor(absl::Milliseconds(1));
+  }
   LoadState state() const { return scheduler->load_stats().state; }
 
   std::atomic<int> builds = 0;
@@ -139,8 +143,11 @@ TEST(LoadOnDemandTest, UnloadsTheEngineThatWasUsedLeastRecently) {
   DemandedModel a(memory), b(memory), c(memory);
   EXPECT_THAT(a.Decode(), IsOk());
   EXPECT_THAT(b.Decode(), IsOk());
+  b.UntilIdle();
   EXPECT_THAT(a.Decode(), IsOk());
+  a.UntilIdle();
   EXPECT_THAT(c.Decode(), IsOk());
+  c.UntilIdle();
   EXPECT_EQ(b.alive, 0);
   EXPECT_EQ(b.scheduler->load_stats().unloads, 1);
   EXPECT_EQ(a.alive, 1);
