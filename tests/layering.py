@@ -131,13 +131,14 @@ EXCEPTIONS = {
     "linnet-server": f"{TORCH} server/rpc prometheus",
     "linnet-decode": TORCH,
     "tests/*_test.py": "python-tests",
+    "tests/pages_test.py": "tests/e2e",  # the attacks that SECURITY.md names
     "tests/bench/batching/*main.cc": "json",
     "tests/bench/native/echo_server.cc": "grpc",
-    "tests/bench/security/attack.py": "grpc",
+    "tests/bench/security/attack.py": "grpc tests/e2e",  # memory and time of a process
     "tests/bench/security/attackers.py": "grpc tests/e2e",  # raw HTTP/2
     "tests/bench/server/capacity.py": "tests/deploy",  # replicas
     "tests/bench/measure_words.py": f"tests/data {PYTHON} {TRAINING}",
-    "tests/bench/security/one_connection.py": "grpc",
+    "tests/bench/security/one_connection.py": "grpc tests/e2e",  # the same
     "tests/bench/security/unauthenticated.py": "tests/e2e tests/deploy",  # the attackers, HAProxy
     "tests/deploy/first_start.py": "tests/bench",  # the facts of a machine
     "tests/deploy/balancer_repeats_test.py": "tests/e2e",  # raw HTTP/2

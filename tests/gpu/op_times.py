@@ -19,7 +19,7 @@ from session import Case, Setup
 from torch import Tensor
 
 WIDTH, HEADS, BEAM = 31, 16, 5
-VOCABULARY, MAX_BEAM, PLAN_FIELDS = 32000, 16, 12
+VOCABULARY, MAX_BEAM, PLAN_FIELDS = 32000, 16, 13
 ROTATED_BYTES = 2**28  # several times the cache of an H200
 MAX_SETS = 64
 
@@ -185,8 +185,8 @@ def search(rows: int, dtype: torch.dtype, device: str) -> list[Call]:
         first = r * BEAM
         if first + BEAM > rows:
             continue
-        fields[r, 1:12] = torch.tensor([BEAM, first, 7, -1, 1, 0, 0, 0, 30, 50, 0])
-        fields.view(torch.float32)[r, 8] = 1.0  # temperature
+        fields[r, 1:13] = torch.tensor([BEAM, first, 7, -1, 1, 0, 0, 0, 0, 30, 50, 0])
+        fields.view(torch.float32)[r, 9] = 1.0  # temperature
         fields[r, PLAN_FIELDS : PLAN_FIELDS + BEAM] = torch.arange(first, first + BEAM)
     plan = fields.to(device)
     tables = [

@@ -131,9 +131,7 @@ def test_bans_tokens_that_repeat_ngram(tokens: list[int], size: int, expected: l
         (list(range(17)) * 2 + list(range(16)), 2, []),
     ],
 )
-def test_bans_tokens_that_repeat_ngram_in_a_row(
-    tokens: list[int], times: int, expected: list[int]
-):
+def test_bans_tokens_that_repeat_ngram_in_a_row(tokens: list[int], times: int, expected: list[int]):
     assert repeating(tokens, times) == expected
 
 

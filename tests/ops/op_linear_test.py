@@ -462,7 +462,9 @@ torch.save(y, sys.argv[2])
 def test_int8_agrees_on_every_instruction_set(library, tmp_path):
     """Sums are exact on AVX512-VNNI, AVX2 and the baseline; only the scales are rounded."""
     results = []
-    for capability in ("default", "avx2", "avx512"):
+    every = ["default", "avx2", "avx512"]
+    highest = torch.backends.cpu.get_cpu_capability().lower()  # of this processor
+    for capability in every[: every.index(highest) + 1]:
         file = tmp_path / f"{capability}.pt"
         subprocess.run(
             [sys.executable, "-c", LONG, str(library), str(file)],

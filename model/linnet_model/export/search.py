@@ -96,7 +96,7 @@ def repeating(tokens: list[int], times: int) -> list[int]:
     found = []
     for n in range(1, MAX_REPEATED_NGRAM + 1):
         last = n * times - 1
-        if 0 < times and last + n <= len(tokens):
+        if times > 0 and last + n <= len(tokens):
             end = len(tokens)
             if tokens[end - last :] == tokens[end - last - n : end - n]:
                 found.append(tokens[end - n])

@@ -76,6 +76,7 @@ def test_manifest_has_the_options_of_the_files(tiny, tmp_path: Path):
         "max_target_ratio": 0.0,
         "max_target_tokens": longest - tiny.silent,
         "no_repeat_ngram_size": 3,
+        "max_ngram_repeats": 0,
         "unknown_penalty": 0.0,
     }
     vocabulary = manifest["vocabulary"]
