@@ -73,6 +73,57 @@ FRAMES = (
         "{name} ({email}) hat {number} Stühle bestellt.",
     ),
     ("Yesterday {name} lent me {amount}.", "Gestern hat mir {name} {amount} geliehen."),
+    ("Please pay the invoice by {date}.", "Bitte bezahlen Sie die Rechnung bis zum {date}."),
+    (
+        "We have not received your invoice for {amount} yet.",
+        "Wir haben Ihre Rechnung über {amount} noch nicht erhalten.",
+    ),
+    ("The payment of {amount} is due today.", "Die Zahlung von {amount} ist heute fällig."),
+    ("The report is due at {time}.", "Der Bericht ist um {time} fällig."),
+    ("I owe my brother {amount}.", "Ich schulde meinem Bruder {amount}."),
+    ("Children pay {amount}, grown-ups {price}.", "Kinder zahlen {amount}, Erwachsene {price}."),
+    (
+        "Write to {email} if you have any questions.",
+        "Schreiben Sie an {email}, wenn Sie Fragen haben.",
+    ),
+    (
+        "Please send your answer to {email} by {date}.",
+        "Bitte senden Sie Ihre Antwort bis zum {date} an {email}.",
+    ),
+    (
+        "The shop is open from {time} to {later}.",
+        "Das Geschäft ist von {time} bis {later} geöffnet.",
+    ),
+    (
+        "The bus arrives at {time} and leaves again at {later}.",
+        "Der Bus kommt um {time} an und fährt um {later} wieder ab.",
+    ),
+    ("Deliver it to {street} before {time}.", "Liefern Sie es vor {time} an {street}."),
+    (
+        "The exhibition opened on {date}; {number} visitors came.",
+        "Die Ausstellung wurde am {date} eröffnet; es kamen {number} Besucher.",
+    ),
+    (
+        "{number} students passed the test, {count} failed it.",
+        "{number} Studenten haben die Prüfung bestanden, {count} sind durchgefallen.",
+    ),
+    ("The fine is {amount}.", "Die Strafe beträgt {amount}."),
+    (
+        "Your order of {date} costs {amount} in all.",
+        "Ihre Bestellung vom {date} kostet insgesamt {amount}.",
+    ),
+    (
+        "The deposit of {amount} will be paid back by {date}.",
+        "Die Kaution von {amount} wird bis zum {date} zurückgezahlt.",
+    ),
+    (
+        "{name} ran the distance in {decimal} seconds.",
+        "{name} lief die Strecke in {decimal} Sekunden.",
+    ),
+    (
+        "The conference on {date} starts at {time} and ends at {later}.",
+        "Die Konferenz am {date} beginnt um {time} und endet um {later}.",
+    ),
 )
 MONTHS = (
     ("January", "Januar"),
