@@ -129,6 +129,34 @@ def test_connection_without_a_request_is_closed(name, short_timeouts):
     assert attack(address, ATTACKS[name], connections=3, seconds=60).open == 0
 
 
+@pytest.mark.parametrize("name", ["100 streams, long headers", "unknown methods"])
+def test_connection_of_many_calls_without_an_accepted_one_is_closed(name, proxy):
+    outcome = attack(proxy, ATTACKS[name], connections=3, seconds=20)
+    assert outcome.open == 0
+    assert outcome.last_closed < 10  # before any timeout
+    assert outcome.sent / 3 < 1 << 20
+
+
+def refused_calls(client: http2.RawClient) -> int:
+    """Begins 100 calls in turn, which the server refuses; returns how many it has refused."""
+    for refused in range(100):
+        try:
+            client.wait_for(http2.HEADERS, client.call("NoSuchMethod", b""))
+        except (StopIteration, OSError):
+            return refused
+    return 100
+
+
+def test_refused_calls_of_a_connection_are_limited_until_one_is_accepted(proxy):
+    client = http2.RawClient(proxy)
+    assert refused_calls(client) == 32
+    client.close()
+    client = http2.RawClient(proxy)
+    assert client.wait_for(http2.DATA, client.call("ListModels", b""))
+    assert refused_calls(client) == 100
+    client.close()
+
+
 def test_connection_waiting_for_an_answer_stays_open(short_timeouts):
     server, address = short_timeouts
     client = http2.RawClient(address)

@@ -2,12 +2,13 @@
 
 For each attack of tests/e2e/security/attacks.py a server of its own, which serves a tiny bundle:
 first so many idle connections, so that what is allocated once is there, then as many attackers,
-each for longer than `unauthenticated-timeout`. The cost of an attacker is what the resident memory
-at its highest and the CPU time are above those with idle connections, divided by the number of
-connections; idle connections are measured once on a server of each kind. Without tokens, with them,
-and through HAProxy as deploy/balancers/haproxy-edge.cfg has it, with its timeouts of clients set to
-that of the server: memory and CPU time are then those of the server and the proxy together. Memory
-and time for TLS handshakes are not part of it.
+each for longer than `unauthenticated-timeout`, through a proxy for longer than twice that: a call
+ends after one timeout, and its connection after another one. The cost of an attacker is what the
+resident memory at its highest and the CPU time are above those with idle connections, divided by
+the number of connections; idle connections are measured once on a server of each kind. Without
+tokens, with them, and through HAProxy as deploy/balancers/haproxy-edge.cfg has it, with its
+timeouts of clients set to that of the server: memory and CPU time are then those of the server and
+the proxy together. Memory and time for TLS handshakes are not part of it.
 
 All is on one machine: the attackers take the server's cores as well, and what they could not send
 for that reason is part of the result (`sent`). Writes DIR/MACHINE/unauthenticated.{json,md}.
@@ -45,8 +46,9 @@ KINDS = {"open": "without tokens", "tokens": "with tokens", "proxy": "and HAProx
 class Target:
     """The target of an attack: a server, or a server and the proxy before it."""
 
-    def __init__(self, address: str, *processes: subprocess.Popen[str]):
+    def __init__(self, address: str, seconds: float, *processes: subprocess.Popen[str]):
         self.address = address
+        self.seconds = seconds  # that an attack lasts
         self.processes = processes
 
     def kib(self) -> float:
@@ -79,7 +81,8 @@ def server(options: argparse.Namespace, kind: str) -> Iterator[Target]:
             changes = {line: f"{line.rpartition(' ')[0]} {seconds}" for line in lines}
             proxy, address = edge.start(options.bundle.parent, address, changes=changes)
             started.append(proxy)
-        yield Target(address, *started)
+        timeouts = 2 if kind == "proxy" else 1
+        yield Target(address, timeouts * options.timeout + 5, *started)
     finally:
         for each in reversed(started):
             each.terminate()
@@ -92,7 +95,7 @@ def run(
     """Attacks with so many connections; measures the cost until a second after the attack."""
     cpu = running.cpu_seconds()
     outcome = attack(
-        running.address, script, options.connections, options.timeout + 5, sample=running.kib
+        running.address, script, options.connections, running.seconds, sample=running.kib
     )
     time.sleep(1)
     return {
