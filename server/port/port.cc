@@ -49,9 +49,14 @@ constexpr absl::Duration kHandshakeTimeout = absl::Seconds(20);
 // Bytes that a connection may send before its client is known; see ConnectionLimits.
 constexpr int64_t kFirstBytes = 256 << 10;
 
-// An argument of the patched gRPC, which enforces the limit as it reads; the acceptor only measures
+// Arguments of the patched gRPC, which enforces the limits as it reads; the acceptor only measures
 // afterwards.
 constexpr char kMaxHeldBeforeMessage[] = "linnet.max_held_before_message";
+constexpr char kMaxHeldInMessages[] = "linnet.max_held_in_messages";
+
+int Bytes(int64_t bytes) {
+  return static_cast<int>(std::min<int64_t>(bytes, std::numeric_limits<int>::max()));
+}
 
 void SetLimits(const SecurityOptions& security, grpc::ServerBuilder& builder) {
   grpc::ResourceQuota quota("linnet");
@@ -68,10 +73,10 @@ void SetLimits(const SecurityOptions& security, grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, security.max_streams);
   // With tokens calls without one are ended before their messages are read.
   if (security.tokens.empty() && security.max_unauthenticated_bytes > 0) {
-    builder.AddChannelArgument(kMaxHeldBeforeMessage, static_cast<int>(std::min<int64_t>(
-                                                          security.max_unauthenticated_bytes,
-                                                          std::numeric_limits<int>::max())));
+    builder.AddChannelArgument(kMaxHeldBeforeMessage, Bytes(security.max_unauthenticated_bytes));
   }
+  // Below the quota, at which gRPC resets calls of any client.
+  builder.AddChannelArgument(kMaxHeldInMessages, Bytes(security.max_transport_bytes / 2));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, Milliseconds(security.max_idle));
   builder.AddChannelArgument(
       GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
@@ -122,8 +127,7 @@ absl::StatusOr<std::unique_ptr<Port>> Port::Open(const Setup& setup,
   SetLimits(security, builder);
   builder.SetOption(std::make_unique<ExtraServices>(security));
   for (grpc::Service* service : setup.services) builder.RegisterService(service);
-  builder.SetMaxReceiveMessageSize(static_cast<int>(
-      std::min<int64_t>(setup.max_request_bytes, std::numeric_limits<int>::max())));
+  builder.SetMaxReceiveMessageSize(Bytes(setup.max_request_bytes));
   port->server_ = builder.BuildAndStart();
   if (port->server_ == nullptr)
     return absl::InternalError(absl::StrCat("gRPC does not serve on ", setup.address));

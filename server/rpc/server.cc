@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "proto/status_macros.h"
+#include "server/base/exceptions.h"
 #include "server/base/log.h"
 #include "server/config/address.h"
 #include "server/metrics/nvml.h"
@@ -190,9 +191,17 @@ void Server::Drain(absl::Duration lame_duck, absl::Duration timeout) {
   const MonotonicTime deadline = After(MonotonicNow(), timeout);
   health_.EndWatches();
   reloader_->Stop();
-  std::thread closing([this, deadline] { port_->Close(After(deadline, kFlushTime)); });
-  calls_->Drain(deadline);
-  closing.join();
+  {
+    // Joined when the calls have ended, or an exception has ended the drain.
+    const std::jthread closing([this, deadline] {
+      try {
+        port_->Close(After(deadline, kFlushTime));
+      } catch (...) {
+        LogException("port_close_failed");
+      }
+    });
+    calls_->Drain(deadline);
+  }
   port_ = nullptr;
   // Last: until then GetBatch shows the remaining calls.
   if (admin_port_ != nullptr) admin_port_->Close(After(MonotonicNow(), kFlushTime));

@@ -53,6 +53,14 @@ def grpc_patches(server_binary) -> int:
 
 
 @pytest.fixture(scope="session")
+def on_patched_grpc(grpc_patches) -> None:
+    if not grpc_patches:
+        pytest.skip("Debian's gRPC has the defects: ./start.sh --patched-grpc builds one without")
+    if grpc_patches < len(list((ROOT / "deps/grpc").glob("*.patch"))):
+        pytest.skip("gRPC has older patches than these: run ./start.sh --patched-grpc again")
+
+
+@pytest.fixture(scope="session")
 def linnet_binary(program) -> Path:
     return program("linnet")
 

@@ -35,14 +35,6 @@ DEBIANS_GRPC = Path("/usr/lib/x86_64-linux-gnu/libgrpc++.so.1.51")
 
 
 @pytest.fixture(scope="module")
-def on_patched_grpc(grpc_patches) -> None:
-    if not grpc_patches:
-        pytest.skip("Debian's gRPC has the defects: ./start.sh --patched-grpc builds one without")
-    if grpc_patches < 6:
-        pytest.skip("gRPC has older patches than these: run ./start.sh --patched-grpc again")
-
-
-@pytest.fixture(scope="module")
 def tokens(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("tokens") / "tokens"
     path.write_text(f"{TOKEN} search inference\n")
