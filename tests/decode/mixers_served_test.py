@@ -18,6 +18,7 @@ MIXERS = (
     "light",
     "depthwise",
     "dilated",
+    "full",
     "self_attention",
     "csan_1d",
     "csan_2d",

@@ -1,7 +1,7 @@
 """linnet-compare: compares the mixers on the same data, with equal sizes and updates.
 
 One recipe is trained for each mixer and seed; the feed-forward width is changed so that all models
-have as many parameters as dynamic. Every model is exported, decodes the test set with
+have as many parameters as the recipe's. Every model is exported, decodes the test set with
 linnet-decode, and is timed. Timed updates and decoding take turns between the models, so that load
 on the machine affects all alike. Results are written to --out as they come. Existing ones are not
 made again; they are refused if recipe, data or arguments have changed since.
@@ -32,7 +32,14 @@ from linnet_model import __version__
 from linnet_model.command_line import command, parser_for
 from linnet_model.config import ConfigError, Recipe, read_recipe, to_tables
 from linnet_model.decode_command import decode_texts, find_decode
-from linnet_model.evaluation.compare_models import MIXERS, as_settings, recipe_of, weights_in
+from linnet_model.evaluation.compare_models import (
+    ABLATION,
+    MIXERS,
+    NAMES,
+    as_settings,
+    recipe_of,
+    weights_in,
+)
 from linnet_model.evaluation.compare_speed import decoding_speed, training_speed
 from linnet_model.evaluation.score import read_references
 from linnet_model.evaluation.score_run import test_domains, test_rows
@@ -259,10 +266,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--mixers",
         nargs="+",
-        choices=MIXERS,
+        choices=NAMES,
         default=list(MIXERS),
         metavar="NAME",
-        help="mixers to compare",
+        help=f"mixers, or rows of the ablation of Wu et al. 2019, table 3: {', '.join(ABLATION)}",
     )
     parser.add_argument("--seeds", type=int, default=1, help="trainings per mixer")
     parser.add_argument("--jobs", type=int, default=1, help="concurrent trainings")

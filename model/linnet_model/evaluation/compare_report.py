@@ -30,6 +30,13 @@ COLOURS = {
     "csan_1d": "#cc79a7",
     "csan_2d": "#999999",
     "ssru": "#000000",
+    "full_3": "#8c510a",
+    "depthwise_3": "#80cdc1",
+    "depthwise_no_dropconnect": "#35978f",
+    "light_raw": "#a6cee3",
+    "dynamic_raw": "#6a3d9a",
+    "dynamic_no_glu": "#b2abd2",
+    "self_attention_window": "#fdae61",
 }
 
 
@@ -148,7 +155,7 @@ def plot_quality(results: dict[str, Any], path: Path) -> None:
             color=COLOURS[mixer],
             label=mixer,
         )
-    axes.set_xlabel("decoding speed, dynamic = 1")
+    axes.set_xlabel(f"decoding speed, {next(iter(speed))} = 1")
     axes.set_ylabel(measure)
     axes.grid(alpha=0.3)
     axes.legend(frameon=False, fontsize=8)

@@ -46,6 +46,7 @@ MIXERS = {
     "light_conv": "LightConv (Wu et al. 2019)",
     "depthwise_conv": "depthwise convolution",
     "dilated_conv": "dilated convolution (Tay et al. 2021)",
+    "full_conv": "full convolution",
     "self_attention": "self-attention (Vaswani et al. 2017)",
     "csan_1d": "convolutional self-attention (Yang et al. 2019)",
     "csan_2d": "convolutional self-attention over heads (Yang et al. 2019)",

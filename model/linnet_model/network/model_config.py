@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-CONVOLUTIONS = ("dynamic", "light", "depthwise", "dilated")
+CONVOLUTIONS = ("dynamic", "light", "depthwise", "dilated", "full")
 ATTENTIONS = ("self_attention", "csan_1d", "csan_2d")
 RECURRENT = ("ssru",)  # of a decoder only
 MIXERS = CONVOLUTIONS + ATTENTIONS + RECURRENT
@@ -49,7 +49,7 @@ class ModelConfig:
     # model.
     encoder_kernels: list[int] = field(default_factory=lambda: [3, 7, 15, 31])
     decoder_kernels: list[int] = field(default_factory=lambda: [3, 7, 15])
-    # Per layer; one name: all layers. Known are dynamic, light, depthwise, dilated,
+    # Per layer; one name: all layers. Known are dynamic, light, depthwise, dilated, full,
     # self_attention, csan_1d, csan_2d, and for the decoder ssru, whose width is 0.
     encoder_mixers: list[str] = field(default_factory=lambda: ["dynamic"])
     decoder_mixers: list[str] = field(default_factory=lambda: ["dynamic"])
@@ -58,6 +58,7 @@ class ModelConfig:
     decoder_dilations: list[int] = field(default_factory=lambda: [1])
     neighbour_heads: int = 3  # csan_2d: heads that a head attends to, itself included, odd
     glu: bool = True  # linear d -> 2d and a gate before each convolution
+    weight_softmax: bool = True  # dynamic and light: softmax over the taps
     # Norm at the start of each block and after the last one; false: after each residual sum.
     pre_norm: bool = True
     norm_epsilon: float = 1e-5  # added to the variance in every norm; Marian's is 1e-6

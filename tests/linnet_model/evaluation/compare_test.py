@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
@@ -9,16 +10,36 @@ import pytest
 
 from linnet_model.config import ConfigError, ModelConfig, read_recipe
 from linnet_model.evaluation import compare, compare_report
-from linnet_model.evaluation.compare_models import MIXERS, settings_of, weights_in
+from linnet_model.evaluation.compare_models import ABLATION, NAMES, settings_of, weights_in
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
-@pytest.mark.parametrize("mixer", MIXERS)
-def test_mixers_have_as_many_parameters_as_dynamic(mixer):
-    base = read_recipe(ROOT / "model" / "recipes" / "comparison.toml").model
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("recipe", ["comparison", "ablation"])
+def test_models_have_as_many_parameters_as_the_recipe(name, recipe):
+    base = read_recipe(ROOT / f"model/recipes/{recipe}.toml").model
     wanted = weights_in(base)
-    assert abs(weights_in(settings_of(mixer, base)) / wanted - 1) < 0.01
+    assert abs(weights_in(settings_of(name, base)) / wanted - 1) < 0.01
+    assert name in compare_report.COLOURS
+
+
+def test_rows_of_the_ablation_differ_by_one_change():
+    base = read_recipe(ROOT / "model/recipes/ablation.toml").model
+    rows = [vars(settings_of(name, base)) for name in list(ABLATION)[:7]]
+    changed = [
+        {key for key in row if row[key] != before[key]} - {"ffn_width"}
+        for before, row in itertools.pairwise(rows)
+    ]
+    mixers = {"encoder_mixers", "decoder_mixers"}
+    assert changed == [
+        mixers,
+        {"encoder_kernels", "decoder_kernels"},
+        {"weight_dropout"},
+        mixers | {"weight_softmax"},
+        {"weight_softmax"},
+        mixers,
+    ]
 
 
 def test_dilated_filter_spans_replaced_filter():

@@ -68,6 +68,8 @@ MODELS = [
     {"glu": False},
     {"encoder_mixers": ["light"], "decoder_mixers": ["light"]},
     {"encoder_mixers": ["depthwise"], "decoder_mixers": ["depthwise"]},
+    {"encoder_mixers": ["full"], "decoder_mixers": ["full"]},
+    {"encoder_mixers": ["light", "dynamic"], "weight_softmax": False},
     {"encoder_mixers": ["dilated"], "encoder_dilations": [1, 2], "pre_norm": False},
     {"decoder_mixers": ["dilated"], "decoder_dilations": [2, 4]},
     {**SEE_ALL, "encoder_kernels": [0, 0], "decoder_kernels": [0, 0]},

@@ -28,11 +28,13 @@ class Case:
     dilation: int = 1
     neighbours: int = 3
     glu: bool = True
+    softmax: bool = True
 
     def __str__(self) -> str:
         parts = [self.mixer, str(self.kernel)]
         parts += [f"dilation{self.dilation}"] if self.dilation > 1 else []
         parts += [f"heads{self.neighbours}"] if self.mixer == "csan_2d" else []
+        parts += [] if self.softmax else ["unnormalised"]
         return "-".join(parts + ([] if self.glu else ["plain"]))
 
     def config(self, **changes) -> ModelConfig:
@@ -44,6 +46,7 @@ class Case:
                 "heads": HEADS,
                 "neighbour_heads": self.neighbours,
                 "glu": self.glu,
+                "weight_softmax": self.softmax,
                 "max_positions": MAX,
                 "encoder_kernels": [self.kernel],
                 "encoder_mixers": [self.mixer],
@@ -68,10 +71,14 @@ class Case:
 CASES = [
     Case("dynamic", 5),
     Case("dynamic", 3, glu=False),
+    Case("dynamic", 5, softmax=False),
     Case("light", 5),
+    Case("light", 5, softmax=False),
     Case("depthwise", 5),
     Case("dilated", 3, dilation=3),
     Case("dilated", 5, dilation=2, glu=False),
+    Case("full", 3),
+    Case("full", 5, glu=False),
     Case("self_attention", 0),
     Case("self_attention", 7),
     Case("csan_1d", 3),
@@ -119,21 +126,30 @@ def convolution(
         h = h[:, :WIDTH] * torch.sigmoid(h[:, WIDTH:])
     y = torch.zeros_like(h)
     for t in range(len(h)):
-        if "conv.weight_linear.weight" in weights:
-            taps = (weights["conv.weight_linear.weight"] @ h[t]).view(HEADS, -1).softmax(-1)
-        elif isinstance(mixer.conv, LightConv):
-            taps = weights["conv.weight"].softmax(-1)
-        else:
-            taps = weights["conv.weight"].t()
-        kernel = taps.shape[1]
+        taps = taps_of(mixer, weights, h[t])
+        kernel = taps.shape[2]
         gap = mixer.conv.dilation if hasattr(mixer.conv, "dilation") else 1
         left = (kernel - 1) * gap if causal else (kernel // 2) * gap
-        for c in range(WIDTH):
-            for k in range(kernel):
-                s = t + k * gap - left
-                if 0 <= s < len(h):
-                    y[t, c] += taps[c * len(taps) // WIDTH, k] * h[s, c]
+        for k in range(kernel):
+            s = t + k * gap - left
+            if 0 <= s < len(h):
+                y[t] += taps[:, :, k] @ h[s]
     return linear(y, weights, "linear2")
+
+
+def taps_of(mixer: GatedConvolution, weights: dict[str, Tensor], x: Tensor) -> Tensor:
+    """Returns the taps [C, C, K] of a position x [C]: a diagonal per tap, except for "full"."""
+    if "conv.taps.weight" in weights:
+        return weights["conv.taps.weight"].view(WIDTH, -1, WIDTH).transpose(1, 2)
+    if "conv.weight_linear.weight" in weights:
+        taps = (weights["conv.weight_linear.weight"] @ x).view(HEADS, -1)
+    elif isinstance(mixer.conv, LightConv):
+        taps = weights["conv.weight"]
+    else:
+        taps = weights["conv.weight"].t()
+    if getattr(mixer.conv, "softmax", False):
+        taps = taps.softmax(-1)
+    return torch.diag_embed(taps.repeat_interleave(WIDTH // len(taps), 0).t()).permute(1, 2, 0)
 
 
 def attention(mixer: SelfAttention, weights: dict[str, Tensor], x: Tensor, causal: bool) -> Tensor:
