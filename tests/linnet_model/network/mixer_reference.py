@@ -8,13 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from linnet_model.network.mixers import (
-    SSRU,
-    GatedConvolution,
-    LightConv,
-    SelfAttention,
-    make_mixer,
-)
+from linnet_model.network.convolutions import GatedConvolution, LightConv
+from linnet_model.network.mixers import SSRU, SelfAttention, make_mixer
 from linnet_model.network.model_config import ModelConfig
 
 WIDTH, HEADS, MAX = 8, 4, 12  # channels, heads, max_positions

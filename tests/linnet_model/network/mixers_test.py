@@ -8,8 +8,8 @@ import torch
 from mixer_reference import CASES, ENCODERS, MAX, SIDES, WIDTH, Case, whole
 from torch import Tensor
 
+from linnet_model.network.convolutions import band_matrix
 from linnet_model.network.dropout import Dropout, KeepAll
-from linnet_model.network.mixers import band_matrix
 
 KEEP = KeepAll()
 CLOSE = {"rtol": 1e-5, "atol": 2e-6}  # float32 sums in another order
