@@ -34,8 +34,9 @@ from linnet_model.config import ConfigError, Recipe, read_recipe, to_tables
 from linnet_model.decode_command import decode_texts, find_decode
 from linnet_model.evaluation.compare_models import (
     ABLATION,
+    CSAN,
     MIXERS,
-    NAMES,
+    ROWS,
     as_settings,
     recipe_of,
     weights_in,
@@ -266,10 +267,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--mixers",
         nargs="+",
-        choices=NAMES,
+        choices=ROWS,
         default=list(MIXERS),
         metavar="NAME",
-        help=f"mixers, or rows of the ablation of Wu et al. 2019, table 3: {', '.join(ABLATION)}",
+        help=f"mixers ({', '.join(MIXERS)}), rows of the ablation of Wu et al. 2019, table 3 "
+        f"({', '.join(ABLATION)}), or of Yang et al. 2019 ({', '.join(CSAN)})",
     )
     parser.add_argument("--seeds", type=int, default=1, help="trainings per mixer")
     parser.add_argument("--jobs", type=int, default=1, help="concurrent trainings")

@@ -23,51 +23,76 @@ MIXERS = (
     "csan_2d",
     "ssru",
 )
-# Table 3 of Wu et al. 2019, in its order: the mixer, its taps in every layer (0: as many as the
-# base has in that layer) and what else changes. Each row includes the change of the row before. The
-# paper has no row without GLU. dynamic_raw diverged there.
-ABLATION: dict[str, tuple[str, int, dict[str, Any]]] = {
-    "full_3": ("full", 3, {"weight_dropout": 0.0}),
-    "depthwise_3": ("depthwise", 3, {"weight_dropout": 0.0}),
-    "depthwise_no_dropconnect": ("depthwise", 0, {"weight_dropout": 0.0}),
-    "depthwise": ("depthwise", 0, {}),
-    "light_raw": ("light", 0, {"weight_softmax": False}),
-    "light": ("light", 0, {}),
-    "dynamic": ("dynamic", 0, {}),
-    "dynamic_raw": ("dynamic", 0, {"weight_softmax": False}),
-    "dynamic_no_glu": ("dynamic", 0, {"glu": False}),
-    "self_attention_window": ("self_attention", 0, {}),
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A row of an ablation: the mixer, what else changes, and where."""
+
+    mixer: str
+    kernel: int = -1  # of every layer; -1: as the base, for attention the width of its kernel
+    changes: dict[str, Any] = dataclasses.field(default_factory=dict)
+    # The first layers of the encoder have it, and all others attend to everything; 0: all have it.
+    encoder_layers: int = 0
+
+
+RAW = {"weight_softmax": False}
+NO_DROPCONNECT = {"weight_dropout": 0.0}
+# Table 3 of Wu et al. 2019, in its order; each row includes the change of the row before. The paper
+# has no row without GLU. dynamic_raw diverged there.
+ABLATION = {
+    "full_3": Row("full", 3, NO_DROPCONNECT),
+    "depthwise_3": Row("depthwise", 3, NO_DROPCONNECT),
+    "depthwise_no_dropconnect": Row("depthwise", changes=NO_DROPCONNECT),
+    "depthwise": Row("depthwise"),
+    "light_raw": Row("light", changes=RAW),
+    "light": Row("light"),
+    "dynamic": Row("dynamic"),
+    "dynamic_raw": Row("dynamic", changes=RAW),
+    "dynamic_no_glu": Row("dynamic", changes={"glu": False}),
+    "self_attention_window": Row("self_attention"),
 }
-NAMES = tuple(dict.fromkeys([*MIXERS, *ABLATION]))
-# With 3 heads the best of Yang et al. 2019; here all layers of both sides have it.
-CSAN_WINDOW = 11
+# Yang et al. 2019: the window, how many heads are joined, and in how many layers of the encoder;
+# the best have 11 positions, 3 heads and the first 3 of 6 layers.
+CSAN = {
+    **{f"csan_window_{n}": Row("csan_1d", n, {}, 3) for n in (3, 7, 11, 15)},
+    **{f"csan_heads_{n}": Row("csan_2d", 11, {"neighbour_heads": n}, 3) for n in (3, 5, 7)},
+    **{f"csan_layers_{n}": Row("csan_1d", 11, {}, n) for n in (1, 2, 4, 6)},
+}
+# Every layer of both sides. CSAN has the best window, a dilated filter 3 taps that span the base's
+# filter of the same layer. SSRU replaces the mixers of the decoder only.
+WHOLE = {
+    "self_attention": Row("self_attention", 0),
+    "csan_1d": Row("csan_1d", 11),
+    "csan_2d": Row("csan_2d", 11),
+}
+ROWS = {**{mixer: Row(mixer) for mixer in MIXERS}, **WHOLE, **ABLATION, **CSAN}
 
 
 def settings_of(name: str, base: ModelConfig) -> ModelConfig:
-    """Returns the base model with another mixer and as many parameters, by its feed-forward width.
-
-    `name` is one of NAMES. A dilated filter has 3 taps that span the base's filter of the same
-    layer; attention sees the whole sequence, or CSAN_WINDOW positions. SSRU replaces the decoder's
-    mixers only.
-    """
-    mixer, taps, changes = ABLATION.get(name, (name, 0, {}))
-    config = dataclasses.replace(copy.deepcopy(base), **changes)
+    """Returns the base model as the row of that name has it, with as many parameters, by its
+    feed-forward width."""
+    row = ROWS[name]
+    config = dataclasses.replace(copy.deepcopy(base), **row.changes)
     for side in ("encoder", "decoder"):
         kernels: list[int] = getattr(base, f"{side}_kernels")
         layers = len(kernels)
-        if mixer == "ssru" and side == "encoder":
+        if row.mixer == "ssru" and side == "encoder":
             continue
-        setattr(config, f"{side}_mixers", [mixer] * layers)
-        setattr(config, f"{side}_dilations", [1] * layers)
-        if mixer == "dilated":
-            setattr(config, f"{side}_kernels", [3] * layers)
-            setattr(config, f"{side}_dilations", [max(1, k // 2) for k in kernels])
-        elif taps > 0:
-            setattr(config, f"{side}_kernels", [taps] * layers)
-        elif name in ("self_attention", "ssru"):
-            setattr(config, f"{side}_kernels", [0] * layers)
-        elif mixer.startswith("csan"):
-            setattr(config, f"{side}_kernels", [CSAN_WINDOW] * layers)
+        mixers, dilations = [row.mixer] * layers, [1] * layers
+        if row.mixer == "dilated":
+            kernels, dilations = [3] * layers, [max(1, k // 2) for k in kernels]
+        elif row.mixer == "ssru":
+            kernels = [0] * layers
+        elif row.kernel >= 0:
+            kernels = [row.kernel] * layers
+        if row.encoder_layers > 0:
+            first = min(row.encoder_layers, layers) if side == "encoder" else 0
+            mixers = mixers[:first] + ["self_attention"] * (layers - first)
+            kernels = kernels[:first] + [0] * (layers - first)
+        setattr(config, f"{side}_mixers", mixers)
+        setattr(config, f"{side}_kernels", list(kernels))
+        setattr(config, f"{side}_dilations", dilations)
     wanted = weights_in(base)
     with_none = weights_in(dataclasses.replace(config, ffn_width=8))
     each = (weights_in(dataclasses.replace(config, ffn_width=16)) - with_none) / 8
@@ -94,7 +119,7 @@ def as_settings(recipe: Recipe) -> list[str]:
     """Returns the model and seed of a recipe as --set arguments of linnet-train."""
     model = to_tables(recipe.model)
     keys = [k for k in model if "mixers" in k or "kernels" in k or "dilations" in k]
-    keys += ["ffn_width", "glu", "weight_softmax", "weight_dropout"]
+    keys += ["ffn_width", "glu", "weight_softmax", "weight_dropout", "neighbour_heads"]
     values = {f"model.{k}": model[k] for k in keys}
     values["train.seed"] = recipe.train.seed
     return [f"--set={name}={json.dumps(value)}" for name, value in values.items()]

@@ -30,14 +30,13 @@ COLOURS = {
     "csan_1d": "#cc79a7",
     "csan_2d": "#999999",
     "ssru": "#000000",
-    "full_3": "#8c510a",
-    "depthwise_3": "#80cdc1",
-    "depthwise_no_dropconnect": "#35978f",
-    "light_raw": "#a6cee3",
-    "dynamic_raw": "#6a3d9a",
-    "dynamic_no_glu": "#b2abd2",
-    "self_attention_window": "#fdae61",
 }
+
+
+def colour(name: str, names: list[str]) -> str:
+    """The colour of a row: mixers always have the same, others one by their place."""
+    others = [other for other in names if other not in COLOURS]
+    return COLOURS.get(name) or f"C{others.index(name) % 10}"
 
 
 def ratios(values: dict[str, list[float]]) -> dict[str, float]:
@@ -120,10 +119,17 @@ def settings(results: dict[str, Any]) -> str:
 
 def plot_lengths(results: dict[str, Any], path: Path) -> None:
     figure, axes = plt.subplots(figsize=(7, 4.2))
+    names = list(results["decoding"])
     for mixer, found in results["decoding"].items():
         lengths = [int(n) for n in found["sentence"]]
         times = [1000 * median(found["sentence"][str(n)]) / n for n in lengths]
-        axes.plot(lengths, times, marker="o", label=mixer, color=COLOURS[mixer])
+        axes.plot(
+            lengths,
+            times,
+            marker="o",
+            label=mixer,
+            color=colour(mixer, names),
+        )
     axes.set_xscale("log", base=2)
     axes.set_xticks(lengths, [str(n) for n in lengths])
     axes.set_ylim(bottom=0)
@@ -152,7 +158,7 @@ def plot_quality(results: dict[str, Any], path: Path) -> None:
             yerr=[[max(0.0, middle - low)], [max(0.0, high - middle)]],
             fmt="o",
             capsize=3,
-            color=COLOURS[mixer],
+            color=colour(mixer, list(runs)),
             label=mixer,
         )
     axes.set_xlabel(f"decoding speed, {next(iter(speed))} = 1")

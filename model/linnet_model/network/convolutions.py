@@ -74,7 +74,7 @@ def windows_step(
 
 
 class Convolution(nn.Module):
-    """What most convolutions have in common."""
+    """The methods that most convolutions share."""
 
     @torch.jit.export
     def step_after(

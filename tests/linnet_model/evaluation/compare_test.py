@@ -10,18 +10,33 @@ import pytest
 
 from linnet_model.config import ConfigError, ModelConfig, read_recipe
 from linnet_model.evaluation import compare, compare_report
-from linnet_model.evaluation.compare_models import ABLATION, NAMES, settings_of, weights_in
+from linnet_model.evaluation.compare_models import ABLATION, CSAN, ROWS, settings_of, weights_in
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("recipe", ["comparison", "ablation"])
-def test_models_have_as_many_parameters_as_the_recipe(name, recipe):
+@pytest.mark.parametrize(
+    ("recipe", "name"),
+    [
+        *(("comparison", name) for name in ROWS),
+        *(("ablation", name) for name in ROWS),
+        *(("csan", name) for name in ["self_attention", *CSAN]),
+    ],
+)
+def test_models_have_as_many_parameters_as_the_recipe(recipe, name):
     base = read_recipe(ROOT / f"model/recipes/{recipe}.toml").model
     wanted = weights_in(base)
     assert abs(weights_in(settings_of(name, base)) / wanted - 1) < 0.01
-    assert name in compare_report.COLOURS
+
+
+def test_rows_of_csan_change_the_first_layers_of_the_encoder_alone():
+    base = read_recipe(ROOT / "model/recipes/csan.toml").model
+    row = settings_of("csan_layers_2", base)
+    assert row.encoder_mixers == ["csan_1d"] * 2 + ["self_attention"] * 4
+    assert row.encoder_kernels == [11, 11, 0, 0, 0, 0]
+    assert set(row.decoder_mixers) == {"self_attention"}
+    assert set(row.decoder_kernels) == {0}
+    assert settings_of("csan_heads_7", base).neighbour_heads == 7
 
 
 def test_rows_of_the_ablation_differ_by_one_change():
