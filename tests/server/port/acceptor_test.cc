@@ -1,9 +1,7 @@
 #include "server/port/acceptor.h"
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -17,9 +15,12 @@
 
 #include "absl/time/clock.h"
 #include "server/base/monotonic.h"
+#include "tests/support/client_socket.h"
 
 namespace linnet::server {
 namespace {
+
+using Client = test::ClientSocket;
 
 constexpr absl::Duration kSoon = absl::Seconds(30);
 
@@ -27,38 +28,6 @@ int64_t OpenFiles() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
                        std::filesystem::directory_iterator());
 }
-
-// A client's socket. Reads time out, so that a connection that stays open fails a test.
-class Client {
- public:
-  explicit Client(int port) : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<uint16_t>(port));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const timeval timeout{.tv_sec = 30, .tv_usec = 0};
-    setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
-    connected_ = connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-  }
-  ~Client() { close(socket_); }
-  Client(const Client&) = delete;
-  Client& operator=(const Client&) = delete;
-
-  bool connected() const { return connected_; }
-  void Send(int64_t bytes) const {
-    const std::vector<char> data(bytes, 'a');
-    EXPECT_EQ(send(socket_, data.data(), data.size(), MSG_NOSIGNAL), bytes);
-  }
-  bool IsClosedByTheServer() const {
-    char byte;
-    const ssize_t read = recv(socket_, &byte, 1, 0);
-    return read == 0 || (read < 0 && errno == ECONNRESET);
-  }
-
- private:
-  int socket_;
-  bool connected_ = false;
-};
 
 // Waits until the condition holds; false on timeout. The acceptor's thread has to notice something
 // first.

@@ -1,7 +1,6 @@
-// Engines that throw, run out of memory, return NaN, cannot be rebuilt, lose their device or stall:
-// their sequences end at once, and the health of the scheduler shows the failure.
+// Engines that throw, run out of memory, return NaN, cannot be rebuilt or lose their device: their
+// sequences end at once, and the health of the scheduler shows the failure.
 #include <atomic>
-#include <deque>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -11,13 +10,8 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "server/base/errors.h"
-#include "server/base/monotonic.h"
-#include "server/schedule/scheduler.h"
-#include "tests/support/echo_engine.h"
+#include "tests/server/schedule/engine_failures_fixture.h"
 #include "tests/support/notification.h"
-#include "tests/support/recording_sink.h"
-#include "tests/support/status_matchers.h"
-#include "tests/support/waited_sink.h"
 
 namespace linnet::server {
 namespace {
@@ -31,60 +25,7 @@ using ::testing::HasSubstr;
 
 const absl::Time kNow = absl::FromUnixSeconds(1'000'000);
 
-// A scheduler whose engines come from a list that the test fills, with failures to build one. The
-// stall timeout is an hour, the load timeout two hours, and two failed rebuilds are allowed.
-class EngineFailuresTest : public ::testing::Test {
- protected:
-  using Make = std::function<absl::StatusOr<std::unique_ptr<model::Engine>>()>;
-
-  void Then(EchoEngine::Options options) {
-    engines_.push_back([options] { return std::make_unique<EchoEngine>(options); });
-  }
-  void ThenFail(const char* why) {
-    engines_.push_back([why] { return absl::InternalError(why); });
-  }
-  void Start(BatcherOptions options = {}) {
-    auto started = Scheduler::Start(
-        [this]() -> absl::StatusOr<std::unique_ptr<model::Engine>> {
-          if (engines_.empty()) return std::make_unique<EchoEngine>();
-          const Make make = engines_.front();
-          engines_.pop_front();
-          return make();
-        },
-        options, observer,
-        {.stall_timeout = absl::Hours(1),
-         .load_timeout = absl::Hours(2),
-         .max_failed_rebuilds = 2,
-         .supervisor = &supervisor},
-        "en-de");
-    ASSERT_THAT(started, IsOk());
-    scheduler = *std::move(started);
-  }
-  absl::Status Submit(std::vector<model::TokenId> words, Waited& waited,
-                      const std::string& request_id = "") {
-    std::vector<std::unique_ptr<Sequence>> one;
-    one.push_back(test::Say(std::move(words), waited));
-    one.front()->caller.request_id = request_id;
-    return scheduler->Submit(one);
-  }
-  // Ticks the supervisor as if so many hours had passed.
-  void TickAfter(double hours) { supervisor.Tick(After(MonotonicNow(), absl::Hours(hours))); }
-  EngineHealth::State state() { return scheduler->health().state; }
-  void UntilUp() {
-    while (scheduler->health().state != EngineHealth::State::kUp) absl::SleepFor(kShort);
-  }
-
-  void UntilRestarted() {
-    while (scheduler->health().restarts == 0) absl::SleepFor(kShort);
-  }
-
-  static constexpr absl::Duration kShort = absl::Milliseconds(1);
-  std::deque<Make> engines_;
-  Scheduler::Observer observer;
-  std::atomic<int> ends = 0;  // how often the supervisor asked to end the process
-  Supervisor supervisor{[this] { ++ends; }};
-  std::unique_ptr<Scheduler> scheduler;
-};
+class EngineFailuresTest : public EngineFailures {};
 
 TEST_F(EngineFailuresTest, RebuildsAnEngineThatThrowsInAStep) {
   Notification both;
@@ -352,159 +293,6 @@ TEST_F(EngineFailuresTest, SequenceDroppedByAnExceptionEnds) {
     sequence->accepted = true;
   }
   EXPECT_THAT(waited.status(), StatusIs(absl::StatusCode::kInternal));
-}
-
-// Engines that block in their first call of one kind until the test releases them.
-class StalledEngineTest : public EngineFailuresTest {
- protected:
-  ~StalledEngineTest() override {
-    go_on.Open();
-    scheduler.reset();
-  }
-  void ThenStallInAStep() {
-    Then({.rows = 1, .on_step = [&] {
-            inside.Open();
-            go_on.Pass();
-          }});
-  }
-
-  Notification inside, go_on;
-};
-
-TEST_F(StalledEngineTest, EndsSequencesOnceAndRefusesNewOnes) {
-  std::atomic<int> failed = 0;
-  observer = [&](const StepReport& report, absl::Duration) { failed += report.failed; };
-  ThenStallInAStep();
-  Start();
-  Waited running, waiting, late;
-  ASSERT_THAT(Submit({5, 6}, running, "the-culprit"), IsOk());
-  inside.Pass();
-  ASSERT_THAT(Submit({7}, waiting, "innocent"), IsOk());
-  TickAfter(0.9);
-  EXPECT_EQ(state(), EngineHealth::State::kUp) << "the timeout has not passed";
-  TickAfter(1.1);
-  // A running sequence may be the cause and must not be retried; a waiting one may be retried
-  // elsewhere.
-  EXPECT_EQ(running.status().code(), absl::StatusCode::kInternal);
-  EXPECT_EQ(RetryDelay(running.status()), absl::InfiniteDuration());
-  EXPECT_EQ(ErrorReason(waiting.status()), "ENGINE_DOWN");
-  EXPECT_EQ(ErrorReason(Submit({8}, late)), "ENGINE_DOWN");
-  EXPECT_EQ(state(), EngineHealth::State::kFailed);
-  ASSERT_TRUE(supervisor.failure().has_value());
-  EXPECT_THAT(supervisor.failure()->request_ids, ElementsAre("the-culprit"));
-  TickAfter(1.2);
-  go_on.Open();
-  scheduler.reset();  // the call returns at last and must end nothing twice
-  EXPECT_EQ(failed, 2);
-}
-
-TEST_F(StalledEngineTest, EndsSequencesIfTheEncoderStalls) {
-  Then({.on_add = [&] {
-    inside.Open();
-    go_on.Pass();
-  }});
-  Start();
-  Waited waited;
-  ASSERT_THAT(Submit({5, 6}, waited, "the-culprit"), IsOk());
-  inside.Pass();
-  TickAfter(1.1);
-  EXPECT_EQ(waited.status().code(), absl::StatusCode::kInternal);
-  EXPECT_THAT(supervisor.failure()->request_ids, ElementsAre("the-culprit"));
-}
-
-// Records the thread of its destructor.
-class RecordedEngine : public EchoEngine {
- public:
-  RecordedEngine(Options options, std::atomic<std::thread::id>& destroyed_on)
-      : EchoEngine(std::move(options)), destroyed_on_(destroyed_on) {}
-  ~RecordedEngine() override { destroyed_on_ = std::this_thread::get_id(); }
-
- private:
-  std::atomic<std::thread::id>& destroyed_on_;
-};
-
-// The supervisor's thread watches all engines: a log whose disk is slow or a destructor that waits
-// for the device must not keep it from the others.
-TEST_F(StalledEngineTest, SupervisorWritesNothingAndDestroysNoEngine) {
-  std::atomic<std::thread::id> destroyed_on{};
-  engines_.push_back([&] {
-    EchoEngine::Options options{.rows = 1};
-    options.on_step = [&] {
-      inside.Open();
-      go_on.Pass();
-    };
-    return std::make_unique<RecordedEngine>(std::move(options), destroyed_on);
-  });
-  Start();
-  Waited running, waiting;
-  ASSERT_THAT(Submit({5, 6}, running, "the-culprit"), IsOk());
-  inside.Pass();
-  ASSERT_THAT(Submit({7}, waiting), IsOk());
-  testing::internal::CaptureStderr();
-  TickAfter(1.1);
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
-  EXPECT_FALSE(running.status().ok());
-  EXPECT_EQ(destroyed_on.load(), std::thread::id()) << "it is kept while its call may return";
-  go_on.Open();
-  scheduler.reset();
-  EXPECT_NE(destroyed_on.load(), std::thread::id());
-  EXPECT_NE(destroyed_on.load(), std::this_thread::get_id());
-}
-
-TEST_F(StalledEngineTest, DrainDoesNotWaitForAStalledEngine) {
-  ThenStallInAStep();
-  Start();
-  Waited waited;
-  ASSERT_THAT(Submit({5}, waited), IsOk());
-  inside.Pass();
-  TickAfter(1.1);
-  scheduler->Drain(MonotonicTime::max());
-  EXPECT_FALSE(waited.status().ok());
-}
-
-TEST_F(StalledEngineTest, IdleEngineDoesNotStall) {
-  Start();
-  Waited waited;
-  ASSERT_THAT(Submit({5}, waited), IsOk());
-  EXPECT_THAT(waited.status(), IsOk());
-  scheduler->Drain(MonotonicTime::max());
-  TickAfter(1000);
-  EXPECT_EQ(state(), EngineHealth::State::kUp);
-}
-
-TEST_F(StalledEngineTest, EndsTheProcessAfterTheGracePeriod) {
-  ThenStallInAStep();
-  Start();
-  supervisor.SetGrace(absl::Hours(3));
-  Waited waited;
-  ASSERT_THAT(Submit({5}, waited), IsOk());
-  inside.Pass();
-  const MonotonicTime now = MonotonicNow();
-  supervisor.Tick(After(now, absl::Hours(2)));
-  EXPECT_TRUE(supervisor.failure().has_value());
-  supervisor.Tick(After(now, absl::Hours(4.9)));
-  EXPECT_EQ(ends, 0);
-  supervisor.Tick(After(now, absl::Hours(5)));
-  EXPECT_EQ(ends, 1);
-}
-
-TEST_F(StalledEngineTest, SnapshotReportsHowLongTheCallTakes) {
-  ThenStallInAStep();
-  Start();
-  Waited waited;
-  ASSERT_THAT(Submit({5}, waited), IsOk());
-  inside.Pass();
-  Notification shown;
-  absl::Duration in_call_for;
-  scheduler->ShowBatch(10, [&](const BatchSnapshot& snapshot) {
-    in_call_for = snapshot.in_call_for;
-    shown.Open();
-  });
-  scheduler->Maintain(After(MonotonicNow(), absl::Seconds(3)));
-  shown.Pass();
-  EXPECT_GE(in_call_for, absl::Seconds(3));
-  go_on.Open();
-  EXPECT_THAT(waited.status(), IsOk());
 }
 
 TEST_F(EngineFailuresTest, DoesNotEncodeAfterTheEngineThrew) {
