@@ -195,6 +195,6 @@ def test_kubernetes_overlay_runs_the_configuration_in_the_pod():
     config = of_kind(manifests, "ConfigMap")
     (mount,) = proxy["volumeMounts"]
     assert mounted == {mount["name"]: config["metadata"]["name"]}
-    assert proxy["args"][-1] == f"{mount['mountPath']}/haproxy.cfg"
+    assert proxy["command"][-1] == f"{mount['mountPath']}/haproxy.cfg"
     (port,) = proxy["ports"]
     assert f":{port['containerPort']}}}" in config["data"]["haproxy.cfg"]
