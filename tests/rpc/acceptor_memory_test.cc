@@ -32,12 +32,12 @@ TEST(AcceptorMemoryTest, OutOfMemoryClosesOneConnectionAlone) {
       close(socket);
     });
     const int port = (*acceptor)->port();
-    EXPECT_TRUE(ClientSocket(port).Receives());
+    EXPECT_TRUE(ClientSocket(port).ReceivesOneByte());
     Allocations::FailNth(n);
-    closed += ClientSocket(port).Receives() ? 0 : 1;
+    closed += ClientSocket(port).ReceivesOneByte() ? 0 : 1;
     const bool reached = Allocations::failed();
     Allocations::FailNth(0);
-    EXPECT_TRUE(ClientSocket(port).Receives()) << n;
+    EXPECT_TRUE(ClientSocket(port).ReceivesOneByte()) << n;
     const MonotonicTime end = After(MonotonicNow(), absl::Seconds(30));
     while (connections.open() > 0 && MonotonicNow() < end) std::this_thread::yield();
     EXPECT_EQ(connections.open(), 0) << n;

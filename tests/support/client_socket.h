@@ -34,10 +34,10 @@ class ClientSocket {
     const std::string data(bytes, 'a');
     EXPECT_EQ(send(socket_, data.data(), data.size(), MSG_NOSIGNAL), bytes);
   }
-  // True if it receives a byte, false if it was closed before.
-  bool Receives() const {
-    char byte;
-    return recv(socket_, &byte, 1, 0) == 1;
+  // True if it receives one byte and no more, false if it was closed before.
+  bool ReceivesOneByte() const {
+    char bytes[8];
+    return recv(socket_, bytes, sizeof bytes, 0) == 1;
   }
   bool IsClosedByTheServer() const {
     char byte;

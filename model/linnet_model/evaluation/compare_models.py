@@ -59,14 +59,11 @@ CSAN = {
     **{f"csan_heads_{n}": Row("csan_2d", 11, {"neighbour_heads": n}, 3) for n in (3, 5, 7)},
     **{f"csan_layers_{n}": Row("csan_1d", 11, {}, n) for n in (1, 2, 4, 6)},
 }
-# Every layer of both sides. CSAN has the best window, a dilated filter 3 taps that span the base's
-# filter of the same layer. SSRU replaces the mixers of the decoder only.
-WHOLE = {
-    "self_attention": Row("self_attention", 0),
-    "csan_1d": Row("csan_1d", 11),
-    "csan_2d": Row("csan_2d", 11),
-}
-ROWS = {**{mixer: Row(mixer) for mixer in MIXERS}, **WHOLE, **ABLATION, **CSAN}
+# Every layer of both sides; CSAN has its best window. A dilated filter has 3 taps that span the
+# base's filter of the same layer, SSRU replaces the mixers of the decoder only: see settings_of.
+KERNELS = {"self_attention": 0, "csan_1d": 11, "csan_2d": 11, "ssru": 0}
+WHOLE = {mixer: Row(mixer, KERNELS.get(mixer, -1)) for mixer in MIXERS}
+ROWS = {**WHOLE, **ABLATION, **CSAN}
 
 
 def settings_of(name: str, base: ModelConfig) -> ModelConfig:
@@ -82,8 +79,6 @@ def settings_of(name: str, base: ModelConfig) -> ModelConfig:
         mixers, dilations = [row.mixer] * layers, [1] * layers
         if row.mixer == "dilated":
             kernels, dilations = [3] * layers, [max(1, k // 2) for k in kernels]
-        elif row.mixer == "ssru":
-            kernels = [0] * layers
         elif row.kernel >= 0:
             kernels = [row.kernel] * layers
         if row.encoder_layers > 0:

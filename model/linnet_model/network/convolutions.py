@@ -47,14 +47,20 @@ def convolve(x: Tensor, taps: Tensor, padding_left: int) -> Tensor:
     return torch.bmm(band, heads).view(b, h, t, c // h).transpose(1, 2).reshape(b, t, c)
 
 
+def shift(x: Tensor, kernel: int, tap: int) -> Tensor:
+    """Returns taps [C, K] of a depthwise convolution that shifts x [..., C]: all ones at `tap`."""
+    taps = x.new_zeros([kernel, x.size(-1)])
+    taps[tap].fill_(1.0)
+    return taps.t()
+
+
 def windows(x: Tensor, lengths: Tensor, kernel: int, padding_left: int) -> Tensor:
     """x: [B, S, C], lengths: int32 [B] -> [B, S, K, C], the inputs under the taps of each position,
     zero outside its sequence."""
-    taken = []
-    for k in range(kernel):
-        tap = x.new_zeros([kernel, x.size(-1)])
-        tap[k].fill_(1.0)  # a depthwise convolution that shifts
-        taken.append(torch.ops.linnet.depthwise_conv(x, tap.t(), lengths, padding_left, 1))
+    taken = [
+        torch.ops.linnet.depthwise_conv(x, shift(x, kernel, k), lengths, padding_left, 1)
+        for k in range(kernel)
+    ]
     return torch.stack(taken, dim=2)
 
 
@@ -63,13 +69,12 @@ def windows_step(
 ) -> Tensor:
     """x: [R, C], state: [K, slots, C] changed in place, positions: [R], backpointers: [R, A] -> [R,
     K, C], the last K inputs of each row, oldest first, zero before its start."""
-    taken = []
-    for k in range(kernel):  # each writes the same input to the same place of `state`
-        tap = x.new_zeros([kernel, x.size(-1)])
-        tap[k].fill_(1.0)
-        taken.append(
-            torch.ops.linnet.depthwise_conv_step(x, tap.t(), state, positions, backpointers, 1)
+    taken = [  # each writes the same input to the same place of `state`
+        torch.ops.linnet.depthwise_conv_step(
+            x, shift(x, kernel, k), state, positions, backpointers, 1
         )
+        for k in range(kernel)
+    ]
     return torch.stack(taken, dim=1)
 
 
@@ -96,49 +101,66 @@ class Convolution(nn.Module):
         pass  # no gemm to pack
 
 
-class DynamicConv(Convolution):
-    """Convolution with taps predicted from the position they are centred on, softmax over K.
-
-    Wu et al. 2019, Pay Less Attention with Lightweight and Dynamic Convolutions, section 4. Without
-    the softmax it is a row of their ablation (table 3), and slow.
-    """
+class RawDynamicConv(Convolution):
+    """DynamicConv without the softmax: a row of the ablation of Wu et al. 2019 (table 3), and
+    slow."""
 
     def __init__(
-        self,
-        width: int,
-        heads: int,
-        kernel: int,
-        padding_left: int,
-        weight_dropout: float,
-        softmax: bool = True,
+        self, width: int, heads: int, kernel: int, padding_left: int, weight_dropout: float
     ):
         super().__init__()
         self.heads, self.kernel, self.padding_left = heads, kernel, padding_left
-        self.softmax = softmax
         self.window = kernel
         self.weight_dropout = weight_dropout
         self.weight_linear = linear(width, heads * kernel, bias=False)
 
     @torch.jit.unused
+    def normalise(self, taps: Tensor) -> Tensor:
+        return taps
+
+    @torch.jit.unused
     def forward(self, x: Tensor, drop: Dropout) -> Tensor:
         """x: [B, T, C], zero at padded positions -> [B, T, C]."""
         b, t, _ = x.shape
-        taps = self.weight_linear(x).view(b, t, self.heads, self.kernel)
-        if self.softmax:
-            taps = taps.softmax(dim=-1)
+        taps = self.normalise(self.weight_linear(x).view(b, t, self.heads, self.kernel))
         return convolve(x, drop(taps, self.weight_dropout), self.padding_left)
 
-    def sum_of(self, x: Tensor, taps: Tensor) -> Tensor:
-        """x: [..., K, C], taps: [..., H, K] -> [..., C], without a softmax."""
-        split = x.unflatten(-1, [self.heads, x.size(-1) // self.heads])
+    def apply_taps(self, x: Tensor, seen: Tensor) -> Tensor:
+        """x: [..., C], seen: [..., K, C], the inputs under its taps -> [..., C]."""
+        taps = self.weight_linear.serve(x).unflatten(-1, [self.heads, self.kernel])
+        split = seen.unflatten(-1, [self.heads, x.size(-1) // self.heads])
         return (split * taps.transpose(-1, -2).unsqueeze(-1)).sum(dim=-3).flatten(-2)
 
     @torch.jit.export
     def encode(self, x: Tensor, lengths: Tensor) -> Tensor:
         """x: [B, S, C], lengths: int32 [B] -> [B, S, C], zero from lengths[b] on."""
+        return self.apply_taps(x, windows(x, lengths, self.kernel, self.padding_left))
+
+    @torch.jit.export
+    def step(self, x: Tensor, state: Tensor, positions: Tensor, backpointers: Tensor) -> Tensor:
+        """x: [R, C], state: [K, slots, C] changed in place, positions: [R], backpointers: [R, A]
+        -> [R, C]."""
+        return self.apply_taps(x, windows_step(x, self.kernel, state, positions, backpointers))
+
+    @torch.jit.export
+    def pack(self, kind: str) -> None:
+        self.weight_linear.pack(kind)
+
+
+class DynamicConv(RawDynamicConv):
+    """Convolution with taps predicted from the position they are centred on, softmax over K.
+
+    Wu et al. 2019, Pay Less Attention with Lightweight and Dynamic Convolutions, section 4.
+    """
+
+    @torch.jit.unused
+    def normalise(self, taps: Tensor) -> Tensor:
+        return taps.softmax(dim=-1)
+
+    @torch.jit.export
+    def encode(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """x: [B, S, C], lengths: int32 [B] -> [B, S, C], zero from lengths[b] on."""
         weight = self.weight_linear.serve(x).view(x.size(0), x.size(1), self.heads, self.kernel)
-        if not self.softmax:
-            return self.sum_of(windows(x, lengths, self.kernel, self.padding_left), weight)
         return torch.ops.linnet.dynamic_conv(x, weight, lengths, self.padding_left)
 
     @torch.jit.export
@@ -146,8 +168,6 @@ class DynamicConv(Convolution):
         """x: [R, C], state: [K, slots, C] changed in place, positions: [R], backpointers: [R, A]
         -> [R, C]."""
         weight = self.weight_linear.serve(x).view(x.size(0), self.heads, self.kernel)
-        if not self.softmax:
-            return self.sum_of(windows_step(x, self.kernel, state, positions, backpointers), weight)
         return torch.ops.linnet.dynamic_conv_step(x, weight, state, positions, backpointers)
 
     @torch.jit.export
@@ -161,10 +181,7 @@ class DynamicConv(Convolution):
         positions: Tensor,
         backpointers: Tensor,
     ) -> Tensor:
-        """`step` of the linear layer's output: x: [R, d] -> [R, C]."""
-        if not self.softmax:
-            y = torch.ops.linnet.linear(x, weight, bias, activation)
-            return self.step(y, state, positions, backpointers)
+        """`step` of the linear layer's output, in one operator: x: [R, d] -> [R, C]."""
         return torch.ops.linnet.dynamic_conv_layer_step(
             x,
             weight,
@@ -177,64 +194,71 @@ class DynamicConv(Convolution):
             backpointers,
         )
 
-    @torch.jit.export
-    def pack(self, kind: str) -> None:
-        self.weight_linear.pack(kind)
 
-
-class LightConv(Convolution):
-    """Convolution with learned taps, shared by all positions and by the channels of a head, softmax
-    over K.
-
-    Wu et al. 2019, section 3; without the softmax it is a row of their ablation (table 3).
-    """
+class RawLightConv(Convolution):
+    """LightConv without the softmax, a depthwise convolution whose taps the channels of a head
+    share: a row of the ablation of Wu et al. 2019 (table 3)."""
 
     def __init__(
-        self,
-        width: int,
-        heads: int,
-        kernel: int,
-        padding_left: int,
-        weight_dropout: float,
-        softmax: bool = True,
+        self, width: int, heads: int, kernel: int, padding_left: int, weight_dropout: float
     ):
         super().__init__()
         self.width, self.heads, self.kernel = width, heads, kernel
-        self.padding_left, self.softmax = padding_left, softmax
+        self.padding_left = padding_left
         self.window = kernel
         self.weight_dropout = weight_dropout
         self.weight = nn.Parameter(torch.empty(heads, kernel))
         nn.init.xavier_uniform_(self.weight)
 
     @torch.jit.unused
+    def normalise(self, taps: Tensor) -> Tensor:
+        return taps
+
+    @torch.jit.unused
     def forward(self, x: Tensor, drop: Dropout) -> Tensor:
         """x: [B, T, C], zero at padded positions -> [B, T, C]."""
         b, t, _ = x.shape
-        taps = self.weight.softmax(dim=-1) if self.softmax else self.weight
-        taps = drop(taps, self.weight_dropout)
+        taps = drop(self.normalise(self.weight), self.weight_dropout)
         return convolve(x, taps.expand(b, t, self.heads, self.kernel), self.padding_left)
 
     def taps_of_channels(self) -> Tensor:
-        """[C, K]: without a softmax the convolution is a depthwise one."""
+        """[C, K]."""
         return self.weight.t().repeat_interleave(self.width // self.heads, dim=1).t()
 
     @torch.jit.export
     def encode(self, x: Tensor, lengths: Tensor) -> Tensor:
         """x: [B, S, C], lengths: int32 [B] -> [B, S, C], zero from lengths[b] on."""
-        if not self.softmax:
-            return torch.ops.linnet.depthwise_conv(
-                x, self.taps_of_channels(), lengths, self.padding_left, 1
-            )
+        taps = self.taps_of_channels()
+        return torch.ops.linnet.depthwise_conv(x, taps, lengths, self.padding_left, 1)
+
+    @torch.jit.export
+    def step(self, x: Tensor, state: Tensor, positions: Tensor, backpointers: Tensor) -> Tensor:
+        """x: [R, C], state: [K, slots, C] changed in place, positions: [R], backpointers: [R, A]
+        -> [R, C]."""
+        taps = self.taps_of_channels()
+        return torch.ops.linnet.depthwise_conv_step(x, taps, state, positions, backpointers, 1)
+
+
+class LightConv(RawLightConv):
+    """Convolution with learned taps, shared by all positions and by the channels of a head, softmax
+    over K.
+
+    Wu et al. 2019, section 3.
+    """
+
+    @torch.jit.unused
+    def normalise(self, taps: Tensor) -> Tensor:
+        return taps.softmax(dim=-1)
+
+    @torch.jit.export
+    def encode(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """x: [B, S, C], lengths: int32 [B] -> [B, S, C], zero from lengths[b] on."""
         return torch.ops.linnet.light_conv(x, self.weight, lengths, self.padding_left)
 
     @torch.jit.export
     def step(self, x: Tensor, state: Tensor, positions: Tensor, backpointers: Tensor) -> Tensor:
         """x: [R, C], state: [K, slots, C] changed in place, positions: [R], backpointers: [R, A]
         -> [R, C]."""
-        if not self.softmax:
-            return torch.ops.linnet.depthwise_conv_step(
-                x, self.taps_of_channels(), state, positions, backpointers, 1
-            )
         return torch.ops.linnet.light_conv_step(x, self.weight, state, positions, backpointers)
 
 
@@ -323,15 +347,16 @@ class GatedConvolution(nn.Module):
     def __init__(self, config: ModelConfig, mixer: str, kernel: int, dilation: int, causal: bool):
         super().__init__()
         width, heads, dropout = config.width, config.heads, config.weight_dropout
-        softmax = config.weight_softmax
         self.width, self.glu, self.input_dropout = width, config.glu, config.input_dropout
         span = (kernel - 1) * dilation
         padding_left = span if causal else span // 2
         self.linear1 = linear(width, 2 * width if config.glu else width)
         if mixer == "dynamic":
-            self.conv: nn.Module = DynamicConv(width, heads, kernel, padding_left, dropout, softmax)
+            dynamic = DynamicConv if config.weight_softmax else RawDynamicConv
+            self.conv: nn.Module = dynamic(width, heads, kernel, padding_left, dropout)
         elif mixer == "light":
-            self.conv = LightConv(width, heads, kernel, padding_left, dropout, softmax)
+            light = LightConv if config.weight_softmax else RawLightConv
+            self.conv = light(width, heads, kernel, padding_left, dropout)
         elif mixer == "full":
             self.conv = FullConv(width, kernel, padding_left, dropout)
         else:

@@ -5,6 +5,8 @@ by the patched gRPC, with their connections, while such messages hold half of `m
 from __future__ import annotations
 
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 import pytest
@@ -14,20 +16,23 @@ from attacks import attack, known_unfinished_messages
 TOKENS = {"attacker": "attacker-0123456789abcdef", "polite": "polite-0123456789abcdef"}
 CONNECTIONS = 4  # each begins 25 calls a second, with messages of 4 MB
 WAVES = 4  # of as many connections, one after the other
-REQUEST_TIMEOUT = 30
+IN_FLIGHT = 'linnet_requests_in_flight{method="Translate"}'
 QUOTA = 64 << 20  # less than one wave sends, if it may
 COMPLETE = 'linnet_requests_total{code="OK",method="ListModels"}'
 
 
 @pytest.fixture
-def server(start, tmp_path):
+def start_with(start, tmp_path):
+    """Starts a server with tokens, a bound on memory and a timeout of requests."""
     tokens = tmp_path / "tokens"
     tokens.write_text("".join(f"{token} {name} inference\n" for name, token in TOKENS.items()))
-    flags = ["--tokens", str(tokens), "--max-request-memory", str(QUOTA)]
-    flags += ["--request-timeout", str(REQUEST_TIMEOUT), "--unauthenticated-timeout", "3"]
-    server = start(*flags)
-    yield server
-    assert server.stop() == 0
+
+    def started(quota: int, request_timeout: int):
+        flags = ["--tokens", str(tokens), "--max-request-memory", str(quota)]
+        flags += ["--request-timeout", str(request_timeout), "--unauthenticated-timeout", "3"]
+        return start(*flags)
+
+    return started
 
 
 def polite_call(server) -> str:
@@ -44,7 +49,9 @@ def polite_call(server) -> str:
 
 
 @pytest.mark.memory
-def test_unfinished_messages_end_their_connections_alone(server, on_patched_grpc):
+def test_unfinished_messages_end_their_connections_alone(start_with, on_patched_grpc):
+    seconds = 15  # of a wave at most, half of the timeout of its requests
+    server = start_with(QUOTA, 2 * seconds)
     assert polite_call(server) == "OK"
     before = resources.resident_kib(server.process.pid)
     codes, resident = [], []
@@ -61,9 +68,9 @@ def test_unfinished_messages_end_their_connections_alone(server, on_patched_grpc
         for _ in range(WAVES):
             outcome = attack(
                 server.grpc,
-                lambda: known_unfinished_messages(TOKENS["attacker"], REQUEST_TIMEOUT / 2),
+                lambda: known_unfinished_messages(TOKENS["attacker"], seconds),
                 CONNECTIONS,
-                REQUEST_TIMEOUT / 2,
+                seconds,
                 acknowledges=True,
             )
             assert outcome.open == 0, "closed before the timeout"
@@ -74,3 +81,29 @@ def test_unfinished_messages_end_their_connections_alone(server, on_patched_grpc
     assert server.metric(COMPLETE) == WAVES * CONNECTIONS, "known connections"
     assert set(codes) == {"OK"}
     assert (max(resident) - before) << 10 < QUOTA
+    assert server.stop() == 0
+
+
+def test_unfinished_messages_end_at_the_request_timeout(start_with):
+    server = start_with(1 << 30, 3)  # more than the attacker sends
+    assert polite_call(server) == "OK"
+    codes, in_flight = [], []
+    with ThreadPoolExecutor(1) as pool:
+        attacking = pool.submit(
+            attack,
+            server.grpc,
+            lambda: known_unfinished_messages(TOKENS["attacker"], 1),
+            1,
+            9,
+            acknowledges=True,
+        )
+        while not attacking.done():
+            in_flight.append(server.metric(IN_FLIGHT))
+            codes.append(polite_call(server))
+            time.sleep(0.05)
+    attacking.result()
+    assert server.metric(COMPLETE) == 1, "a known connection"
+    assert max(in_flight) > 1
+    assert in_flight[-1] == 0, "ended by the request timeout"
+    assert set(codes) == {"OK"}
+    assert server.stop() == 0

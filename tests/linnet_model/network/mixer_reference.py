@@ -8,7 +8,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from linnet_model.network.convolutions import GatedConvolution, LightConv
+from linnet_model.network.convolutions import (
+    DynamicConv,
+    GatedConvolution,
+    LightConv,
+    RawLightConv,
+)
 from linnet_model.network.mixers import SSRU, SelfAttention, make_mixer
 from linnet_model.network.model_config import ModelConfig
 
@@ -138,11 +143,11 @@ def taps_of(mixer: GatedConvolution, weights: dict[str, Tensor], x: Tensor) -> T
         return weights["conv.taps.weight"].view(WIDTH, -1, WIDTH).transpose(1, 2)
     if "conv.weight_linear.weight" in weights:
         taps = (weights["conv.weight_linear.weight"] @ x).view(HEADS, -1)
-    elif isinstance(mixer.conv, LightConv):
+    elif isinstance(mixer.conv, RawLightConv):
         taps = weights["conv.weight"]
     else:
         taps = weights["conv.weight"].t()
-    if getattr(mixer.conv, "softmax", False):
+    if isinstance(mixer.conv, (DynamicConv, LightConv)):
         taps = taps.softmax(-1)
     return torch.diag_embed(taps.repeat_interleave(WIDTH // len(taps), 0).t()).permute(1, 2, 0)
 
