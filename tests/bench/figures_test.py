@@ -66,7 +66,7 @@ ALLOWED = {
 def unmarked(page: str) -> str:
     """The page without its tables of figures, those of linnet-compare, and its code."""
     page = figures.MARKED.sub("", page)
-    page = re.sub(r"<!-- (comparison-\S+) -->.*?<!-- end of \1 -->", "", page, flags=re.DOTALL)
+    page = re.sub(r"<!-- (\S+-(?:cpu|cuda)) -->.*?<!-- end of \1 -->", "", page, flags=re.DOTALL)
     page = re.sub(r"^```.*?^```", "", page, flags=re.MULTILINE | re.DOTALL)
     return re.sub(r"`[^`\n]*`", "", page)
 

@@ -1,10 +1,11 @@
 """linnet-compare: compares the mixers on the same data, with equal sizes and updates.
 
 One recipe is trained for each mixer and seed; the feed-forward width is changed so that all models
-have as many parameters as the recipe's. Every model is exported, decodes the test set with
-linnet-decode, and is timed. Timed updates and decoding take turns between the models, so that load
-on the machine affects all alike. Results are written to --out as they come. Existing ones are not
-made again; they are refused if recipe, data or arguments have changed since.
+have as many parameters as the recipe's. The learning rate is the recipe's, or for mixers of --tune
+the one of --rates with the lowest validation loss of seed 1. Every model is exported, decodes the
+test set with linnet-decode, and is timed. Timed updates and decoding take turns between the models,
+so that load on the machine affects all alike. Results are written to --out as they come. Existing
+ones are not made again; they are refused if recipe, data or arguments have changed since.
 """
 
 from __future__ import annotations
@@ -114,14 +115,44 @@ def interval(task: str, references: list[list[str]], answers: list[str]) -> dict
     }
 
 
-def train_and_score(
-    mixer: str, seed: int, options: argparse.Namespace, base: Recipe, domain: str, command: Path
-) -> dict[str, Any]:
-    recipe = recipe_of(mixer, base, seed)
-    run, bundle = options.out / f"{mixer}-{seed}", options.out / "bundles" / f"{mixer}-{seed}"
+def train_run(recipe: Recipe, run: Path, options: argparse.Namespace) -> float:
+    """Trains the model of a recipe in the folder `run`; returns its last validation loss, in nats
+    per token."""
     run.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(options.out / "source.spm", run / "source.spm")
     train(recipe, options.recipe, options.data, run, options.device)
+    log = [json.loads(line) for line in (run / "log.jsonl").read_text("utf-8").splitlines()]
+    return float([entry["nll_all"] for entry in log if entry["kind"] == "valid"][-1])
+
+
+def run_of(mixer: str, seed: int, rate: float | None, out: Path) -> Path:
+    return out / (f"{mixer}-{seed}" if rate is None else f"{mixer}-{seed}-rate-{rate:g}")
+
+
+def validation_losses(mixer: str, base: Recipe, options: argparse.Namespace) -> dict[str, float]:
+    """Trains seed 1 of a mixer with each of --rates; returns rate -> validation loss."""
+    return {
+        f"{rate:g}": train_run(
+            recipe_of(mixer, base, 1, rate), run_of(mixer, 1, rate, options.out), options
+        )
+        for rate in options.rates
+    }
+
+
+def train_and_score(
+    mixer: str,
+    seed: int,
+    rate: float | None,
+    options: argparse.Namespace,
+    base: Recipe,
+    domain: str,
+    command: Path,
+) -> dict[str, Any]:
+    """Trains with that learning rate, or with the recipe's."""
+    recipe = recipe_of(mixer, base, seed, rate)
+    run = run_of(mixer, seed, rate, options.out)
+    bundle = options.out / "bundles" / f"{mixer}-{seed}"
+    valid_nll = train_run(recipe, run, options)
     export(run, bundle, 1, "float32", "comparison", False)
     folder = options.data / recipe.data.folder
     pairs = test_rows(folder, recipe.data, [domain])[domain][: options.rows or None]
@@ -131,13 +162,13 @@ def train_and_score(
         [pair.source for pair in pairs],
         [f"--device={options.device}", f"--threads={recipe.train.threads}", "--compute=float32"],
     )
-    log = [json.loads(line) for line in (run / "log.jsonl").read_text("utf-8").splitlines()]
     return {
         "mixer": mixer,
         "seed": seed,
+        "learning_rate": recipe.train.learning_rate,
         "parameters": weights_in(recipe.model),
         "ffn_width": recipe.model.ffn_width,
-        "valid_nll": [e["nll_all"] for e in log if e["kind"] == "valid"][-1],
+        "valid_nll": valid_nll,
         "test": domain,
         "rows": len(pairs),
         "scores": interval(
@@ -155,6 +186,18 @@ def machine(device: str) -> str:
         if line.startswith("model name")
     ]
     return f"{names[0] if names else platform.processor()}, {len(names)} cores"
+
+
+def version() -> str:
+    """Returns the commit of the checkout that this package is in, else the package's version."""
+    described = subprocess.run(
+        ["git", "describe", "--always", "--dirty", "--exclude=*"],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return described.stdout.strip() or __version__
 
 
 def kept(path: Path, settings: dict[str, Any], make: Callable[[], Any]) -> Any:
@@ -220,7 +263,12 @@ def compare(options: argparse.Namespace) -> dict[str, Any]:
     }
     scored = common | {"test": domain, "rows": options.rows}
     timed = common | {"mixers": options.mixers, "rounds": options.rounds}
-    settings = {out / f"{mixer}-{seed}.json": scored for mixer, seed in jobs}
+    rates = common | {"rates": options.rates}
+    settings = {
+        out / f"{mixer}-{seed}.json": scored | (rates if mixer in options.tune else {})
+        for mixer, seed in jobs
+    }
+    settings |= {out / f"{mixer}-rates.json": rates for mixer in options.tune}
     settings[out / "training.json"] = timed | {"updates_timed": options.updates_timed}
     settings[out / "decoding.json"] = timed | {"lengths": options.lengths}
     for path, wanted in settings.items():
@@ -231,10 +279,19 @@ def compare(options: argparse.Namespace) -> dict[str, Any]:
     def result_in(path: Path, make: Callable[[], Any]) -> Any:
         return kept(path, settings[path], make)
 
+    def losses_of(mixer: str) -> dict[str, float]:
+        found: dict[str, float] = result_in(
+            out / f"{mixer}-rates.json", lambda: validation_losses(mixer, base, options)
+        )
+        return found
+
+    tuned = {mixer: losses_of(mixer) for mixer in options.tune}
+    best = {mixer: float(min(losses, key=losses.__getitem__)) for mixer, losses in tuned.items()}
+
     def one(job: tuple[str, int]) -> dict[str, Any]:
         result: dict[str, Any] = result_in(
             out / f"{job[0]}-{job[1]}.json",
-            lambda: train_and_score(*job, options, base, domain, command),
+            lambda: train_and_score(*job, best.get(job[0]), options, base, domain, command),
         )
         shown = "  ".join(f"{k} {v[0]:.2f}" for k, v in result["scores"].items())
         print(
@@ -250,6 +307,7 @@ def compare(options: argparse.Namespace) -> dict[str, Any]:
         "device": options.device,
         "machine": machine(options.device),
         "torch": torch.__version__,
+        "rates": tuned,
         "runs": runs,
         "training": result_in(out / "training.json", lambda: training_speed(options, base)),
         "decoding": result_in(out / "decoding.json", lambda: decoding_speed(command, options)),
@@ -272,6 +330,12 @@ def main(arguments: list[str] | None = None) -> None:
         metavar="NAME",
         help=f"mixers ({', '.join(MIXERS)}), rows of the ablation of Wu et al. 2019, table 3 "
         f"({', '.join(ABLATION)}), or of Yang et al. 2019 ({', '.join(CSAN)})",
+    )
+    parser.add_argument(
+        "--tune", nargs="+", choices=ROWS, default=[], metavar="NAME", help="mixers with --rates"
+    )
+    parser.add_argument(
+        "--rates", type=float, nargs="+", default=[], help="learning rates to choose from"
     )
     parser.add_argument("--seeds", type=int, default=1, help="trainings per mixer")
     parser.add_argument("--jobs", type=int, default=1, help="concurrent trainings")
@@ -296,7 +360,13 @@ def main(arguments: list[str] | None = None) -> None:
     )
     options = parser.parse_args(arguments)
     require(not options.page or options.report, "--page needs --report, the folder of its results")
-    results = {"command": command_of(parser, options), "version": __version__, **compare(options)}
+    require(
+        bool(options.tune) == bool(options.rates),
+        "--tune names mixers and --rates the learning rates to choose from: give both",
+    )
+    unused = [name for name in options.tune if name not in options.mixers]
+    require(not unused, f"--tune {' '.join(unused)}: not one of --mixers")
+    results = {"command": command_of(parser, options), "version": version(), **compare(options)}
     if options.report:
         from linnet_model.evaluation.compare_report import write_report
 

@@ -103,18 +103,22 @@ def weights_in(config: ModelConfig) -> int:
         return parameter_count(EncoderDecoder(config))
 
 
-def recipe_of(name: str, base: Recipe, seed: int) -> Recipe:
+def recipe_of(name: str, base: Recipe, seed: int, rate: float | None = None) -> Recipe:
+    """Returns the recipe of a row, with another learning rate if one is given."""
     recipe = copy.deepcopy(base)
     recipe.model = settings_of(name, base.model)
     recipe.train.seed = seed
+    if rate is not None:
+        recipe.train.learning_rate = rate
     return recipe
 
 
 def as_settings(recipe: Recipe) -> list[str]:
-    """Returns the model and seed of a recipe as --set arguments of linnet-train."""
+    """Returns the model, seed and learning rate of a recipe as --set arguments of linnet-train."""
     model = to_tables(recipe.model)
     keys = [k for k in model if "mixers" in k or "kernels" in k or "dilations" in k]
     keys += ["ffn_width", "glu", "weight_softmax", "weight_dropout", "neighbour_heads"]
     values = {f"model.{k}": model[k] for k in keys}
     values["train.seed"] = recipe.train.seed
+    values["train.learning_rate"] = recipe.train.learning_rate
     return [f"--set={name}={json.dumps(value)}" for name, value in values.items()]

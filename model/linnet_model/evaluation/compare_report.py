@@ -10,7 +10,7 @@ import json
 import sys
 from collections import defaultdict
 from pathlib import Path
-from statistics import mean, median
+from statistics import mean, median, stdev
 from typing import Any
 
 import matplotlib
@@ -55,13 +55,25 @@ def by_mixer(results: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
 
 
 def quality(runs: list[dict[str, Any]], measure: str) -> str:
-    """Returns score and 95 % interval of one run, or mean and range of several."""
+    score, low, high = score_of(runs, measure)
+    return f"{score:.1f} ({low:.1f} to {high:.1f})"
+
+
+# 97.5 % quantiles of Student's t by degrees of freedom; beyond 10 the normal one is close enough.
+STUDENT_T = (0, 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
+
+
+def score_of(runs: list[dict[str, Any]], measure: str) -> tuple[float, float, float]:
+    """Returns a score and its 95 % interval: of one run over resampled test sets, of several that
+    of the mean over seeds (Student's t)."""
     scores = [run["scores"][measure] for run in runs]
     if len(scores) == 1:
         score, low, high = scores[0]
-        return f"{score:.1f} ({low:.1f} to {high:.1f})"
+        return score, low, high
     values = [score[0] for score in scores]
-    return f"{mean(values):.1f} ({min(values):.1f} to {max(values):.1f})"
+    quantile = STUDENT_T[len(values) - 1] if len(values) <= len(STUDENT_T) else 1.96
+    half = quantile * stdev(values) / len(values) ** 0.5
+    return mean(values), mean(values) - half, mean(values) + half
 
 
 def table(results: dict[str, Any]) -> list[str]:
@@ -98,12 +110,18 @@ def settings(results: dict[str, Any]) -> str:
     scores = (
         "in parentheses, 95 % of 1000 resampled test sets"
         if seeds == 1
-        else f"mean and range of {seeds} seeds"
+        else f"mean of {seeds} seeds, in parentheses its 95 % interval (Student's t)"
     )
     made_by = "The command was not recorded."
     if "command" in results:
         made_by = f"Made by `{results['command']}`, Linnet {results['version']}."
     unit = "CPU second" if results["device"] == "cpu" else "second"
+    tuned = "".join(
+        f" The learning rate of {mixer} is the best of "
+        + ", ".join(f"{rate} ({loss:.3f})" for rate, loss in losses.items())
+        + " by the validation loss of one seed, in parentheses."
+        for mixer, losses in results.get("rates", {}).items()
+    )
     return (
         f"{results['machine']}; {recipe['bundle']['name']} recipe: width {model['width']}, "
         f"{len(model['encoder_kernels'])}+{len(model['decoder_kernels'])} layers, "
@@ -113,7 +131,7 @@ def settings(results: dict[str, Any]) -> str:
         f"Speeds are ratios to {first} (median of rounds taken in turn), which trains "
         f"{tokens:.0f} target tokens a {unit} on {training['threads'] or 'all'} thread(s) and "
         f"decodes {batch:.0f} a second (float32, batches of 32, 30 tokens to 30, one thread). A "
-        f"sentence of n tokens becomes one of n, alone. {made_by}"
+        f"sentence of n tokens becomes one of n, alone.{tuned} {made_by}"
     )
 
 
@@ -146,12 +164,7 @@ def plot_quality(results: dict[str, Any], path: Path) -> None:
     speed = ratios({m: d["batch"] for m, d in results["decoding"].items()})
     figure, axes = plt.subplots(figsize=(7, 4.2))
     for mixer, found in runs.items():
-        scores = [run["scores"][measure] for run in found]
-        middle = mean(s[0] for s in scores)
-        if len(scores) == 1:
-            low, high = scores[0][1:]
-        else:
-            low, high = min(s[0] for s in scores), max(s[0] for s in scores)
+        middle, low, high = score_of(found, measure)
         axes.errorbar(
             speed[mixer],
             middle,

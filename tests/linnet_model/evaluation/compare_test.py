@@ -155,6 +155,21 @@ def test_speed_ratios_are_per_round():
     assert compare_report.ratios(results()["training"]) == {"dynamic": 1.0, "light": 1.2}
 
 
+def test_several_seeds_give_mean_and_interval():
+    runs = [{"scores": {"BLEU": [score, 0.0, 99.0]}} for score in (10.0, 11.0, 12.0)]
+    score, low, high = compare_report.score_of(runs, "BLEU")
+    assert score == 11.0
+    assert (low, high) == pytest.approx((11 - 4.303 / 3**0.5, 11 + 4.303 / 3**0.5))
+    assert compare_report.score_of(runs[:1], "BLEU") == (10.0, 0.0, 99.0)
+
+
+def test_report_says_how_a_rate_was_chosen(tmp_path):
+    tuned = {**results(), "rates": {"light": {"0.001": 2.5, "0.002": 2.25}}}
+    told = compare_report.settings(tuned)
+    assert "learning rate of light is the best of 0.001 (2.500), 0.002 (2.250)" in told
+    assert "learning rate" not in compare_report.settings(results())
+
+
 def test_report_replaces_only_its_part_of_page(tmp_path):
     page = tmp_path / "page.md"
     begin, end = compare_report.markers("toy-cpu")
@@ -206,17 +221,25 @@ def test_compares_two_mixers_end_to_end(tmp_path, recipe_file, data_folder, prog
     arguments = ["--recipe", str(recipe_file), "--data", str(data_folder), "--out", str(out)]
     arguments += ["--mixers", "dynamic", "self_attention", "--test", "even", "--rows", "5"]
     arguments += ["--rounds", "1", "--updates-timed", "1", "--lengths", "2", "4"]
+    arguments += ["--tune", "self_attention", "--rates", "1e-9", "1e-2"]
     arguments += ["--report", str(tmp_path), "--page", str(page)]
     arguments += ["--decode", str(program("linnet-decode"))]
     assert compare.main(arguments) == 0
     written = json.loads((tmp_path / "toy-cpu.json").read_text(encoding="utf-8"))
     assert [run["mixer"] for run in written["runs"]] == ["dynamic", "self_attention"]
     assert all(run["rows"] == 5 for run in written["runs"])
+    losses = written["rates"]["self_attention"]
+    assert losses["0.01"] < losses["1e-09"]
+    untuned, tuned = written["runs"]
+    assert tuned["learning_rate"] == 0.01
+    assert tuned["valid_nll"] == losses["0.01"]
+    assert untuned["learning_rate"] == read_recipe(recipe_file).train.learning_rate
     assert all(speed > 0 for found in written["training"].values() for speed in found)
     assert "| self_attention |" in page.read_text(encoding="utf-8")
     assert written["command"] == (
         "linnet-compare --recipe toy.toml --data DATA --out OUT --mixers dynamic self_attention "
-        "--test even --rows 5 --rounds 1 --updates-timed 1 --lengths 2 4"
+        "--tune self_attention --rates 1e-09 0.01 --test even --rows 5 --rounds 1 "
+        "--updates-timed 1 --lengths 2 4"
     )
     assert str(tmp_path) not in json.dumps(written)
     assert compare.main([*arguments, "--rounds", "2"]) == 1
