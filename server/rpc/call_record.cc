@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "proto/status_macros.h"
 #include "server/base/errors.h"
+#include "server/base/exceptions.h"
 #include "server/base/log.h"
 #include "server/identity/authentication.h"
 #include "server/port/call_headers.h"
@@ -105,10 +106,24 @@ void CallRecord::Headers() {
 }
 
 grpc::Status CallRecord::Ended(absl::Status status, const CallFacts& facts) {
-  status = WithRequestId(caller_.request_id, WithErrorInfo(std::move(status)));
   const absl::Duration total = absl::Now() - arrived_;
-  const bool client_error = ErrorReason(status) == ConditionOf(Reason::kDeadlineTooShort).name;
+  bool client_error = false;
+  grpc::Status result;
+  try {
+    client_error = ErrorReason(status) == ConditionOf(Reason::kDeadlineTooShort).name;
+    result = Describe(status, facts, total);
+  } catch (...) {
+    LogException("call_not_described");
+    status = absl::Status(absl::StatusCode::kResourceExhausted, "");
+    result = {grpc::StatusCode::RESOURCE_EXHAUSTED, ""};
+  }
   services_.metrics.CallEnded(method_, status.code(), total, client_error);
+  return result;
+}
+
+grpc::Status CallRecord::Describe(absl::Status status, const CallFacts& facts,
+                                  absl::Duration total) {
+  status = WithRequestId(caller_.request_id, WithErrorInfo(std::move(status)));
   const LogLevel level = absl::IsInternal(status)                 ? LogLevel::kError
                          : status.ok() && !IsAdminMethod(method_) ? LogLevel::kDebug
                                                                   : LogLevel::kInfo;

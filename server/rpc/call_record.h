@@ -66,24 +66,27 @@ class CallRecord {
 
   // Sends the headers. Call it before the first message of a stream.
   void Headers();
-  // Mark the read of the only request: the call of a client that is too slow to send it is
+  // Mark the read of the only or first message: the call of a client that is too slow to send it is
   // cancelled.
-  void ReadBegins() { operation_.emplace(services_.reads, context_); }
+  void ReadBegins() { read_.emplace(services_.reads, context_); }
   void ReadEnds(bool ok) {
-    operation_.reset();
+    read_.reset();
     if (ok) RequestCame();
   }
   // A complete request message has arrived.
   void RequestCame() { connection_.Received(); }
   // Mark each write: the call of a client that is too slow to read is cancelled. The last write
   // ends with this object.
-  void WriteBegins() { operation_.emplace(services_.writes, context_); }
-  void WriteEnds() { operation_.reset(); }
+  void WriteBegins() { write_.emplace(services_.writes, context_); }
+  void WriteEnds() { write_.reset(); }
 
-  // Returns the status to finish with, including details and trailers. Call it once, before Finish.
+  // Returns the status to finish with, including details and trailers: RESOURCE_EXHAUSTED if there
+  // is no memory for them. Call it once, before Finish. Does not throw.
   grpc::Status Ended(absl::Status status, const CallFacts& facts);
 
  private:
+  grpc::Status Describe(absl::Status status, const CallFacts& facts, absl::Duration total);
+
   const CallServices services_;
   const Method method_;
   grpc::CallbackServerContext& context_;
@@ -92,7 +95,7 @@ class CallRecord {
   const Caller caller_;
   bool ids_sent_ = false;  // the ids were sent, or will be with the next write
   Connections::Call connection_;
-  std::optional<TimedOperations::Operation> operation_;  // in flight
+  std::optional<TimedOperations::Operation> read_, write_;  // in flight
 };
 
 // Returns the deadline of the call; InfiniteFuture if the client set none.

@@ -7,6 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include "server/base/errors.h"
+#include "server/base/exceptions.h"
 #include "server/base/mutex.h"
 #include "server/rpc/call_record.h"
 #include "server/rpc/raw_methods.h"
@@ -43,9 +45,15 @@ class DocumentCall final : public CallReactor,
       : record_(services, method, context) {}
 
   void OnReadDone(bool ok) override {
+    record_.ReadEnds(ok);
     if (ok) {
-      record_.RequestCame();
-      Take();
+      // gRPC would catch what nobody has caught here, and the call would never end.
+      try {
+        Take();
+      } catch (...) {
+        LogException("request_not_read");
+        stream_->Fail(ErrorOfException());
+      }
     } else {
       stream_->Close();
     }
@@ -88,22 +96,33 @@ class DocumentCall final : public CallReactor,
   void Step() {
     CallFacts facts;
     bool read = false;
+    bool first = false;
     bool write = false;
+    absl::Status lost;  // why a result could not be written
     std::optional<absl::Status> end;
     {
       MutexLock lock(mu_);
       if (ended_) return;
       if (!writing_) {
-        if (auto result = stream_->TakeResult(); result.has_value()) {
-          SerializeTo(*result, outgoing_).IgnoreError();  // fails only for messages above 2 GiB
-          write = writing_ = true;
+        try {
+          if (auto result = stream_->TakeResult(); result.has_value()) {
+            writing_ = true;
+            lost = SerializeTo(*result, outgoing_);
+            write = lost.ok();
+          }
+        } catch (...) {
+          lost = ErrorOfException();
         }
       }
       if (!writing_ && !starting_read_) end = stream_->finished();
       ended_ = end.has_value();
-      if (!ended_ && !reading_ && stream_->wants_more()) read = reading_ = starting_read_ = true;
-      facts = facts_;
+      if (!ended_ && !reading_ && stream_->wants_more()) {
+        read = reading_ = starting_read_ = true;
+        first = !std::exchange(begun_, true);
+      }
+      if (ended_) facts = std::move(facts_);
     }
+    if (!lost.ok()) Lose(std::move(lost));
     if (end.has_value()) {
       facts.contents = stream_->lines();
       const grpc::Status result = record_.Ended(*std::move(end), facts);
@@ -116,12 +135,25 @@ class DocumentCall final : public CallReactor,
       this->StartWrite(&outgoing_);
     }
     if (!read) return;
+    // Between later messages the client may wait for as long as the connection lives.
+    if (first) record_.ReadBegins();
     this->StartRead(&incoming_);
     {
       MutexLock lock(mu_);
       starting_read_ = false;
     }
     Step();
+  }
+
+  // Fails the document; a result that was taken counts as written.
+  void Lose(absl::Status why) {
+    bool taken = false;
+    {
+      MutexLock lock(mu_);
+      taken = std::exchange(writing_, false);
+    }
+    stream_->Fail(std::move(why));
+    if (taken) stream_->Written();
   }
 
   std::shared_ptr<DocumentCall> self_;
@@ -135,6 +167,7 @@ class DocumentCall final : public CallReactor,
   bool reading_ ABSL_GUARDED_BY(mu_) = false;
   bool starting_read_ ABSL_GUARDED_BY(mu_) = false;  // StartRead has not returned yet
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
+  bool begun_ ABSL_GUARDED_BY(mu_) = false;  // the first read
   bool ended_ ABSL_GUARDED_BY(mu_) = false;
 };
 

@@ -8,6 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "server/base/errors.h"
+#include "server/base/exceptions.h"
 #include "server/rpc/call_record.h"
 #include "server/rpc/raw_methods.h"
 #include "server/text/text_call.h"
@@ -35,16 +37,22 @@ class SingleRequestCall : public CallReactor {
  public:
   void OnReadDone(bool ok) final {
     record_.ReadEnds(ok);
-    if (!ok) return End(absl::CancelledError("the client sent no request"));
-    request_bytes_ = static_cast<int64_t>(buffer_.Length());
-    absl::StatusOr<std::shared_ptr<Permit>> permit = record_.Admit(buffer_, request_);
-    if (!permit.ok()) return End(permit.status());
-    permit_ = *std::move(permit);
-    Begin({.arrived = record_.arrived(),
-           .deadline = deadline_,
-           .cancelled = cancelled_,
-           .permit = permit_,
-           .caller = record_.caller()});
+    CallContext context;
+    absl::Status status;
+    // gRPC would catch what nobody has caught here, and the call would never end.
+    try {
+      status = ok ? Admit() : absl::CancelledError("the client sent no request");
+      context = {.arrived = record_.arrived(),
+                 .deadline = deadline_,
+                 .cancelled = cancelled_,
+                 .permit = permit_,
+                 .caller = record_.caller()};
+    } catch (...) {
+      LogException("request_not_read");
+      status = ErrorOfException();
+    }
+    if (!status.ok()) return End(std::move(status));
+    Begin(context);
   }
 
   // May run concurrently with everything else, even before the constructor has returned.
@@ -65,7 +73,7 @@ class SingleRequestCall : public CallReactor {
     this->StartRead(&buffer_);
   }
 
-  // Fills response_ from request_, now or later, and then calls End.
+  // Fills response_ from request_, now or later, and then calls End. Does not throw.
   virtual void Begin(const CallContext& context) = 0;
   virtual void End(absl::Status status) = 0;
 
@@ -73,20 +81,32 @@ class SingleRequestCall : public CallReactor {
   // `request` provides the facts for the log. Call it once.
   template <typename Last, typename Request>
   void FinishWith(absl::Status status, const Last& last, const Request& request) {
-    if (status.ok()) status = SerializeTo(last, buffer_);
-    const bool ok = status.ok();
-    const grpc::Status result = record_.Ended(std::move(status), {.contents = ContentsOf(request),
-                                                                  .request_bytes = request_bytes_,
-                                                                  .labels = LabelsOf(request)});
+    CallFacts facts;
+    facts.contents = ContentsOf(request);
+    facts.request_bytes = request_bytes_;
+    try {
+      facts.labels = LabelsOf(request);
+      if (status.ok()) status = SerializeTo(last, buffer_);
+    } catch (...) {
+      status = ErrorOfException();
+    }
+    const grpc::Status result = record_.Ended(std::move(status), facts);
     // From here until the client has read the response, only the buffer is needed.
     Message().Swap(&request_);
     Response().Swap(&response_);
     record_.WriteBegins();
-    if (ok) {
+    if (result.ok()) {
       this->StartWriteAndFinish(&buffer_, {}, result);
     } else {
       this->Finish(result);
     }
+  }
+
+  absl::Status Admit() {
+    request_bytes_ = static_cast<int64_t>(buffer_.Length());
+    absl::StatusOr<std::shared_ptr<Permit>> permit = record_.Admit(buffer_, request_);
+    if (permit.ok()) permit_ = *std::move(permit);
+    return permit.status();
   }
 
   CallRecord record_;

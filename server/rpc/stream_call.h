@@ -76,16 +76,20 @@ class StreamCall final : public SingleRequestCall<StreamRequest, Response> {
       MutexLock lock(mu_);
       if (written) writing_ = false;
       if (writing_) return;
+      if (ended_.has_value() && !unwritten_.ok()) ended_ = unwritten_;
       // After an error the unsent parts are dropped.
-      const bool failed = ended_.has_value() && !ended_->ok();
+      const bool failed = !unwritten_.ok() || (ended_.has_value() && !ended_->ok());
       std::optional<linnet::v1::TextPart> part;
       if (!failed) part = parts_.Pop();
       if (!part.has_value() && !ended_.has_value()) return;
       writing_ = true;  // stays set after the end
       if (part.has_value()) {
-        StreamResponse message;
-        *message.mutable_part() = *std::move(part);
-        SerializeTo(message, buffer_).IgnoreError();  // fails only for messages above 2 GiB
+        unwritten_ = Serialize(*std::move(part));
+        if (!unwritten_.ok()) {
+          writing_ = false;
+          this->cancelled_->Cancel();  // then the call ends
+          return;
+        }
       } else {
         end = *ended_;
       }
@@ -96,9 +100,23 @@ class StreamCall final : public SingleRequestCall<StreamRequest, Response> {
     this->StartWrite(&buffer_);
   }
 
+  absl::Status Serialize(linnet::v1::TextPart part) {
+    try {
+      StreamResponse message;
+      *message.mutable_part() = std::move(part);
+      return SerializeTo(message, buffer_);
+    } catch (...) {  // nobody above would end the call
+      return ErrorOfException();
+    }
+  }
+
   void EndNow(absl::Status status) {
     StreamResponse last;
-    if (status.ok()) last.mutable_response()->Swap(&response_);
+    try {
+      if (status.ok()) last.mutable_response()->Swap(&response_);
+    } catch (...) {
+      status = ErrorOfException();
+    }
     this->FinishWith(std::move(status), last, request_.request());
   }
 
@@ -109,6 +127,7 @@ class StreamCall final : public SingleRequestCall<StreamRequest, Response> {
   PartQueue parts_ ABSL_GUARDED_BY(mu_);
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
   std::optional<absl::Status> ended_ ABSL_GUARDED_BY(mu_);
+  absl::Status unwritten_ ABSL_GUARDED_BY(mu_);  // error of a part that could not be serialised
 };
 
 }  // namespace linnet::server

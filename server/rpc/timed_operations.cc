@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "server/base/exceptions.h"
 #include "server/base/log.h"
 
 namespace linnet::server {
@@ -13,10 +14,15 @@ TimedOperations::Operation::Operation(TimedOperations& operations,
     : operations_(operations) {
   // gRPC's accessor is not const; the call itself is not changed.
   grpc_call* call = const_cast<grpc::CallbackServerContext&>(context).c_call();
-  grpc_call_ref(call);
   MutexLock lock(operations_.mu_);
   id_ = operations_.next_id_++;
-  operations_.operations_[id_] = {MonotonicNow(), call};
+  try {
+    operations_.operations_[id_] = {MonotonicNow(), call};
+  } catch (...) {
+    LogException("operation_not_timed");
+    return;
+  }
+  grpc_call_ref(call);
 }
 
 TimedOperations::Operation::~Operation() {

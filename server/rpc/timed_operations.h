@@ -20,7 +20,8 @@ namespace linnet::server {
 // pings. Its call is cancelled. Thread-safe.
 class TimedOperations {
  public:
-  // One operation, from its start to the destruction of this object.
+  // One operation, from its start to the destruction of this object. Without memory it has no
+  // timeout.
   class Operation {
    public:
     Operation(TimedOperations& operations, const grpc::CallbackServerContext& context);

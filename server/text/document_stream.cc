@@ -69,7 +69,8 @@ DocumentStream<Types>::DocumentStream(TextCalls& calls, absl::Time deadline,
 template <typename Types>
 bool DocumentStream<Types>::wants_more() const {
   MutexLock lock(mu_);
-  return !closed_ && waiting_.empty() && unwritten_ < calls_.limits().max_inflight_lines;
+  return !closed_ && waiting_.empty() && refused_.empty() && retries_.empty() &&
+         unwritten_ < calls_.limits().max_inflight_lines;
 }
 
 template <typename Types>
@@ -89,6 +90,7 @@ absl::Status DocumentStream<Types>::Accept(Lines& message, std::shared_ptr<Permi
       return Renamed("", "settings.", status);
     RETURN_IF_ERROR(CheckCallerPriority(message.settings().priority(), caller_));
     settings_ = std::move(*message.mutable_settings());
+    settings_bytes_ = static_cast<int64_t>(settings_.SpaceUsedLong());
     settings_permit_ = permit;
     keep_order_ = message.keep_order();
     started_ = true;
@@ -179,21 +181,28 @@ template <typename Types>
 void DocumentStream<Types>::Cancel() {
   {
     MutexLock lock(mu_);
-    EndWith(absl::CancelledError("cancelled by the caller"));
-    cancelled_ = true;
-    unwritten_ -= static_cast<int>(results_.size() + refused_.size() + retries_.size());
-    for (const auto& [number, stored] : results_) blank_bytes_ -= stored.held.blank_bytes;
-    results_.clear();
-    refused_.clear();
-    retries_.clear();
-    for (Line& line : in_flight_) line.cancelled->Cancel();
+    Drop(absl::CancelledError("cancelled by the caller"));
   }
   on_change_();
 }
 
 template <typename Types>
+void DocumentStream<Types>::Drop(absl::Status status) {
+  EndWith(std::move(status));
+  cancelled_ = true;
+  results_.clear();
+  refused_.clear();
+  retries_.clear();
+  unwritten_ = static_cast<int>(in_flight_.size() + writing_.size());
+  blank_bytes_ = 0;
+  for (const Held& held : writing_) blank_bytes_ += held.blank_bytes;
+  for (Line& line : in_flight_) line.cancelled->Cancel();
+}
+
+template <typename Types>
 bool DocumentStream<Types>::Next(LineIt& line) {
   if (one_at_a_time_ && !in_flight_.empty()) return false;
+  if (!refused_.empty()) return false;
   if (!retries_.empty()) {
     in_flight_.splice(in_flight_.end(), retries_, retries_.begin());
     line = std::prev(in_flight_.end());
@@ -221,8 +230,7 @@ bool DocumentStream<Types>::Next(LineIt& line) {
     line->number = number;
     line->message_permit = of_message;
     line->sequence_id = next.sequence_id();
-    line->request = settings_;
-    *line->request.add_contents() = std::move(*next.mutable_text());
+    line->text = std::move(*next.mutable_text());
     MarkOverlap(line);
     return true;
   }
@@ -231,13 +239,21 @@ bool DocumentStream<Types>::Next(LineIt& line) {
 
 template <typename Types>
 absl::Status DocumentStream<Types>::Admit(Line& line) {
-  const auto bytes = static_cast<int64_t>(line.request.SpaceUsedLong());
-  if (line.permit != nullptr) {  // it was refused after this check
-    line.permit->SetBytes(Admission::kBytesPerCall + bytes);
-    return absl::OkStatus();
+  if (line.permit == nullptr) {
+    int64_t bytes = std::ssize(line.text);
+    {
+      MutexLock lock(mu_);
+      bytes += settings_bytes_;
+    }
+    ASSIGN_OR_RETURN(line.permit, calls_.Admit(caller_, bytes));
+    MutexLock lock(mu_);
+    line.request = settings_;
+    *line.request.add_contents() = std::move(line.text);
+    line.message_permit = nullptr;
   }
-  ASSIGN_OR_RETURN(line.permit, calls_.Admit(caller_, bytes));
-  line.message_permit = nullptr;
+  // A line that was refused after this check comes again, and has held more.
+  line.permit->SetBytes(Admission::kBytesPerCall +
+                        static_cast<int64_t>(line.request.SpaceUsedLong()));
   return absl::OkStatus();
 }
 
@@ -258,25 +274,39 @@ void DocumentStream<Types>::Advance() {
     LineIt line;
     {
       MutexLock lock(mu_);
-      if (!Next(line)) {
+      bool found = false;
+      try {
+        found = Next(line);
+      } catch (...) {
+        Drop(ErrorOfException());
+      }
+      if (!found) {
         advancing_ = false;
         break;
       }
     }
-    if (absl::Status status = Admit(*line); !status.ok()) {
+    CallContext context;
+    TextCalls::Done done;
+    absl::Status status;
+    try {
+      status = Admit(*line);
+      context = {.arrived = absl::Now(),
+                 .deadline = deadline_,
+                 .cancelled = line->cancelled,
+                 .permit = line->permit,
+                 .caller = caller_};
+      done = [self = this->shared_from_this(), line](absl::Status result) {
+        self->LineDone(line, std::move(result));
+      };
+    } catch (...) {
+      status = ErrorOfException();
+    }
+    if (!status.ok()) {
       LineDone(line, std::move(status));
       continue;
     }
     // The call may end within Start, on this thread.
-    Types::Start(calls_, line->request, line->response,
-                 {.arrived = absl::Now(),
-                  .deadline = deadline_,
-                  .cancelled = line->cancelled,
-                  .permit = line->permit,
-                  .caller = caller_},
-                 [self = this->shared_from_this(), line](absl::Status status) {
-                   self->LineDone(line, std::move(status));
-                 });
+    Types::Start(calls_, line->request, line->response, context, std::move(done));
   }
   on_change_();
 }
@@ -294,35 +324,41 @@ void DocumentStream<Types>::LineDone(LineIt line, absl::Status status) {
     }
     one_at_a_time_ = wait;
     retries_.splice(retries_.end(), refused_);
-    if (!wait) {
-      Result result;
-      result.set_sequence_id(line->sequence_id);
-      if (status.ok()) {
-        *result.mutable_response() = std::move(line->response);
-      } else {
-        *result.mutable_error() = ToProto(LineError(status));
-      }
-      const int64_t number = line->number;
-      std::shared_ptr<Permit> permit = std::move(line->permit);
-      in_flight_.erase(line);
-      if (absl::IsUnavailable(status)) EndWith(std::move(status));
-      StoreResult(number, std::move(result), {std::move(permit)});
-    }
+    if (!wait) Answer(line, status);
   }
   Advance();
 }
 
 template <typename Types>
+void DocumentStream<Types>::Answer(LineIt line, const absl::Status& status) {
+  try {
+    Result result;
+    result.set_sequence_id(line->sequence_id);
+    if (status.ok()) {
+      *result.mutable_response() = std::move(line->response);
+    } else {
+      *result.mutable_error() = ToProto(LineError(status));
+    }
+    StoreResult(line->number, std::move(result), {std::move(line->permit)});
+    if (absl::IsUnavailable(status)) EndWith(status);
+    in_flight_.erase(line);
+  } catch (...) {  // without memory for the result of a line, the document fails
+    in_flight_.erase(line);
+    Drop(ErrorOfException());
+  }
+}
+
+template <typename Types>
 void DocumentStream<Types>::StoreResult(int64_t number, Result result, Held held) {
-  ++answered_;
   if (cancelled_) {
     --unwritten_;
     blank_bytes_ -= held.blank_bytes;
   } else {
     // Without keep_order the results are sorted by arrival, in the same map.
-    results_.emplace(keep_order_ ? number : answered_,
+    results_.emplace(keep_order_ ? number : answered_ + 1,
                      StoredResult{std::move(result), std::move(held)});
   }
+  ++answered_;
 }
 
 template <typename Types>
@@ -330,12 +366,11 @@ std::optional<typename Types::Result> DocumentStream<Types>::TakeResult() {
   MutexLock lock(mu_);
   if (results_.empty()) return std::nullopt;
   const auto first = results_.begin();
-  if (keep_order_) {
-    if (first->first != next_result_) return std::nullopt;
-    ++next_result_;
-  }
+  if (keep_order_ && first->first != next_result_) return std::nullopt;
+  writing_.emplace_back();
+  ++next_result_;
   std::optional<Result> result = std::move(first->second.result);
-  writing_.push_back(std::move(first->second.held));
+  writing_.back() = std::move(first->second.held);
   results_.erase(first);
   return result;
 }

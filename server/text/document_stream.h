@@ -45,7 +45,7 @@ struct SummarizeDocumentTypes {
 // At most TextLimits::max_inflight_lines lines are in flight, from Take to Written. While there
 // are as many, wants_more is false, and further lines of the last message wait here. A line that is
 // rejected because the server is busy waits until another line of the document has ended, and fails
-// only if there is none. When the server shuts down, the document ends after the lines that were
+// only if there is none. Until it is retried, no other line starts and no message is read. When the server shuts down, the document ends after the lines that were
 // started.
 //
 // Thread-safe. Its lines share it with its owner, which may release it at any time.
@@ -60,8 +60,8 @@ class DocumentStream : public std::enable_shared_from_this<DocumentStream<Types>
   DocumentStream(TextCalls& calls, absl::Time deadline, std::function<void()> on_change,
                  Caller caller = {});
 
-  // True if there is room for the lines of another message and the document is neither closed nor
-  // failed.
+  // True if there is room for the lines of another message, no line waits to be retried, and the
+  // document is neither closed nor failed.
   bool wants_more() const;
   // Takes one message of the document. `read` fills it and calls Hold for the memory of the message
   // before it allocates. An invalid message fails the document. So does a message without memory,
@@ -92,7 +92,8 @@ class DocumentStream : public std::enable_shared_from_this<DocumentStream<Types>
   struct Line {
     int64_t number = 0;  // in the document
     int64_t sequence_id = 0;
-    typename Types::Request request;
+    std::string text;                 // until it is admitted
+    typename Types::Request request;  // then the settings with this text
     typename Types::Response response;
     std::shared_ptr<Cancellation> cancelled = std::make_shared<Cancellation>();
     bool overlapped = false;  // another line was in flight at the same time
@@ -120,11 +121,17 @@ class DocumentStream : public std::enable_shared_from_this<DocumentStream<Types>
   void Advance();
   // Moves the next line to in_flight_; blank lines before it are answered directly.
   bool Next(LineIt& line) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Makes the request of a line, once its memory is admitted.
   absl::Status Admit(Line& line);
   // Marks the lines that are in flight at the same time as this new one.
   void MarkOverlap(LineIt line) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void LineDone(LineIt line, absl::Status status);
+  // Stores the result of a line, which is no longer in flight then.
+  void Answer(LineIt line, const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void StoreResult(int64_t number, Result result, Held held) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Ends the document with this status at once: drops results and waiting lines, and cancels those
+  // in flight.
+  void Drop(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndWith(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   TextCalls& calls_;
@@ -135,6 +142,7 @@ class DocumentStream : public std::enable_shared_from_this<DocumentStream<Types>
   mutable Mutex mu_;
   bool started_ ABSL_GUARDED_BY(mu_) = false;  // the settings have arrived
   typename Types::Request settings_ ABSL_GUARDED_BY(mu_);
+  int64_t settings_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   bool keep_order_ ABSL_GUARDED_BY(mu_) = false;
   std::deque<linnet::v1::DocumentLine> waiting_ ABSL_GUARDED_BY(mu_);
   std::list<Line> in_flight_ ABSL_GUARDED_BY(mu_);
@@ -150,7 +158,7 @@ class DocumentStream : public std::enable_shared_from_this<DocumentStream<Types>
       ABSL_GUARDED_BY(mu_);                 // of the message with the settings
   int unwritten_ ABSL_GUARDED_BY(mu_) = 0;  // lines taken, result not yet written
   int64_t next_number_ ABSL_GUARDED_BY(mu_) = 0;
-  int64_t next_result_ ABSL_GUARDED_BY(mu_) = 0;  // with keep_order_
+  int64_t next_result_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t answered_ ABSL_GUARDED_BY(mu_) = 0;
   bool advancing_ ABSL_GUARDED_BY(mu_) = false;  // a thread is in Advance
   bool closed_ ABSL_GUARDED_BY(mu_) = false;

@@ -11,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "proto/status_macros.h"
 #include "server/base/errors.h"
+#include "server/base/exceptions.h"
 #include "server/identity/authentication.h"
 #include "server/request/language_detector.h"
 #include "server/text/decoding_call.h"
@@ -128,7 +129,11 @@ void TextCalls::InFlight(Done done, const Body& body) {
   // No member is touched after the answer.
   const auto end = [this](Done& done, absl::Status status) {
     if (done == nullptr) return;
-    std::exchange(done, nullptr)(std::move(status));
+    try {
+      std::exchange(done, nullptr)(std::move(status));
+    } catch (...) {
+      LogException("call_not_answered");
+    }
     Leave();
   };
   try {

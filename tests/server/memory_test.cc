@@ -13,6 +13,7 @@
 #include "server/request/request_bytes.h"
 #include "server/schedule/scheduler.h"
 #include "server/schedule/supervisor.h"
+#include "server/text/document_stream.h"
 #include "server/text/memory_cost.h"
 #include "tests/server/text/text_fixture.h"
 #include "tests/support/allocations.h"
@@ -218,14 +219,12 @@ TEST(MemoryTest, KnowsTheMemoryOfAMessageBeforeParsing) {
   }
 }
 
-// For every allocation of the text stage that fails: the call ends once, with OUT_OF_MEMORY or as
-// without the failure, no permit is lost, and the next call is answered.
-TEST(MemoryTest, OutOfMemoryFailsOneCallAlone) {
-  TextFixture server;
+// Lets allocations of both threads of a pool fail.
+void LetPoolFail(TextPool& pool) {
   test::Notification first, second;
-  for (test::Notification* own : {&first, &second}) {  // each of the pool's two threads
+  for (test::Notification* own : {&first, &second}) {
     test::Notification* other = own == &first ? &second : &first;
-    server.pool.Run({.run = [own, other] {
+    pool.Run({.run = [own, other] {
       Allocations::MayFail(true);
       own->Open();
       other->Pass();
@@ -233,6 +232,13 @@ TEST(MemoryTest, OutOfMemoryFailsOneCallAlone) {
   }
   first.Pass();
   second.Pass();
+}
+
+// For every allocation of the text stage that fails: the call ends once, with OUT_OF_MEMORY or as
+// without the failure, no permit is lost, and the next call is answered.
+TEST(MemoryTest, OutOfMemoryFailsOneCallAlone) {
+  TextFixture server;
+  LetPoolFail(server.pool);
   TranslateRequest request = ToGerman({"The dog runs. A bird sings in the garden.", "A window."});
   request.set_word_scores(true);
   request.set_alignments(true);
@@ -289,6 +295,90 @@ TEST(MemoryTest, OutOfMemoryEndsACallThatBegins) {
   EXPECT_GT(failed, 5);
   server.calls->Drain(MonotonicNow());
   EXPECT_EQ(server.admission.bytes(), 0);
+}
+
+using Document = DocumentStream<TranslateDocumentTypes>;
+
+// Runs a document of three lines as DocumentCall does, with results that are read at once. Returns
+// its status.
+absl::Status RunDocument(TextCalls& calls) {
+  auto document = std::make_shared<Document>(calls, absl::InfiniteFuture(), [] {});
+  linnet::v1::TranslateDocumentRequest message;
+  *message.mutable_settings() = ToGerman({});
+  message.set_keep_order(true);
+  for (const char* text : {"The dog runs.", "A bird sings.", "A window."})
+    message.add_lines()->set_text(text);
+  try {
+    document->Take(message);
+  } catch (...) {
+    document->Fail(ErrorOfException());
+  }
+  document->Close();
+  const MonotonicTime limit = After(MonotonicNow(), absl::Seconds(20));
+  while (!document->finished().has_value()) {
+    bool taken = false;
+    try {
+      taken = document->TakeResult().has_value();
+    } catch (...) {
+      document->Fail(ErrorOfException());
+    }
+    if (taken) document->Written();
+    if (MonotonicNow() > limit) return absl::DeadlineExceededError("the document does not end");
+  }
+  return *document->finished();
+}
+
+// The same for a document, on the threads that bring, prepare and read it.
+TEST(MemoryTest, OutOfMemoryEndsADocument) {
+  TextFixture server;
+  LetPoolFail(server.pool);
+  EXPECT_THAT(RunDocument(*server.calls), IsOk());
+  int failed = 0;
+  for (int64_t n = 1;; ++n) {
+    Allocations::MayFail(true);
+    Allocations::FailNth(n);
+    absl::Status status;
+    try {
+      status = RunDocument(*server.calls);
+    } catch (const std::bad_alloc&) {  // before the document has begun
+      status = absl::ResourceExhaustedError("");
+    }
+    const bool reached = Allocations::failed();
+    Allocations::FailNth(0);
+    Allocations::MayFail(false);
+    ASSERT_FALSE(absl::IsDeadlineExceeded(status)) << "allocation " << n;
+    failed += status.ok() ? 0 : 1;
+    if (!reached) break;
+  }
+  EXPECT_GT(failed, 5);
+  server.calls->Drain(MonotonicNow());
+  EXPECT_EQ(server.admission.bytes(), 0);
+}
+
+// Lines that are refused wait with their text, not with a copy of the document's settings.
+TEST(MemoryTest, RefusedLinesOfADocumentHoldNoSettings) {
+  TextFixture server;
+  auto document = std::make_shared<Document>(*server.calls, absl::InfiniteFuture(), [] {});
+  linnet::v1::TranslateDocumentRequest message;
+  *message.mutable_settings() = ToGerman({});
+  for (int i = 0; i < 256; ++i) {
+    auto& entry = *message.mutable_settings()->mutable_glossary()->add_entries();
+    entry.set_source_text(Many("dog", i + 1));
+    entry.set_target_text("Hund");
+  }
+  document->Take(message);
+  const int64_t settings = message.settings().SpaceUsedLong();
+  // Room for one line.
+  const auto others = FillMemory(server.admission, 3 * Admission::kBytesPerCall + 2 * settings);
+  linnet::v1::TranslateDocumentRequest lines;
+  for (int i = 0; i < 60; ++i) lines.add_lines()->set_text("The dog runs.");
+  Allocations::ResetPeak();
+  const int64_t before = Allocations::live_bytes();
+  document->Take(lines);
+  EXPECT_LT(Allocations::peak_bytes() - before, 8 * settings);
+  EXPECT_FALSE(document->wants_more());
+  document->Cancel();
+  server.calls->Drain(MonotonicNow());
 }
 
 // The same on the thread of an engine: every call ends, and the engine decodes on, is rebuilt, or

@@ -179,13 +179,15 @@ def test_health_call_does_not_authenticate_a_peer(start, tokens):
     assert server.stop() == 0
 
 
-def test_request_that_does_not_arrive_is_ended(start):
+@pytest.mark.parametrize("method", ["Translate", "TranslateDocument"])
+def test_request_that_does_not_arrive_is_ended(method, start):
     """Also holds on an authenticated connection."""
     server = start("--request-timeout", "1")
     client = RawClient(server.grpc)
     assert client.wait_for(http2.DATA, client.call("ListModels", b""))
     connection = client.socket
-    connection.sendall(headers(3) + frame(DATA, 0, 3, message_prefix(1000) + b"a" * 500))
+    path = f"/linnet.v1.TextService/{method}"
+    connection.sendall(headers(3, path) + frame(DATA, 0, 3, message_prefix(1000) + b"a" * 500))
     assert client.wait_for(http2.RST_STREAM, 3)
     client._next_stream = 5
     again = client.call("ListModels", b"")

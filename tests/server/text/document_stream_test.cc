@@ -259,6 +259,31 @@ TEST(DocumentStreamTest, BusyServerDelaysLinesInsteadOfFailing) {
   EXPECT_EQ(fixture.admission.tokens(), 0);
 }
 
+TEST(DocumentStreamTest, StartsAndReadsNothingWhileALineWaitsToBeRetried) {
+  test::Notification in_step, go_on;
+  std::atomic<bool> armed = false;
+  TextFixture fixture({.on_step = [&] {
+    if (!armed.exchange(false)) return;
+    in_step.Open();
+    go_on.Pass();
+  }});
+  armed = true;
+  Reader reader(fixture);
+  reader.Send(Settings());
+  reader.Send(Lines({"The dog runs."}, 0));
+  in_step.Pass();
+  EXPECT_TRUE(reader.document->wants_more());
+  {
+    const auto others = FillMemory(fixture.admission, 0);
+    reader.document->Take(Lines(std::vector<std::string>(10, "The dog runs."), 1));
+    EXPECT_FALSE(reader.document->wants_more());
+  }
+  go_on.Open();
+  reader.document->Close();
+  ASSERT_THAT(reader.ReadToTheEnd(), IsOk());
+  EXPECT_EQ(reader.results.size(), 11);
+}
+
 TEST(DocumentStreamTest, FullServerRejectsOnlyLineInFlight) {
   TextFixture fixture({}, {.max_tokens = 200});
   auto other = fixture.admission.Enter({.client = "other"}, 1);

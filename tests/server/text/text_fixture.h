@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "server/admission/admission.h"
@@ -90,6 +92,19 @@ class TextFixture {
   std::unique_ptr<Catalog> catalog;
   std::unique_ptr<TextCalls> calls;
 };
+
+// Permits of two other clients for all memory of the server but `left` bytes.
+inline std::vector<Permit> FillMemory(Admission& admission, int64_t left) {
+  std::vector<Permit> permits;
+  for (const int part : {2, 1}) {
+    const int64_t bytes = (admission.limits().max_bytes - admission.bytes() - left) / part;
+    auto permit = admission.Enter({.client = part == 1 ? "one" : "other"},
+                                  bytes - Admission::kBytesPerCall);
+    EXPECT_THAT(permit, IsOk());
+    if (permit.ok()) permits.push_back(*std::move(permit));
+  }
+  return permits;
+}
 
 inline linnet::v1::TranslateRequest ToGerman(std::vector<std::string> contents) {
   linnet::v1::TranslateRequest request;
