@@ -38,7 +38,12 @@ Scheduler::Scheduler(EngineFactory factory, const BatcherOptions& options, Obser
       restarts_(supervision.max_failed_rebuilds) {
   if (supervision_.supervisor != nullptr) supervision_.supervisor->Add(*this);
   try {
-    thread_ = std::thread([this] { Run(); });
+    thread_ = std::thread([this] {
+      Run();
+      MutexLock lock(mu_);
+      ended_ = true;
+      changed_.NotifyAll();
+    });
   } catch (...) {  // the destructor will not run
     if (supervision_.supervisor != nullptr) supervision_.supervisor->Remove(*this);
     throw;
@@ -58,13 +63,18 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Start(
 }
 
 Scheduler::~Scheduler() {
-  {
-    MutexLock lock(mu_);
-    draining_ = ending_ = stopping_ = true;
-    changed_.NotifyAll();
-  }
+  Stop(MonotonicTime::max());
   thread_.join();
   if (supervision_.supervisor != nullptr) supervision_.supervisor->Remove(*this);
+}
+
+bool Scheduler::Stop(MonotonicTime deadline) {
+  MutexLock lock(mu_);
+  draining_ = ending_ = stopping_ = true;
+  changed_.NotifyAll();
+  while (!ended_ && changed_.WaitUntil(mu_, deadline)) {
+  }
+  return ended_;
 }
 
 absl::Status Scheduler::Submit(std::vector<std::unique_ptr<Sequence>>& sequences) {

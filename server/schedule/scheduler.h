@@ -107,6 +107,9 @@ class Scheduler final : public Supervised {
   // Ends all sequences with UNAVAILABLE and joins the thread: with a stalled engine it blocks until
   // the engine's call returns.
   ~Scheduler() override;
+  // Asks the thread to end, as the destructor does, and waits for that until the deadline. False if
+  // the destructor would still block: building an engine, for one, cannot be interrupted.
+  bool Stop(MonotonicTime deadline);
 
   const model::EngineInfo& engine_info() const { return engine_->info(); }
   // Thread-safe.
@@ -211,6 +214,7 @@ class Scheduler final : public Supervised {
   bool draining_ ABSL_GUARDED_BY(mu_) = false;  // Submit refuses
   bool ending_ ABSL_GUARDED_BY(mu_) = false;    // the thread ends all sequences
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;  // the thread returns after that
+  bool ended_ ABSL_GUARDED_BY(mu_) = false;     // the thread has nothing left to do
   bool idle_ ABSL_GUARDED_BY(mu_) = true;       // the batcher holds no sequences
   EngineHealth health_ ABSL_GUARDED_BY(mu_);
   LoadStats loads_ ABSL_GUARDED_BY(mu_);
