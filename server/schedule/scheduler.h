@@ -141,11 +141,12 @@ class Scheduler final : public Supervised {
   using SnapshotCallback = absl::AnyInvocable<void(const BatchSnapshot&)>;
   // Passes a snapshot with at most `max` sequences to the callback between two steps, on the
   // scheduler's thread; the rules of Sink apply to the callback. If the engine stays in one call
-  // for two seconds, Maintain answers instead, without sequences. While there is no engine, an
-  // empty snapshot is passed at once.
+  // for two seconds or fails for good, Maintain answers instead, without sequences. While there is
+  // no engine, an empty snapshot is passed at once.
   void ShowBatch(int max, SnapshotCallback callback);
-  // Call it periodically, from any thread. While the engine stays in one call, answers the requests
-  // for snapshots; while it is being loaded, ends waiting sequences that are cancelled or expired.
+  // Call it periodically, from any thread. While the engine stays in one call, and once it has
+  // failed for good, answers the requests for snapshots; while it is being loaded, ends waiting
+  // sequences that are cancelled or expired.
   void Maintain(MonotonicTime now);
 
  private:
@@ -185,8 +186,9 @@ class Scheduler final : public Supervised {
   bool empty() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return idle_ && inbox_.empty(); }
   // These run on the scheduler's thread or, after a stall, on the supervisor's.
   // Marks the engine as failed for good and ends all sequences. Without memory for the error that
-  // `describe` returns, it fails without one.
-  void FailForGood(absl::FunctionRef<absl::Status()> describe, absl::Duration in_call_for) noexcept;
+  // `describe` returns, it fails without one. Requests for snapshots are left to Maintain, because
+  // their callbacks write to a connection and to the log, for which the supervisor must not wait.
+  void FailForGood(absl::FunctionRef<absl::Status()> describe) noexcept;
   // Makes Submit refuse from now on.
   void SetDown(EngineHealth::State state, const absl::Status& why,
                std::vector<std::string> request_ids);
