@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <iterator>
 #include <numbers>
 
 namespace linnet::server {
@@ -13,6 +15,9 @@ constexpr double kHalfLifeTokens = 10'000;
 constexpr double kHalfLifeFullSteps = 100;
 // Half-life of a flow's arrival rate, in busy seconds.
 constexpr double kArrivalHalfLife = 2;
+// Number of flows beyond which a flow is forgotten with its last work. All flows are visited at the
+// admission of a call, and a client may send any number of ids.
+constexpr size_t kMaxIdleFlows = 256;
 // Min time over which the rate of a flow is computed: a new flow has no meaningful rate.
 constexpr double kMinSeconds = 1;
 
@@ -46,6 +51,23 @@ void LatencyEstimator::Remove(const Caller& caller, int64_t tokens, double rows)
   tokens_ -= tokens;
   rows_ = tokens_ == 0 ? 0 : rows_ - rows;  // 0 exactly, without rounding errors
   flow->second.tokens = std::max<int64_t>(0, flow->second.tokens - tokens);
+  if (flow->second.tokens == 0 && flows_.size() > kMaxIdleFlows) Forget(flow);
+}
+
+void LatencyEstimator::Forget(std::map<Flow, FlowWork>::iterator flow) {
+  const auto of_client = [&](const auto& other) {
+    return other.first.client == flow->first.client && other.first.priority == flow->first.priority;
+  };
+  auto neighbour = std::next(flow);
+  if (neighbour == flows_.end() || !of_client(*neighbour))
+    neighbour = flow == flows_.begin() ? flow : std::prev(flow);
+  if (neighbour != flow && of_client(*neighbour)) {
+    FlowWork& work = neighbour->second;
+    work.arrived = RecentArrivals(work) + RecentArrivals(flow->second);
+    work.updated = elapsed_;
+    work.since = std::min(work.since, flow->second.since);
+  }
+  flows_.erase(flow);
 }
 
 void LatencyEstimator::StepMade(const StepReport& report, absl::Duration cycle) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <vector>
@@ -68,6 +69,8 @@ class LatencyEstimator {
 
   int64_t tokens() const { return tokens_; }
   bool idle() const { return tokens_ == 0; }
+  // Flows whose work and arrivals are known: those with admitted work, and at most 256 others.
+  size_t flows() const { return flows_.size(); }
 
  private:
   // Max part of the time before a deadline that a call may wait. With 1, short texts, which can
@@ -109,8 +112,13 @@ class LatencyEstimator {
   // Rows of a full engine; 0 before the first step.
   double Capacity() const;
 
-  std::map<Flow, FlowWork> flows_;  // a flow stays for ten busy seconds after its last work
-  double elapsed_ = 0;              // seconds in which the engine was busy
+  // Erases a flow without work. Its arrivals are counted with those of a flow of the same client,
+  // if there is another one, so that the rate of the client stays right.
+  void Forget(std::map<Flow, FlowWork>::iterator flow);
+
+  // A flow stays for ten busy seconds after its last work, unless there are too many.
+  std::map<Flow, FlowWork> flows_;
+  double elapsed_ = 0;  // seconds in which the engine was busy
   int64_t tokens_ = 0;
   double rows_ = 0;  // of the admitted sequences that have not ended
   StepCost step_cost_;

@@ -297,9 +297,9 @@ void Catalog::Sweep() {
   {
     MutexLock lock(mu_);
     // No new reference to a retired model can be taken, so a use count of 1 is final. A model whose
-    // engine has failed for good is kept until the process ends: its destructor could block.
-    const auto in_use = [](const auto& model) {
-      return model.use_count() > 1 || model->scheduler->failure().has_value();
+    // scheduler has not ended is kept: its destructor would block, for ever if its engine stalls.
+    const auto in_use = [now = MonotonicNow()](const auto& model) {
+      return model.use_count() > 1 || !model->scheduler->Stop(now);
     };
     const auto first = std::partition(retired_.begin(), retired_.end(), in_use);
     unused.assign(std::make_move_iterator(first), std::make_move_iterator(retired_.end()));
@@ -318,6 +318,12 @@ void Catalog::Sweep() {
 
 void Catalog::Drain(MonotonicTime deadline) {
   for (const auto& model : InMemory()) model->scheduler->Drain(deadline);
+}
+
+bool Catalog::Stop(MonotonicTime deadline) {
+  bool ended = true;
+  for (const auto& model : InMemory()) ended &= model->scheduler->Stop(deadline);
+  return ended;
 }
 
 void Catalog::MaintainSchedulers(MonotonicTime now) {

@@ -81,7 +81,8 @@ class Catalog {
   // than half of its golden examples differently is refused. With a `name` (of a model, or of a
   // folder in the root) only that one is reloaded; NOT_FOUND if there is none.
   ReloadReport Reload(const std::string& name = "");
-  // Unloads replaced versions whose last call has ended. Call it periodically.
+  // Unloads replaced versions whose last call has ended. One whose engine is being built, or is in
+  // a call, is left for a later Sweep. Call it periodically.
   void Sweep();
   // Scheduler::Maintain for every model in memory.
   void MaintainSchedulers(MonotonicTime now);
@@ -132,6 +133,8 @@ class Catalog {
 
   // Scheduler::Drain for every model.
   void Drain(MonotonicTime deadline);
+  // Scheduler::Stop for every model; true if all have ended.
+  bool Stop(MonotonicTime deadline);
 
  private:
   struct Entry {

@@ -58,6 +58,7 @@ void Reloader::Stop() {
     MutexLock lock(mu_);
     stopping_ = true;
     jobs = std::exchange(jobs_, {});
+    if (running_.has_value()) jobs.push_front(std::exchange(*running_, {}));
     changed_.NotifyAll();
   }
   ReloadReport report;
@@ -67,33 +68,30 @@ void Reloader::Stop() {
   }
 }
 
+bool Reloader::WaitUntilIdle(MonotonicTime deadline) {
+  MutexLock lock(mu_);
+  while (running_.has_value() && changed_.WaitUntil(mu_, deadline)) {
+  }
+  return !running_.has_value();
+}
+
 void Reloader::Run() {
   while (true) {
-    Job job;
+    std::string model;
     {
       MutexLock lock(mu_);
       while (jobs_.empty() && !stopping_) changed_.Wait(mu_);
       if (jobs_.empty()) return;
-      job = std::move(jobs_.front());
+      model = jobs_.front().model;
+      running_ = std::move(jobs_.front());
       jobs_.pop_front();
     }
-    const absl::Time before = absl::Now();
-    ReloadReport report;
-    try {
-      report = catalog_.Reload(job.model);
-    } catch (...) {  // the models that are served stay
-      LogException("reload_failed");
-      report.status = ErrorOfException();
-    }
-    report.duration = absl::Now() - before;
-    try {
-      // An unknown name is an error of the client and not counted: nothing was reloaded.
-      if (!absl::IsNotFound(report.status) || ErrorReason(report.status).empty()) {
-        metrics_.Reloaded(report.ok());
-        LogReport(job.model, report);
-      }
-    } catch (...) {
-      LogException("reload_not_logged");
+    const ReloadReport report = Reload(model);
+    Job job;
+    {
+      MutexLock lock(mu_);
+      job = *std::exchange(running_, std::nullopt);
+      changed_.NotifyAll();
     }
     for (Done& done : job.waiting) {
       try {
@@ -103,6 +101,28 @@ void Reloader::Run() {
       }
     }
   }
+}
+
+ReloadReport Reloader::Reload(const std::string& model) {
+  const absl::Time before = absl::Now();
+  ReloadReport report;
+  try {
+    report = catalog_.Reload(model);
+  } catch (...) {  // the models that are served stay
+    LogException("reload_failed");
+    report.status = ErrorOfException();
+  }
+  report.duration = absl::Now() - before;
+  try {
+    // An unknown name is an error of the client and not counted: nothing was reloaded.
+    if (!absl::IsNotFound(report.status) || ErrorReason(report.status).empty()) {
+      metrics_.Reloaded(report.ok());
+      LogReport(model, report);
+    }
+  } catch (...) {
+    LogException("reload_not_logged");
+  }
+  return report;
 }
 
 }  // namespace linnet::server

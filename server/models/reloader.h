@@ -1,6 +1,7 @@
 #pragma once
 
 #include <deque>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
+#include "server/base/monotonic.h"
 #include "server/base/mutex.h"
 #include "server/metrics/metrics.h"
 #include "server/models/catalog.h"
@@ -29,8 +31,12 @@ class Reloader {
   // Queues Catalog::Reload of `model`, or of all models if that is empty. UNAVAILABLE after Stop;
   // then `done` is not called.
   absl::Status Ask(const std::string& model, Done done = nullptr);
-  // Cancels the queued reloads: their callbacks get UNAVAILABLE.
+  // Cancels the queued reloads. Their callbacks get UNAVAILABLE, and so do those of the running
+  // one, which may take minutes to end.
   void Stop();
+  // Call it after Stop. Waits until the deadline for the running reload, and returns whether it has
+  // ended.
+  bool WaitUntilIdle(MonotonicTime deadline);
 
  private:
   struct Job {
@@ -39,12 +45,15 @@ class Reloader {
   };
 
   void Run();
+  // Reloads, counts and logs.
+  ReloadReport Reload(const std::string& model);
 
   Catalog& catalog_;
   Metrics& metrics_;
   Mutex mu_;
   CondVar changed_;
   std::deque<Job> jobs_ ABSL_GUARDED_BY(mu_);  // queued, without the running one
+  std::optional<Job> running_ ABSL_GUARDED_BY(mu_);
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   std::thread thread_;  // last: it uses all of the above
 };

@@ -88,13 +88,15 @@ int Serve(const ParsedOptions& parsed, const Catalog::EngineFactory& factory,
   const MonotonicTime before = MonotonicNow();
   (*server)->Drain(lame_duck, options.drain_timeout);
   const bool failed = (*server)->failure().has_value();
+  const absl::Duration drained = Elapsed(before, MonotonicNow());
   if (failed && signal != 0) LogFailure(*(*server)->failure(), options.failure_record);
+  const int status = failed ? kEngineFailed : kStopped;
+  // The threads of a stalled engine and of a load cannot be joined.
+  const bool ended = !failed && (*server)->Stop();
   Log(failed ? LogLevel::kError : LogLevel::kInfo, "stopped",
-      {{"drain_seconds", absl::ToDoubleSeconds(Elapsed(before, MonotonicNow()))},
-       {"status", failed ? kEngineFailed : kStopped}});
-  // The thread of a stalled engine cannot be joined.
-  if (failed) std::_Exit(kEngineFailed);
-  return kStopped;
+      {{"drain_seconds", absl::ToDoubleSeconds(drained)}, {"status", status}});
+  if (!ended) std::_Exit(status);
+  return status;
 }
 
 }  // namespace linnet::server

@@ -21,6 +21,8 @@ namespace {
 
 // Time for gRPC to flush the answers of a drain before it closes connections.
 constexpr absl::Duration kFlushTime = absl::Seconds(1);
+// Time for the threads of the models to end when there are no calls left.
+constexpr absl::Duration kStopTime = absl::Seconds(1);
 // Time for a server with a failed engine to end, in addition to its drain.
 constexpr absl::Duration kEndTime = absl::Seconds(5);
 // Interval of Maintain.
@@ -206,6 +208,11 @@ void Server::Drain(absl::Duration lame_duck, absl::Duration timeout) {
   // Last: until then GetBatch shows the remaining calls.
   if (admin_port_ != nullptr) admin_port_->Close(After(MonotonicNow(), kFlushTime));
   admin_port_ = nullptr;
+}
+
+bool Server::Stop() {
+  const MonotonicTime deadline = After(MonotonicNow(), kStopTime);
+  return reloader_->WaitUntilIdle(deadline) && catalog_->Stop(deadline);
 }
 
 }  // namespace linnet::server

@@ -67,6 +67,10 @@ class Server {
   // that load balancers can switch. Then the port is closed and GOAWAY is sent. Calls in flight may
   // finish within `timeout`, and then end with UNAVAILABLE. Returns when no call is left.
   void Drain(absl::Duration lame_duck, absl::Duration timeout);
+  // Call it after Drain. Asks the threads that load models to end. False if one does not within a
+  // second, because a load cannot be interrupted: then end the process without destroying the
+  // server, whose destructor would wait for the load.
+  bool Stop();
   // Set if an engine has failed for good: then drain, and end the process without destroying the
   // server, whose destructor might wait for that engine.
   std::optional<EngineFailure> failure() const { return supervisor_.failure(); }

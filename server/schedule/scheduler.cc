@@ -38,7 +38,12 @@ Scheduler::Scheduler(EngineFactory factory, const BatcherOptions& options, Obser
       restarts_(supervision.max_failed_rebuilds) {
   if (supervision_.supervisor != nullptr) supervision_.supervisor->Add(*this);
   try {
-    thread_ = std::thread([this] { Run(); });
+    thread_ = std::thread([this] {
+      Run();
+      MutexLock lock(mu_);
+      ended_ = true;
+      changed_.NotifyAll();
+    });
   } catch (...) {  // the destructor will not run
     if (supervision_.supervisor != nullptr) supervision_.supervisor->Remove(*this);
     throw;
@@ -58,13 +63,18 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Start(
 }
 
 Scheduler::~Scheduler() {
-  {
-    MutexLock lock(mu_);
-    draining_ = ending_ = stopping_ = true;
-    changed_.NotifyAll();
-  }
+  Stop(MonotonicTime::max());
   thread_.join();
   if (supervision_.supervisor != nullptr) supervision_.supervisor->Remove(*this);
+}
+
+bool Scheduler::Stop(MonotonicTime deadline) {
+  MutexLock lock(mu_);
+  draining_ = ending_ = stopping_ = true;
+  changed_.NotifyAll();
+  while (!ended_ && changed_.WaitUntil(mu_, deadline)) {
+  }
+  return ended_;
 }
 
 absl::Status Scheduler::Submit(std::vector<std::unique_ptr<Sequence>>& sequences) {
@@ -146,7 +156,7 @@ void Scheduler::ShowBatch(int max, SnapshotCallback callback) {
 void Scheduler::Maintain(MonotonicTime now) {
   if (load_stats().state == LoadState::kLoading) EndUnwanted();
   const absl::Duration in_call_for = detector_.in_call_for(now);
-  if (in_call_for < kLongCall) return;
+  if (in_call_for < kLongCall && health().state != State::kFailed) return;
   for (SnapshotRequest& request : TakeSnapshotRequests())
     request.callback({.in_call_for = in_call_for});
 }
@@ -161,17 +171,14 @@ void Scheduler::EndIfStalled(MonotonicTime now) noexcept {
   // From here on this thread owns engine and batcher: when the stalled call returns, Watch throws
   // StalledCall and the scheduler's thread does not touch them again.
   if (!detector_.DeclareStalled(now)) return;
-  FailForGood(
-      [&] {
-        return absl::UnavailableError(
-            absl::StrCat("the engine did not return from a call for ",
-                         absl::FormatDuration(absl::Trunc(in_call_for, absl::Milliseconds(1)))));
-      },
-      in_call_for);
+  FailForGood([&] {
+    return absl::UnavailableError(
+        absl::StrCat("the engine did not return from a call for ",
+                     absl::FormatDuration(absl::Trunc(in_call_for, absl::Milliseconds(1)))));
+  });
 }
 
-void Scheduler::FailForGood(absl::FunctionRef<absl::Status()> describe,
-                            absl::Duration in_call_for) noexcept {
+void Scheduler::FailForGood(absl::FunctionRef<absl::Status()> describe) noexcept {
   // These need no memory: the state is set in any case, because the process ends by it.
   absl::Status why(absl::StatusCode::kInternal, "");
   absl::Status running = why;
@@ -192,8 +199,6 @@ void Scheduler::FailForGood(absl::FunctionRef<absl::Status()> describe,
   for (int attempt = 0; !ended && attempt < 3; ++attempt) {
     try {
       EndAll(running, waiting);
-      for (SnapshotRequest& request : TakeSnapshotRequests())
-        request.callback({.in_call_for = in_call_for});
       ended = true;
     } catch (...) {
       LogException("sequences_not_ended");
@@ -222,13 +227,11 @@ void Scheduler::Run() {
   } catch (const StalledCall&) {
     // EndIfStalled has ended all sequences.
   } catch (...) {
-    FailForGood(
-        [&] {
-          const std::string why = ExceptionMessage();
-          Log(LogLevel::kError, "engine_thread_failed", {{"model", model_}, {"why", why}});
-          return absl::InternalError(absl::StrCat("the thread of the engine threw: ", why));
-        },
-        absl::ZeroDuration());
+    FailForGood([&] {
+      const std::string why = ExceptionMessage();
+      Log(LogLevel::kError, "engine_thread_failed", {{"model", model_}, {"why", why}});
+      return absl::InternalError(absl::StrCat("the thread of the engine threw: ", why));
+    });
   }
   if (engine_ == nullptr) return;
   {

@@ -107,6 +107,9 @@ class Scheduler final : public Supervised {
   // Ends all sequences with UNAVAILABLE and joins the thread: with a stalled engine it blocks until
   // the engine's call returns.
   ~Scheduler() override;
+  // Asks the thread to end, as the destructor does, and waits for that until the deadline. False if
+  // the destructor would still block: building an engine, for one, cannot be interrupted.
+  bool Stop(MonotonicTime deadline);
 
   const model::EngineInfo& engine_info() const { return engine_->info(); }
   // Thread-safe.
@@ -138,11 +141,12 @@ class Scheduler final : public Supervised {
   using SnapshotCallback = absl::AnyInvocable<void(const BatchSnapshot&)>;
   // Passes a snapshot with at most `max` sequences to the callback between two steps, on the
   // scheduler's thread; the rules of Sink apply to the callback. If the engine stays in one call
-  // for two seconds, Maintain answers instead, without sequences. While there is no engine, an
-  // empty snapshot is passed at once.
+  // for two seconds or fails for good, Maintain answers instead, without sequences. While there is
+  // no engine, an empty snapshot is passed at once.
   void ShowBatch(int max, SnapshotCallback callback);
-  // Call it periodically, from any thread. While the engine stays in one call, answers the requests
-  // for snapshots; while it is being loaded, ends waiting sequences that are cancelled or expired.
+  // Call it periodically, from any thread. While the engine stays in one call, and once it has
+  // failed for good, answers the requests for snapshots; while it is being loaded, ends waiting
+  // sequences that are cancelled or expired.
   void Maintain(MonotonicTime now);
 
  private:
@@ -182,8 +186,9 @@ class Scheduler final : public Supervised {
   bool empty() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return idle_ && inbox_.empty(); }
   // These run on the scheduler's thread or, after a stall, on the supervisor's.
   // Marks the engine as failed for good and ends all sequences. Without memory for the error that
-  // `describe` returns, it fails without one.
-  void FailForGood(absl::FunctionRef<absl::Status()> describe, absl::Duration in_call_for) noexcept;
+  // `describe` returns, it fails without one. Requests for snapshots are left to Maintain, because
+  // their callbacks write to a connection and to the log, for which the supervisor must not wait.
+  void FailForGood(absl::FunctionRef<absl::Status()> describe) noexcept;
   // Makes Submit refuse from now on.
   void SetDown(EngineHealth::State state, const absl::Status& why,
                std::vector<std::string> request_ids);
@@ -211,6 +216,7 @@ class Scheduler final : public Supervised {
   bool draining_ ABSL_GUARDED_BY(mu_) = false;  // Submit refuses
   bool ending_ ABSL_GUARDED_BY(mu_) = false;    // the thread ends all sequences
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;  // the thread returns after that
+  bool ended_ ABSL_GUARDED_BY(mu_) = false;     // the thread has nothing left to do
   bool idle_ ABSL_GUARDED_BY(mu_) = true;       // the batcher holds no sequences
   EngineHealth health_ ABSL_GUARDED_BY(mu_);
   LoadStats loads_ ABSL_GUARDED_BY(mu_);

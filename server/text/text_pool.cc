@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "server/base/errors.h"
 #include "server/base/log.h"
+#include "server/base/monotonic.h"
 
 namespace linnet::server {
 namespace {
@@ -57,7 +57,7 @@ void TextPool::Run(TextJob job) {
 
 absl::Duration TextPool::EstimateTime(TextStage stage, const Flow& flow, int64_t bytes) const {
   MutexLock lock(mu_);
-  return queue_.EstimateTime(stage, flow, bytes, thread_count_);
+  return queue_.EstimateTime(stage, flow, bytes, thread_count_, MonotonicNow());
 }
 
 void TextPool::Work() {
@@ -69,14 +69,14 @@ void TextPool::Work() {
       job = queue_.Next();
       if (!job.has_value()) return;
     }
-    const absl::Time before = absl::Now();
+    const MonotonicTime before = MonotonicNow();
     RunJob(*job);
-    const absl::Duration time = absl::Now() - before;
+    const MonotonicTime ended = MonotonicNow();
     const TextStage stage = job->stage;
     const int64_t bytes = job->bytes;
     job.reset();  // destroys its call; not under the lock
     MutexLock lock(mu_);
-    queue_.RecordCompletion(stage, bytes, time);
+    queue_.RecordCompletion(stage, bytes, Elapsed(before, ended), ended);
   }
 }
 

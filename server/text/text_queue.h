@@ -6,6 +6,8 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "server/admission/recent_ratio.h"
+#include "server/base/monotonic.h"
 #include "server/schedule/fair_queue.h"
 
 namespace linnet::server {
@@ -33,20 +35,25 @@ class TextQueue {
   void Push(TextJob job);
   std::optional<TextJob> Next();
   bool empty() const { return prepare_.jobs.empty() && answer_.jobs.empty(); }
-  // Records the duration of a job of that many bytes.
-  void RecordCompletion(TextStage stage, int64_t bytes, absl::Duration time);
+  // Records the duration of a job of that many bytes, which ended now.
+  void RecordCompletion(TextStage stage, int64_t bytes, absl::Duration time, MonotonicTime now);
 
   // Estimates the time until a job that arrived now would be done by `threads` threads, waiting
   // included, if no other flow arrives. Zero while no speed is known.
-  absl::Duration EstimateTime(TextStage stage, const Flow& flow, int64_t bytes, int threads) const;
+  //
+  // The estimate of a stage without jobs decays. So one that is too high, and by which calls are
+  // refused, does not last: it is corrected by the next call that is not refused.
+  absl::Duration EstimateTime(TextStage stage, const Flow& flow, int64_t bytes, int threads,
+                              MonotonicTime now) const;
 
  private:
   struct Stage {
+    // Weight of what is known at the end of the last job, now.
+    double Decay(MonotonicTime now) const;
+
     FairQueue<TextJob> jobs;
-    // Exponentially decayed sums.
-    double seconds = 0;
-    double bytes = 0;
-    double seconds_per_byte() const { return bytes > 0 ? seconds / bytes : 0; }
+    RecentRatio seconds_per_byte;
+    MonotonicTime last;  // end of the last job
   };
   Stage& stage(TextStage which) { return which == TextStage::kAnswer ? answer_ : prepare_; }
   const Stage& stage(TextStage which) const {

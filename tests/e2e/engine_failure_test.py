@@ -4,6 +4,7 @@ own, so that a supervisor restarts it. The engine here fails as a call requests.
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import time
 
@@ -114,3 +115,14 @@ def test_hanging_engine_factory_ends_the_process(program, bundles):
         timeout=60,
     )
     assert (done.returncode, done.stdout) == (ENGINE_FAILED, "")
+
+
+def test_sigterm_does_not_wait_for_a_load_on_demand(start_faulty, monkeypatch):
+    monkeypatch.setenv("LINNET_FAULT_LOAD", "hang")
+    server = start_faulty("--load-on-demand", "true", "--drain-timeout", "1")
+    call = ask(server, 10, "first")
+    server.wait_for('linnet_model_state{model="en-de",state="loading"}', lambda value: value == 1)
+    server.process.send_signal(signal.SIGTERM)
+    assert server.process.wait(20) == 0
+    assert call.exception(timeout=30).code() == grpc.StatusCode.UNAVAILABLE
+    assert events(server, "stopped")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -160,6 +161,33 @@ def test_sigterm_ends_a_server_that_is_loading(server_binary, copied_bundle, tmp
         process.kill()
         process.wait()
     assert "stopped" in log.read_text()
+
+
+def test_sigterm_does_not_wait_for_a_reload(start, copied_bundle):
+    server = start(models=copied_bundle.parent)
+    manifest = copied_bundle / "manifest.json"
+    manifest.unlink()
+    os.mkfifo(manifest)
+    server.process.send_signal(signal.SIGHUP)
+    writer = open_for_reader(manifest)  # reading does not end while it is open
+    try:
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(20) == 0
+    finally:
+        os.close(writer)
+    assert " stopped " in server.log.read_text()
+
+
+def open_for_reader(fifo: Path) -> int:
+    """Opens a named pipe for writing once somebody reads it."""
+    end = time.monotonic() + 60
+    while True:
+        try:
+            return os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError as error:
+            if error.errno != errno.ENXIO or time.monotonic() > end:
+                raise
+        time.sleep(0.02)
 
 
 def test_health_of_unknown_service_is_not_found(server):

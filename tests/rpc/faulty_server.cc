@@ -53,12 +53,15 @@ int Main(int argc, char** argv) {
   TakeLibraryLogs();
   const char* load = std::getenv("LINNET_FAULT_LOAD");
   const bool hangs = load != nullptr && std::string(load) == "hang";
-  return Serve(parsed,
-               [hangs](const model::Bundle&) -> absl::StatusOr<std::unique_ptr<model::Engine>> {
-                 if (hangs) Stall();
-                 return std::make_unique<FaultyEngine>(test::EchoEngine::Options{
-                     .limits = {.max_target_tokens = 1024, .max_source_tokens = 1024}});
-               });
+  const test::EchoEngine::Options engine{
+      .limits = {.max_target_tokens = 1024, .max_source_tokens = 1024}};
+  return Serve(
+      parsed,
+      [&](const model::Bundle&) -> absl::StatusOr<std::unique_ptr<model::Engine>> {
+        if (hangs) Stall();
+        return std::make_unique<FaultyEngine>(engine);
+      },
+      [&](const model::Bundle&) { return test::EchoEngine(engine).info(); });
 }
 
 }  // namespace

@@ -1,9 +1,12 @@
 #include "server/admin/admin_calls.h"
 
+#include <sys/stat.h>
+
 #include <atomic>
 #include <deque>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -100,6 +103,27 @@ TEST_F(AdminCallsTest, ReloadReportsOutcomeOfEachBundle) {
                                       "en-summary REMOVED en-summary test"));
   EXPECT_EQ(Version("en-summary"), "MODEL_NOT_FOUND");
   EXPECT_THAT(fixture.metrics.Text(), HasSubstr("linnet_model_reloads_total{result=\"ok\"} 2\n"));
+}
+
+TEST_F(AdminCallsTest, StopAnswersTheRunningReload) {
+  fs::create_directory(root / "slow");
+  const fs::path manifest = root / "slow" / "manifest.json";
+  ASSERT_EQ(mkfifo(manifest.c_str(), 0600), 0);
+  v1::ReloadResponse response;
+  absl::Status status;
+  test::Notification done;
+  admin.Reload({}, response, [&](absl::Status answer) {
+    status = std::move(answer);
+    done.Open();
+  });
+  std::ofstream writer(manifest);  // returns when the reload reads, which ends when this is closed
+  reloader.Stop();
+  done.Pass();
+  EXPECT_EQ(ErrorReason(status), "SHUTTING_DOWN");
+  EXPECT_FALSE(reloader.WaitUntilIdle(MonotonicNow()));
+  fs::remove(manifest);
+  writer.close();
+  EXPECT_TRUE(reloader.WaitUntilIdle(MonotonicTime::max()));
 }
 
 TEST_F(AdminCallsTest, ReportsDamagedBundleAndKeepsServingIt) {

@@ -1,8 +1,11 @@
 #include "server/models/registry.h"
 
 #include <fstream>
+#include <functional>
+#include <stdexcept>
 #include <thread>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/base/errors.h"
@@ -114,6 +117,7 @@ struct ReloadTest : ::testing::Test {
         root,
         [this](const model::Bundle& bundle) -> absl::StatusOr<std::unique_ptr<model::Engine>> {
           if (bundle.manifest.version() == refused) return absl::InternalError("no memory");
+          if (bundle.manifest.version() == "one") on_build();
           test::EchoEngine::Options options = engine;
           options.limits = kTinyLimits;
           return std::make_unique<test::EchoEngine>(options);
@@ -122,6 +126,11 @@ struct ReloadTest : ::testing::Test {
         {.stall_timeout = absl::Hours(1), .supervisor = &supervisor});
     ASSERT_THAT(loaded, IsOk());
     catalog = *std::move(loaded);
+  }
+  void SweepUntilUnloaded(const std::string& version) {
+    do {
+      catalog->Sweep();
+    } while (absl::StrContains(metrics.Text(), absl::StrCat("version=\"", version, "\"")));
   }
   // The version that serves a request with this name, or the reason of the error.
   std::string Version(const std::string& name) {
@@ -132,6 +141,7 @@ struct ReloadTest : ::testing::Test {
   const test::TemporaryFolder folder;
   const fs::path root = folder.path();
   test::EchoEngine::Options engine;
+  std::function<void()> on_build = [] {};  // called before an engine of the first version is built
   std::string refused = "none";
   Supervisor supervisor{[] {}};
   Metrics metrics;
@@ -155,8 +165,7 @@ TEST_F(ReloadTest, NewVersionReplacesTheOldOne) {
   EXPECT_EQ(Version("en-de@2"), "two");
   EXPECT_EQ(Version("en-de@1"), "MODEL_NOT_FOUND");
   EXPECT_THAT(metrics.Text(), HasSubstr("model=\"en-de@2\""));
-  catalog->Sweep();
-  EXPECT_THAT(metrics.Text(), ::testing::Not(HasSubstr("version=\"one\"")));
+  SweepUntilUnloaded("one");
 }
 
 TEST_F(ReloadTest, ReloadsABundleReplacedInPlace) {
@@ -330,9 +339,7 @@ TEST_F(ReloadTest, CallsFinishWithTheVersionTheyStartedWith) {
   go_on.Open();
   old_done.Pass();
   EXPECT_EQ(old_one.model_version(), "one");
-  do {
-    catalog->Sweep();
-  } while (metrics.Text().find("version=\"one\"") != std::string::npos);
+  SweepUntilUnloaded("one");
 }
 
 TEST_F(ReloadTest, RejectsAVersionThatStallsInGoldenExamples) {
@@ -381,6 +388,36 @@ TEST_F(ReloadTest, ReplacedVersionThatStallsBlocksNothing) {
   EXPECT_FALSE(old.expired()) << "its thread cannot be joined yet";
   go_on.Open();
   catalog.reset();
+}
+
+TEST_F(ReloadTest, ReplacedVersionThatIsBeingRebuiltBlocksNothing) {
+  test::Notification inside, go_on;
+  std::atomic<bool> breaks = false;
+  engine.on_step = [&] {
+    if (breaks.exchange(false)) throw std::runtime_error("a kernel failed");
+  };
+  Load();
+  const std::weak_ptr<ServedModel> old = *catalog->Named("en-de");
+  on_build = [&] {
+    inside.Open();
+    go_on.Pass();
+  };
+  test::Waited waited;
+  std::vector<std::unique_ptr<Sequence>> one;
+  one.push_back(test::Say({5, 6}, waited));
+  one.front()->input.options.max_target_tokens = 10;
+  breaks = true;
+  ASSERT_THAT(old.lock()->scheduler->Submit(one), IsOk());
+  inside.Pass();
+  test::WriteBundle(root / "en-de" / "2", EnDe("two"));
+  ASSERT_TRUE(catalog->Reload().ok());
+  catalog->Sweep();
+  EXPECT_FALSE(old.expired()) << "its engine is being built";
+  EXPECT_FALSE(catalog->Stop(MonotonicNow())) << "and that cannot be interrupted";
+  EXPECT_EQ(Version("en-de"), "two");
+  go_on.Open();
+  SweepUntilUnloaded("one");
+  EXPECT_TRUE(old.expired());
 }
 
 }  // namespace

@@ -6,6 +6,7 @@ many of each kind.
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import grpc
@@ -222,6 +223,26 @@ def test_connection_ends_at_max_age(start):
     client = RawClient(server.grpc)
     assert client.wait_for(http2.DATA, client.call("ListModels", b""))
     assert http2.GOAWAY in [it.kind for it in client.frames()], "then it was closed"
+    assert server.stop() == 0
+
+
+def test_calls_end_within_the_grace_of_an_aged_connection(start):
+    grace = 4  # max-deadline
+    server = start("--max-connection-age", "1", "--default-deadline", "4", "--max-deadline", "4")
+    begin = time.monotonic()
+    watch = server.channel.unary_stream("/grpc.health.v1.Health/Watch")(b"", timeout=60)
+    assert next(watch)[1] == 1
+
+    def lines():
+        yield 1, "A bird sings."
+        time.sleep(max(0.0, begin + 2 - time.monotonic()))
+        yield 2, "A bird sings."
+
+    assert len(list(server.document(lines()))) >= 2, "a running call survives the age"
+    with pytest.raises(grpc.RpcError) as end:
+        next(watch)
+    assert end.value.code() == grpc.StatusCode.UNAVAILABLE, "the rest ends with the grace"
+    assert grace < time.monotonic() - begin < grace + GRACE
     assert server.stop() == 0
 
 

@@ -175,6 +175,41 @@ TEST_F(LatencyEstimatorTest, CountsFutureArrivalsOfOtherClients) {
   EXPECT_NEAR(Seconds(b, 3000), 6, 0.1);
 }
 
+TEST_F(LatencyEstimatorTest, ManyIdsLeaveFewFlowsAndTheRateOfTheirClient) {
+  Full();
+  Add(b, 0);
+  // Each second the engine does 1000, and 200 come, each two of an id of their own.
+  for (int turn = 0; turn < 3000; ++turn) {
+    const Caller one{.client = "a", .id = std::to_string(turn)};
+    estimator.Add(one, 2, 0);
+    estimator.StepMade(Step(kRows), absl::Milliseconds(10));
+    estimator.Remove(one, 2, 0);
+    ASSERT_LE(estimator.flows(), 257);
+  }
+  Add(b, 0);
+  // T = 3 + T / 5. Ids that are known count twice, because each is taken for a flow that has just
+  // begun.
+  EXPECT_GT(Seconds(b, 3000), 3.7);
+  EXPECT_LT(Seconds(b, 3000), 5.1);
+}
+
+TEST_F(LatencyEstimatorTest, CallsThatEndBeforeAStepLeaveFewFlows) {
+  Full();
+  for (int call = 0; call < 3000; ++call) {
+    const Caller one{.client = std::to_string(call % 7), .id = std::to_string(call)};
+    const Caller other{.client = std::to_string(call)};
+    for (const Caller& caller : {one, other}) {
+      estimator.Add(caller, 2, 1);
+      estimator.Remove(caller, 2, 1);
+    }
+  }
+  EXPECT_LE(estimator.flows(), 256);
+  for (int call = 0; call < 3000; ++call) Add({.client = "a", .id = std::to_string(call)}, 1);
+  EXPECT_GE(estimator.flows(), 3000) << "flows with work are kept";
+  for (int call = 0; call < 3000; ++call) Remove({.client = "a", .id = std::to_string(call)}, 1);
+  EXPECT_LE(estimator.flows(), 256);
+}
+
 TEST_F(LatencyEstimatorTest, HigherPriorityWaitsLess) {
   Full();
   Add(a, 70'000);

@@ -104,10 +104,15 @@ TEST_F(StalledEngineTest, SupervisorWritesNothingAndDestroysNoEngine) {
   ASSERT_THAT(Submit({5, 6}, running, "the-culprit"), IsOk());
   inside.Pass();
   ASSERT_THAT(Submit({7}, waiting), IsOk());
+  bool shown = false;  // the answer to a request for a snapshot is sent and logged
+  scheduler->ShowBatch(10, [&](const BatchSnapshot&) { shown = true; });
   testing::internal::CaptureStderr();
   TickAfter(1.1);
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_FALSE(shown);
   EXPECT_FALSE(running.status().ok());
+  scheduler->Maintain(MonotonicNow());
+  EXPECT_TRUE(shown) << "even if the call has taken less than two seconds";
   EXPECT_EQ(destroyed_on.load(), std::thread::id()) << "it is kept while its call may return";
   go_on.Open();
   scheduler.reset();

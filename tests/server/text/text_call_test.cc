@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "server/base/errors.h"
 #include "tests/server/text/text_fixture.h"
 
@@ -97,6 +98,47 @@ TEST(TextCallTest, CallWithoutDeadlineGetsTheDefault) {
               StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("max-deadline")));
   EXPECT_THAT(translate(absl::Hours(2), absl::InfinitePast()),
               StatusIs(absl::StatusCode::kDeadlineExceeded, Not(HasSubstr("-deadline)"))));
+}
+
+TEST(TextCallTest, CallsThatCannotBePreparedInTimeAreRefused) {
+  TextFixture fixture;
+  TranslateResponse response;
+  const auto translate = [&] {
+    return fixture.Call(&TextCalls::Translate, ToGerman({"The dog runs."}), response,
+                        {.arrived = absl::Now(), .deadline = absl::Now() + absl::Minutes(5)});
+  };
+  ASSERT_THAT(translate(), IsOk()) << "from now on a speed is known";
+  // While both threads are busy, the client has more to prepare than can be done in years.
+  test::Notification inside[2], go_on;
+  for (test::Notification& one : inside) {
+    fixture.pool.Run({.run = [&] {
+      one.Open();
+      go_on.Pass();
+    }});
+  }
+  for (test::Notification& one : inside) one.Pass();
+  fixture.pool.Run({.bytes = int64_t{1} << 60, .run = [] {}});
+  const absl::Status status = translate();
+  EXPECT_EQ(ErrorReason(status), "DEADLINE_TOO_CLOSE");
+  EXPECT_THAT(std::string(status.message()), HasSubstr("tokenising"));
+  go_on.Open();
+}
+
+TEST(TextCallTest, TimeForTheAnswerBelongsToTheEstimate) {
+  TextFixture fixture;
+  TranslateResponse response;
+  const auto translate = [&] {
+    return fixture.Call(&TextCalls::Translate,
+                        ToGerman({"The dog runs." + std::string(100'000, ' ')}), response,
+                        {.arrived = absl::Now(), .deadline = absl::Now() + absl::Seconds(10)});
+  };
+  // A job of answers that takes 0.3 ms a byte or more: this one takes half a minute.
+  fixture.pool.Run({.stage = TextStage::kAnswer, .bytes = 1, .run = [] {
+                      absl::SleepFor(absl::Milliseconds(20));
+                    }});
+  while (fixture.pool.EstimateTime(TextStage::kAnswer, {}, 1) == absl::ZeroDuration())
+    absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_EQ(ErrorReason(translate()), "DEADLINE_TOO_CLOSE");
 }
 
 TEST(TextCallTest, DetectLanguageHasTheSameDeadlines) {

@@ -64,26 +64,68 @@ TEST(TextQueueTest, AnswersGoFirstInFairOrder) {
 TEST(TextQueueTest, EstimatesTimeFromFairShare) {
   TextQueue queue;
   const Flow flow = {"short", Priority::kNormal};
-  EXPECT_EQ(queue.EstimateTime(TextStage::kPrepare, flow, 936, 1), absl::ZeroDuration())
+  const MonotonicTime now;
+  EXPECT_EQ(queue.EstimateTime(TextStage::kPrepare, flow, 936, 1, now), absl::ZeroDuration())
       << "nothing is known";
-  queue.RecordCompletion(TextStage::kPrepare, 99'936, absl::Seconds(1));  // 10 us a byte
-  EXPECT_NEAR(absl::ToDoubleSeconds(queue.EstimateTime(TextStage::kPrepare, flow, 936, 1)), 0.01,
-              1e-9);
+  queue.RecordCompletion(TextStage::kPrepare, 99'936, absl::Seconds(1), now);  // 10 us a byte
+  EXPECT_NEAR(absl::ToDoubleSeconds(queue.EstimateTime(TextStage::kPrepare, flow, 936, 1, now)),
+              0.01, 1e-9);
   for (int i = 0; i < 50; ++i) queue.Push(Job("long", kMegabyte));
-  EXPECT_NEAR(absl::ToDoubleSeconds(queue.EstimateTime(TextStage::kPrepare, flow, 936, 1)), 0.02,
-              1e-9)
+  EXPECT_NEAR(absl::ToDoubleSeconds(queue.EstimateTime(TextStage::kPrepare, flow, 936, 1, now)),
+              0.02, 1e-9)
       << "as much again of the other";
-  EXPECT_NEAR(absl::ToDoubleSeconds(queue.EstimateTime(TextStage::kPrepare, flow, 936, 2)), 0.015,
-              1e-9);
+  EXPECT_NEAR(absl::ToDoubleSeconds(queue.EstimateTime(TextStage::kPrepare, flow, 936, 2, now)),
+              0.015, 1e-9);
   const Flow same = {"long", Priority::kNormal};
-  EXPECT_NEAR(absl::ToDoubleSeconds(queue.EstimateTime(TextStage::kPrepare, same, 936, 2)),
+  EXPECT_NEAR(absl::ToDoubleSeconds(queue.EstimateTime(TextStage::kPrepare, same, 936, 2, now)),
               0.01 + 25 * (kMegabyte + 64) * 1e-5, 1e-6)
       << "behind its own";
   queue.Push(Job("other", 936, TextStage::kAnswer));
-  queue.RecordCompletion(TextStage::kAnswer, 936, absl::Milliseconds(3));
-  EXPECT_NEAR(absl::ToDoubleSeconds(queue.EstimateTime(TextStage::kPrepare, flow, 936, 1)), 0.023,
-              1e-9)
+  queue.RecordCompletion(TextStage::kAnswer, 936, absl::Milliseconds(3), now);
+  EXPECT_NEAR(absl::ToDoubleSeconds(queue.EstimateTime(TextStage::kPrepare, flow, 936, 1, now)),
+              0.023, 1e-9)
       << "and the answer";
+}
+
+// The estimate for a job of 936 bytes, in seconds.
+double Estimate(const TextQueue& queue, MonotonicTime now) {
+  const Flow flow = {"any", Priority::kNormal};
+  return absl::ToDoubleSeconds(queue.EstimateTime(TextStage::kPrepare, flow, 936, 1, now));
+}
+
+TEST(TextQueueTest, OneDelayedJobHardlyRaisesTheEstimate) {
+  TextQueue queue;
+  const MonotonicTime now;
+  for (int i = 0; i < 100; ++i)
+    queue.RecordCompletion(TextStage::kPrepare, 936, absl::Milliseconds(10), now);
+  EXPECT_NEAR(Estimate(queue, now), 0.01, 1e-9);
+  queue.RecordCompletion(TextStage::kPrepare, 936, absl::Hours(1), now);
+  EXPECT_LT(Estimate(queue, now), 0.011);
+}
+
+TEST(TextQueueTest, SlowerMachineRaisesTheEstimateInTwoMinutes) {
+  TextQueue queue;
+  MonotonicTime now;
+  queue.RecordCompletion(TextStage::kPrepare, kMegabyte, absl::Milliseconds(500), now);
+  for (int second = 0; second < 120; ++second) {
+    now = After(now, absl::Seconds(1));
+    queue.RecordCompletion(TextStage::kPrepare, 936, absl::Milliseconds(10), now);
+  }
+  EXPECT_NEAR(Estimate(queue, now), 0.01, 0.001);
+}
+
+TEST(TextQueueTest, RefusedCallsEndWithTheDecayOfAnEstimate) {
+  TextQueue queue;
+  MonotonicTime now;
+  queue.RecordCompletion(TextStage::kPrepare, 936, absl::Hours(1), now);
+  EXPECT_NEAR(Estimate(queue, now), 3600, 1e-6);
+  queue.Push(Job("other", 936));
+  now = After(now, absl::Minutes(5));
+  EXPECT_GT(Estimate(queue, now), 3600) << "it will be known when that job has ended";
+  queue.Next();
+  EXPECT_LT(Estimate(queue, now), 0.01);
+  queue.RecordCompletion(TextStage::kPrepare, 936, absl::Milliseconds(10), now);
+  EXPECT_NEAR(Estimate(queue, now), 0.01, 0.001) << "the job after a pause determines it";
 }
 
 TEST(TextPoolTest, ExceptionFailsOnlyItsJob) {
