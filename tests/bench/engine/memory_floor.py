@@ -31,7 +31,12 @@ import machine
 from engines import Sizes
 
 TORCH = "libtorch_cpu"
-HEADS = ["MiB", "resident", "of it private"]
+COLUMNS = {
+    "resident": "resident_bytes",
+    "of it private": "private_bytes",
+    "of it the heap": "heap_bytes",
+}
+HEADS = ["MiB", *COLUMNS]
 
 
 def library(program: Path, name: str) -> Path:
@@ -59,12 +64,17 @@ def held(command: list[str], line: str, more: Mapping[str, str]) -> dict[str, in
         process.stdin.write(line + "\n")
         process.stdin.flush()
     answered = process.stdout.readline()
-    status = Path(f"/proc/{process.pid}/status").read_text()
+    status, maps = (Path(f"/proc/{process.pid}/{it}").read_text() for it in ("status", "smaps"))
     process.communicate()
     if not answered or process.returncode != 0:
         raise SystemExit(f"error: {command[0]} ended with {process.returncode}")
-    sizes = {key: 1024 * int(kib) for key, kib in re.findall(r"^(\w+):\s*(\d+) kB", status, re.M)}
-    return {"resident_bytes": sizes["VmRSS"], "private_bytes": sizes["RssAnon"]}
+    heap = maps.partition("[heap]\n")[2]
+    found = {
+        "resident_bytes": re.search(r"^VmRSS:\s*(\d+) kB", status, re.MULTILINE),
+        "private_bytes": re.search(r"^RssAnon:\s*(\d+) kB", status, re.MULTILINE),
+        "heap_bytes": re.search(r"^Rss:\s*(\d+) kB", heap, re.MULTILINE),
+    }
+    return {key: 1024 * int(kib[1]) if kib else 0 for key, kib in found.items()}
 
 
 def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
@@ -89,9 +99,8 @@ def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
 
 def rows_of(data: dict[str, Any]) -> list[list[str]]:
     """A row of text for each process."""
-    keys = ("resident_bytes", "private_bytes")
     return [
-        [one["process"], *(f"{one[key] / (1 << 20):.0f}" for key in keys)]
+        [one["process"], *(f"{one[key] / (1 << 20):.0f}" for key in COLUMNS.values())]
         for one in data["processes"]
     ]
 
@@ -104,7 +113,7 @@ def markdown(data: dict[str, Any]) -> str:
         f"Medians of {data['rounds']} processes each; one thread.",
         "",
         f"| {' | '.join(HEADS)} |",
-        "|---|---:|---:|",
+        "|---|" + "---:|" * len(COLUMNS),
         *(f"| {' | '.join(row)} |" for row in rows_of(data)),
     ]
     return "\n".join(lines) + "\n"
