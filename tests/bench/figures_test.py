@@ -142,6 +142,53 @@ def test_run_that_a_result_lacks_has_no_row(monkeypatch: pytest.MonkeyPatch):
     assert "| imports of damaged checkpoints, 20 minutes | 14,000 models |" in figures.robustness()
 
 
+def decoding_of(rounds: list[float], mebibytes: int) -> dict[str, Any]:
+    """A result in which CTranslate2 makes 10 tokens a second in 400 MiB, in int8 and float32."""
+    ours = {"rounds": rounds, "working_bytes": mebibytes << 20}
+    theirs = {"rounds": [10.0] * len(rounds), "working_bytes": 400 << 20}
+    found = {"linnet dynamic": ours, "ctranslate2": theirs}
+    sizes = {"layers": 6, "width": 512, "ffn": 2048, "heads": 8, "vocabulary": 32000}
+    return {
+        "machine": {"cpu": "X", "cores": 2, "features": ["avx512_vnni"], "version": "1"},
+        "sizes": {"name": "base", "source": 30, "target": 30, **sizes},
+        "groups": [
+            {"compute": compute, "batch": 32, "beam": 5, "engines": found}
+            for compute in ("float32", "int8")
+        ],
+    }
+
+
+def test_missed_speed_is_compared_with_the_profile(monkeypatch: pytest.MonkeyPatch):
+    profile = {
+        "machine": {"cpu": "X", "cores": 2, "features": ["avx512_vnni"], "version": "2"},
+        "compute": "int8",
+        "frequency": 100,
+        "samples": {"gemms": 600, "attention": 250, "norms": 50, figures.profile_step.REST: 100},
+        "multiply_adds": 2_400,  # 400 a second
+        "peak": 500.0,
+    }
+    decoding = decoding_of([20.0, 20.0], 300)
+    monkeypatch.setattr(figures, "result", lambda name: decoding)
+    assert figures.missed_time(profile) == (
+        " int8, batch 32, beam 5 is 2.00 times as fast as CTranslate2, and is to be 2.50: a batch "
+        "would have to take 20.0% less time. Gemms at the speed of the instruction alone would "
+        "save 12.0%; attention, the largest other part, would have to lose 80% of its time."
+    )
+    assert figures.missed_time(profile | {"batch": 1}) == ""
+    decoding["machine"]["cpu"] = "Y"
+    assert figures.missed_time(profile) == ""
+    decoding = decoding_of([25.0, 25.0], 300) | {"machine": profile["machine"]}
+    assert figures.missed_time(profile) == ""
+
+
+def test_missed_memory_is_compared_with_the_layer_more():
+    assert figures.missed_memory(decoding_of([20.0], 405)) == (
+        "After loading, linnet dynamic holds 5 MiB more in float32 than CTranslate2; the weights "
+        "of the layer that its encoder has more are 11 MiB. "
+    )
+    assert figures.missed_memory(decoding_of([20.0], 400)) == ""
+
+
 def test_results_come_from_a_commit():
     """A result must say which code it measured."""
     dirty = [

@@ -64,17 +64,19 @@ def samples_of(lines: list[str], seconds: float) -> dict[str, int]:
     return {kind: counts[kind] for kind in (*KINDS, REST)}
 
 
+def layer_weights(sizes: Sizes, kernel: int) -> int:
+    """Those of an encoder layer: GLU and output of the convolution, its taps, feed-forward."""
+    d = sizes.width
+    return 3 * d * d + d * sizes.heads * kernel + 2 * d * sizes.ffn
+
+
 def multiply_adds(sizes: Sizes, batch: int) -> int:
     """Those of the gemms in a run: encoder, keys and values of the source, steps of all rows."""
-    d, ffn = sizes.width, 2 * sizes.width * sizes.ffn
-
-    def layers(kernels: tuple[int, ...]) -> int:
-        """GLU and output of the convolution, its taps, and the feed-forward layer."""
-        return sum(3 * d * d + d * sizes.heads * kernel + ffn for kernel in kernels)
-
+    d = sizes.width
+    layers = [layer_weights(sizes, kernel) for kernel in KERNELS]
     attention = sizes.layers * 2 * d * d  # query and output, or key and value
-    encoder = layers(KERNELS) + attention
-    decoder = layers(KERNELS[:-1]) + attention + d * sizes.vocabulary
+    encoder = sum(layers) + attention
+    decoder = sum(layers[:-1]) + attention + d * sizes.vocabulary
     return batch * (TOKENS * encoder + BEAM * TOKENS * decoder)
 
 
@@ -92,9 +94,13 @@ def shares(data: dict[str, Any]) -> list[list[str]]:
     return [[kind, f"{count / total:.1%}"] for kind, count in data["samples"].items()]
 
 
+def multiply_adds_per_second(data: dict[str, Any]) -> float:
+    """Those of the gemms, of one core."""
+    return float(data["multiply_adds"] / (data["samples"]["gemms"] / data["frequency"]))
+
+
 def gemm_speed(data: dict[str, Any]) -> str:
-    samples = data["samples"]
-    speed = data["multiply_adds"] / (samples["gemms"] / data["frequency"])
+    speed = multiply_adds_per_second(data)
     said = f"The gemms make {speed / 1e9:.0f} billion multiply-adds in a second of a core"
     if data["peak"] is None:
         return f"{said}."
