@@ -13,6 +13,7 @@ import json
 import re
 import sys
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -90,18 +91,28 @@ def overhead() -> str:
     """The throughput and latency through the server, compared with those of its engine."""
     results = result("server-overhead")
     places = {"apart": "on a core each", "all": "both on all cores"}
-    beams = sorted({case["beam"] for case in results["load"]})
-    load = {(case["cores"], case["beam"]): case for case in results["load"]}
-    alone = {(case["cores"], case["beam"]): case for case in results["alone"]}
+    cases = [*results["load"], *results["alone"]]
+    beams = sorted({case["beam"] for case in cases})
+    types = sorted({case["compute"] for case in cases})
+
+    kinds: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
+        "load": ("throughput at full load", lambda it: f"{server_overhead.share_of(it):.0%}"),
+        "alone": (
+            "latency of one short sentence",
+            lambda it: f"+{server_overhead.added_ms(it):.1f} ms",
+        ),
+    }
     rows = []
-    for cores, place in places.items():
-        shares = [f"{server_overhead.share_of(load[cores, beam]):.0%}" for beam in beams]
-        rows.append([f"throughput at full load, {place}", *shares])
-    for cores, place in places.items():
-        added = [f"+{server_overhead.added_ms(alone[cores, beam]):.1f} ms" for beam in beams]
-        rows.append([f"latency of one short sentence, {place}", *added])
+    for (what, (name, cell)), cores, compute in product(kinds.items(), places, types):
+        measured = [it for it in results[what] if (it["cores"], it["compute"]) == (cores, compute)]
+        found = {it["beam"]: cell(it) for it in measured}
+        of_type = f", {compute}" if len(types) > 1 else ""
+        if found:
+            cells = [found.get(beam, "–") for beam in beams]
+            rows.append([f"{name}, {places[cores]}{of_type}", *cells])
     heads = ["server, compared with its engine alone", *(f"beam {beam}" for beam in beams)]
-    return f"{table(heads, rows)}\n\n{results['bundle']}, {results['compute']}. {on(results)}"
+    of = ", ".join([results["bundle"], *(types if len(types) == 1 else [])])
+    return f"{table(heads, rows)}\n\n{of}. {on(results)}"
 
 
 def profile_of_a_step() -> str:

@@ -142,6 +142,32 @@ def test_run_that_a_result_lacks_has_no_row(monkeypatch: pytest.MonkeyPatch):
     assert "| imports of damaged checkpoints, 20 minutes | 14,000 models |" in figures.robustness()
 
 
+def test_overhead_has_rows_of_each_type(monkeypatch: pytest.MonkeyPatch):
+    def case(compute: str, cores: str, beam: int, server: float) -> dict[str, Any]:
+        key = {"compute": compute, "cores": cores, "beam": beam}
+        return {**key, "offline": [10.0], "server": [server]}
+
+    results = {
+        "machine": {"cpu": "X", "cores": 2, "features": ["avx2"], "version": "new"},
+        "bundle": "m",
+        "load": [case("float32", "apart", 1, 9.0), case("float32", "apart", 5, 8.0)],
+        "alone": [case("float32", "all", 1, 11.0)],
+    }
+    monkeypatch.setattr(figures, "result", lambda name: results)
+    assert figures.overhead().splitlines()[2:] == [
+        "| throughput at full load, on a core each | 90% | 80% |",
+        "| latency of one short sentence, both on all cores | +1.0 ms | – |",
+        "",
+        "m, float32. X, 2 cores (avx2), Linnet new.",
+    ]
+    results["load"].append(case("int8", "apart", 5, 7.0))
+    assert figures.overhead().splitlines()[2:5] == [
+        "| throughput at full load, on a core each, float32 | 90% | 80% |",
+        "| throughput at full load, on a core each, int8 | – | 70% |",
+        "| latency of one short sentence, both on all cores, float32 | +1.0 ms | – |",
+    ]
+
+
 def decoding_of(rounds: list[float], mebibytes: int) -> dict[str, Any]:
     """A result in which CTranslate2 makes 10 tokens a second in 400 MiB, in int8 and float32."""
     ours = {"rounds": rounds, "working_bytes": mebibytes << 20}
