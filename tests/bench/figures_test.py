@@ -12,8 +12,13 @@ import pytest
 # Numbers with these units are measured, unless they are limits, defaults, goals, or a paper's.
 MEASURED = re.compile(
     r"\d[\d.,]* ?(tok/s|tokens/s|tokens a second|calls/s|calls a second|ms|µs|us|milliseconds"
+    r"|s|seconds|minutes|hours|nats|chrF|ROUGE"
     r"|[KMG]i?B|bytes|%|BLEU|×(?! ?\w))(?![\w/])|\b\d{1,3}(,\d{3})+\b"
-    r"|\b(\d+(\.\d+)? times|twice) as (fast|many|much)"
+    # The same in words. `half` and `a third` alone are seldom measured.
+    r"|\b(a few|some|several) (percent|seconds|minutes|hours)\b|\babout a (mega|giga)byte\b"
+    r"|\b(\d+(\.\d+)? times|several times|twice|half) as (fast|large|long|many|much|slow)"
+    r"|\bby (half|a third|a quarter|a tenth)\b|\b(half|a third|a quarter) of the \w+"
+    r"|\bfar (faster|larger|longer|slower|smaller)\b"
 )
 # Pages of defaults and limits, which other tests compare with the program.
 OF_THE_PROGRAM = ("ERRORS", "LIMITS", "METRICS", "RECIPE_OPTIONS", "SETTINGS")
@@ -32,21 +37,31 @@ ALLOWED = {
         "16 KiB each of": "a bound",
         "except for 32 KiB of each": "a bound",
         "by more than 2 % an hour": "the goal",
+        "20 seconds until HTTP/2 has begun": "a limit",
     },
     "docs/ADMINISTRATION.md": {
         "4 bytes": "what a result takes, by its types",
         "reserves 128 KiB": "a limit",
         "or 16 KiB of shorter texts": "a limit",
     },
-    "docs/API.md": {"256 entries of 256 bytes": "limits"},
+    "docs/API.md": {
+        "256 entries of 256 bytes": "limits",
+        "A call without one gets": "a default and a limit",
+    },
     "docs/CAPACITY.md": {
         "99 % of all calls": "an objective",
         "An example: 2000 texts": "an example",
         "measured 5,000 gives 4,000": "the example",
         "in the example 11,000 such cores": "the example",
+        "at a scrape each 15 s": "a setting",
     },
     "docs/COMMAND_LINE.md": {"90 % of all calls": "an objective"},
-    "docs/DEPLOYMENT.md": {"99.9 % of calls do not fail": "objectives"},
+    "docs/DEPLOYMENT.md": {
+        "99.9 % of calls do not fail": "objectives",
+        "summaries are answered within 2 seconds": "the same",
+        "running calls have at most 30 seconds": "a default",
+        "health check (0.3 s)": "settings of the balancers",
+    },
     "docs/GPU.md": {"below 64 MiB": "a limit", "a record of 32 bytes": "a type"},
     "docs/MODELS.md": {
         "the facts of 1,000 made-up sentences": "the size of a test",
@@ -107,6 +122,29 @@ def test_figure_outside_of_a_table_is_found():
     page = f"{table}`--wait 5 ms`\nIt takes 3 ms, 40 KiB and 0.8 % of 9,483 lines.\n"
     found = [m[0] for m in MEASURED.finditer(unmarked(page))]
     assert found == ["3 ms", "40 KiB", "0.8 %", "9,483"]
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "It takes 2 hours, 40 % of that 12 s.",
+        "It was trained for a few hours.",
+        "It is a few percent of the step.",
+        "LibTorch is half of the image.",
+        "The image is about a gigabyte.",
+        "The other one is several times as large.",
+        "Speed varies by a third.",
+        "Drawing takes far longer than applying.",
+        "That is 0.3 nats or 1.2 chrF.",
+    ],
+)
+def test_figure_in_words_is_found(claim: str):
+    assert MEASURED.search(claim)
+
+
+def test_count_and_limit_in_words_are_no_figures():
+    page = "A third language, half of what is free, twice a second, in several models, at twice."
+    assert not MEASURED.search(page)
 
 
 def test_maximum_has_the_commit_of_its_row(monkeypatch: pytest.MonkeyPatch):
