@@ -143,8 +143,8 @@ def since(before: dict[str, float], after: dict[str, float]) -> dict[str, float]
 
 def measure(options: argparse.Namespace, cores: list[int], file: Path) -> dict[str, Any]:
     core = cores[-1]
-    loop = partial(machine.loop_seconds, len(cores))
-    drift = Drift(options.max_drift, loop, rounds=len(LOADS) + 3)
+    loop_seconds = partial(machine.loop_seconds, len(cores))
+    drift = Drift(options.max_drift, loop_seconds, rounds=len(LOADS) + 3)
     with server(options, cores) as running:
         address = f"127.0.0.1:{running.port}"
         flags = ["--concurrency", str(2 * options.rows // options.beam), "--channels", "4"]
