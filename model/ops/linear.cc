@@ -3,6 +3,7 @@
 #include <ATen/OpaqueTensorImpl.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/cpu/Utils.h>
 #include <ATen/ops/_addmm_activation.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/empty.h>
@@ -252,7 +253,7 @@ at::Tensor PackLinear(const at::Tensor& weight, c10::string_view type,
   TORCH_CHECK(bfloat16 || type == "float32" || type == "int8", kPack, ": there is no type \"", type,
               "\": there are float32, bfloat16 and int8");
   TORCH_CHECK(!bfloat16 || HasBfloat16Gemm(), kPack,
-              ": this processor has no gemm in bfloat16, pack float32 or int8");
+              ": this processor has no instructions for bfloat16, pack float32 or int8");
   if (scales) {
     TORCH_CHECK(weight.scalar_type() == at::kChar, kPack, ": weight is ", weight.scalar_type(),
                 ", with scales it must be Char");
@@ -376,10 +377,18 @@ at::Tensor UnpackOutputs(const at::Tensor& weight, const at::Tensor& outputs) {
 void SetChosenLinear(ChosenLinearFunction function) { chosen_linear = function; }
 
 bool HasBfloat16Gemm() {
-  static const bool has = c10::Dispatcher::singleton()
-                              .findSchemaOrThrow("mkldnn::_is_mkldnn_bf16_supported", "")
-                              .typed<bool()>()
-                              .call();
+  static const bool has = [] {
+    const auto processor = at::cpu::get_cpu_capabilities();
+    const auto may = [&](const char* name) {
+      const auto found = processor.find(name);
+      return found != processor.end() && found->second.toBool();
+    };
+    return (may("avx512_bf16") || may("amx_bf16") || may("avx_ne_convert")) &&
+           c10::Dispatcher::singleton()
+               .findSchemaOrThrow("mkldnn::_is_mkldnn_bf16_supported", "")
+               .typed<bool()>()
+               .call();
+  }();
   return has;
 }
 

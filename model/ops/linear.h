@@ -48,8 +48,8 @@
 //                    rows and any number of threads
 //        "int8"      as "float32"; weights are rounded as quantize_linear does, x has a scale per
 //                    row, and sums are exact (cpu/packed_matrix.h, cpu/gemm.h)
-//        "bfloat16"  x is bfloat16; oneDNN's gemm, which multiplies in bfloat16 where the processor
-//                    can, and which some processors lack (HasBfloat16Gemm)
+//        "bfloat16"  x is bfloat16; oneDNN's gemm, on processors with instructions for bfloat16
+//                    (HasBfloat16Gemm)
 //
 // quantize_linear rounds a weight [O, I], finite, to integers with a scale per output: values int8
 // [O, I] from -127 to 127 and scales float32 [O], weight ~ scales * values. An output whose weights
@@ -75,8 +75,9 @@
 // section 2.
 namespace linnet::ops {
 
-// True if oneDNN has a gemm in bfloat16 on this processor, that is with AVX512-BW, -VL and -DQ or
-// with AVX-NE-CONVERT; elsewhere pack_linear refuses "bfloat16".
+// True if the processor has instructions for bfloat16 (AVX512-BF16, AMX-BF16 or AVX-NE-CONVERT) and
+// oneDNN uses them; elsewhere pack_linear refuses "bfloat16". With AVX-512 alone oneDNN has a gemm
+// as well, but one that emulates the instructions: it converts and computes in float32.
 bool HasBfloat16Gemm();
 
 bool IsPacked(const at::Tensor& weight);

@@ -16,8 +16,9 @@ namespace linnet::model {
 //
 // Compute type: kAuto is float16 on CUDA. On the CPU it is int8 if the processor has AVX512-VNNI
 // and the module has the method pack, otherwise float32. int8 applies to weights and activations of
-// linear layers; the rest stays float32. bfloat16 is never chosen automatically: without AMX its
-// gemms are slower than those of float32. docs/MODELS.md has the speed and quality of each type.
+// linear layers; the rest stays float32. bfloat16 is never chosen automatically: its batch
+// invariance is not guaranteed, and with AVX512-BF16, where alone its speed was measured, it is
+// slower than int8. docs/MODELS.md has the speed and quality of each type.
 //
 // Search: SearchPlace::kAuto is the device on CUDA and the host on the CPU, which never needs whole
 // rows of logits. With the device, sequences that it does not support (sampling, constraints,

@@ -13,6 +13,7 @@ import json
 import re
 import sys
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -23,10 +24,12 @@ import capacity  # noqa: E402
 import decoding_report  # noqa: E402
 import families  # noqa: E402
 import machine  # noqa: E402
+import memory_floor as floor  # noqa: E402
 import one_connection  # noqa: E402
 import profile_step  # noqa: E402
 import server_overhead  # noqa: E402
 import unauthenticated  # noqa: E402
+from engines import Sizes  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "tests/bench/results"
@@ -78,8 +81,9 @@ def decoding_beam_5() -> str:
             ]
         )
     heads = ["target tokens a second", "Linnet, engine alone", "CTranslate2", "ratio"]
-    missed = "; ".join(decoding_report.missed(results)) or "none"
-    notes = f"Ratios are medians of the rounds. Targets that are missed: {missed}."
+    missed = "; ".join(decoding_report.missed(results))
+    why = " ([why](tests/bench/README.md#decoding-compared-with-peers))" if missed else ""
+    notes = f"Ratios are medians of the rounds. Targets that are missed: {missed or 'none'}{why}."
     return f"{table(heads, rows)}\n\n{notes} {on(results)}"
 
 
@@ -87,24 +91,60 @@ def overhead() -> str:
     """The throughput and latency through the server, compared with those of its engine."""
     results = result("server-overhead")
     places = {"apart": "on a core each", "all": "both on all cores"}
-    beams = sorted({case["beam"] for case in results["load"]})
-    load = {(case["cores"], case["beam"]): case for case in results["load"]}
-    alone = {(case["cores"], case["beam"]): case for case in results["alone"]}
+    cases = [*results["load"], *results["alone"]]
+    beams = sorted({case["beam"] for case in cases})
+    types = sorted({case["compute"] for case in cases})
+
+    kinds: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
+        "load": ("throughput at full load", lambda it: f"{server_overhead.share_of(it):.0%}"),
+        "alone": (
+            "latency of one short sentence",
+            lambda it: f"+{server_overhead.added_ms(it):.1f} ms",
+        ),
+    }
     rows = []
-    for cores, place in places.items():
-        shares = [f"{server_overhead.share_of(load[cores, beam]):.0%}" for beam in beams]
-        rows.append([f"throughput at full load, {place}", *shares])
-    for cores, place in places.items():
-        added = [f"+{server_overhead.added_ms(alone[cores, beam]):.1f} ms" for beam in beams]
-        rows.append([f"latency of one short sentence, {place}", *added])
+    for (what, (name, cell)), cores, compute in product(kinds.items(), places, types):
+        measured = [it for it in results[what] if (it["cores"], it["compute"]) == (cores, compute)]
+        found = {it["beam"]: cell(it) for it in measured}
+        of_type = f", {compute}" if len(types) > 1 else ""
+        if found:
+            cells = [found.get(beam, "–") for beam in beams]
+            rows.append([f"{name}, {places[cores]}{of_type}", *cells])
     heads = ["server, compared with its engine alone", *(f"beam {beam}" for beam in beams)]
-    return f"{table(heads, rows)}\n\n{results['bundle']}, {results['compute']}. {on(results)}"
+    of = ", ".join([results["bundle"], *(types if len(types) == 1 else [])])
+    return f"{table(heads, rows)}\n\n{of}. {on(results)}"
 
 
 def profile_of_a_step() -> str:
     results = result("profile-step")
     rows = table(["work", "share of the time"], profile_step.shares(results))
-    return f"{rows}\n\n{profile_step.gemm_speed(results)} {on(results)}"
+    notes = f"{profile_step.gemm_speed(results)}{missed_time(results)} {on(results)}"
+    return f"{rows}\n\n{notes}"
+
+
+def missed_time(profile: dict[str, Any]) -> str:
+    """The time that a full batch takes longer than its target allows, compared with the parts of
+    the profile that could save it; empty if the target is met, or on another kind of machine."""
+    decoding = result("decoding")
+    key = (profile["compute"], profile_step.batch_of(profile), profile_step.BEAM)
+    found = decoding_report.shortfall(decoding, key) if key in decoding_report.TARGETS else None
+    same = machine.slug(profile["machine"]) == machine.slug(decoding["machine"])
+    if found is None or not same or profile["peak"] is None:
+        return ""
+    reached, wanted = found
+    total = sum(profile["samples"].values())
+    shares = {kind: count / total for kind, count in profile["samples"].items()}
+    speed = profile_step.multiply_adds_per_second(profile)
+    gemms = shares.pop("gemms") * (1 - speed / profile["peak"])
+    del shares[profile_step.REST]
+    largest = max(shares, key=lambda kind: shares[kind])
+    missing = 1 - reached / wanted
+    return (
+        f" {key[0]}, batch {key[1]}, beam {key[2]} is {reached:.2f} times as fast as CTranslate2, "
+        f"and is to be {wanted:.2f}: a batch would have to take {missing:.1%} less time. Gemms at "
+        f"the speed of the instruction alone would save {gemms:.1%}; {largest}, the largest other "
+        f"part, would have to lose {missing / shares[largest]:.0%} of its time."
+    )
 
 
 def memory() -> str:
@@ -116,7 +156,32 @@ def memory() -> str:
             found = decoding_report.last(groups, name)
             sizes = [decoding_report.mebibytes(found, f"{it}_bytes") for it in ("working", "peak")]
             rows.append([f"{compute}, {name}", *sizes])
-    return f"{table(['MiB', 'working', 'peak'], rows)}\n\n{on(results)}"
+    notes = f"{missed_memory(results)}{on(results)}"
+    return f"{table(['MiB', 'working', 'peak'], rows)}\n\n{notes}"
+
+
+def missed_memory(results: dict[str, Any]) -> str:
+    """The memory in float32 above CTranslate2's, compared with that of the layer that the encoder
+    has more; empty if there is none."""
+    groups = results["groups"]
+    ours, theirs = (
+        decoding_report.first(groups, "float32", name)["working_bytes"]
+        for name in (decoding_report.OURS, decoding_report.REFERENCE)
+    )
+    if ours <= theirs:
+        return ""
+    kernel = profile_step.KERNELS[-1]
+    layer = 4 * profile_step.layer_weights(Sizes(**results["sizes"]), kernel)
+    more, own = ((it / decoding_report.MEBIBYTE) for it in (ours - theirs, layer))
+    return (
+        f"After loading, linnet dynamic holds {more:.0f} MiB more in float32 than CTranslate2; the "
+        f"weights of the layer that its encoder has more are {own:.0f} MiB. "
+    )
+
+
+def memory_floor() -> str:
+    results = result("memory-floor")
+    return f"{table(floor.HEADS, floor.rows_of(results))}\n\n{on(results)}"
 
 
 def compute_types() -> str:
@@ -322,6 +387,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "imported-models": imported_models,
     "language-check": language_check,
     "memory": memory,
+    "memory-floor": memory_floor,
     "overhead": overhead,
     "profile-of-a-step": profile_of_a_step,
     "refused-connections": refused_connections,

@@ -12,8 +12,13 @@ import pytest
 # Numbers with these units are measured, unless they are limits, defaults, goals, or a paper's.
 MEASURED = re.compile(
     r"\d[\d.,]* ?(tok/s|tokens/s|tokens a second|calls/s|calls a second|ms|µs|us|milliseconds"
+    r"|s|seconds|minutes|hours|nats|chrF|ROUGE"
     r"|[KMG]i?B|bytes|%|BLEU|×(?! ?\w))(?![\w/])|\b\d{1,3}(,\d{3})+\b"
-    r"|\b(\d+(\.\d+)? times|twice) as (fast|many|much)"
+    # The same in words. `half` and `a third` alone are seldom measured.
+    r"|\b(a few|some|several) (percent|seconds|minutes|hours)\b|\babout a (mega|giga)byte\b"
+    r"|\b(\d+(\.\d+)? times|several times|twice|half) as (fast|large|long|many|much|slow)"
+    r"|\bby (half|a third|a quarter|a tenth)\b|\b(half|a third|a quarter) of the \w+"
+    r"|\bfar (faster|larger|longer|slower|smaller)\b"
 )
 # Pages of defaults and limits, which other tests compare with the program.
 OF_THE_PROGRAM = ("ERRORS", "LIMITS", "METRICS", "RECIPE_OPTIONS", "SETTINGS")
@@ -32,21 +37,31 @@ ALLOWED = {
         "16 KiB each of": "a bound",
         "except for 32 KiB of each": "a bound",
         "by more than 2 % an hour": "the goal",
+        "20 seconds until HTTP/2 has begun": "a limit",
     },
     "docs/ADMINISTRATION.md": {
         "4 bytes": "what a result takes, by its types",
         "reserves 128 KiB": "a limit",
         "or 16 KiB of shorter texts": "a limit",
     },
-    "docs/API.md": {"256 entries of 256 bytes": "limits"},
+    "docs/API.md": {
+        "256 entries of 256 bytes": "limits",
+        "A call without one gets": "a default and a limit",
+    },
     "docs/CAPACITY.md": {
         "99 % of all calls": "an objective",
         "An example: 2000 texts": "an example",
         "measured 5,000 gives 4,000": "the example",
         "in the example 11,000 such cores": "the example",
+        "at a scrape each 15 s": "a setting",
     },
     "docs/COMMAND_LINE.md": {"90 % of all calls": "an objective"},
-    "docs/DEPLOYMENT.md": {"99.9 % of calls do not fail": "objectives"},
+    "docs/DEPLOYMENT.md": {
+        "99.9 % of calls do not fail": "objectives",
+        "summaries are answered within 2 seconds": "the same",
+        "running calls have at most 30 seconds": "a default",
+        "health check (0.3 s)": "settings of the balancers",
+    },
     "docs/GPU.md": {"below 64 MiB": "a limit", "a record of 32 bytes": "a type"},
     "docs/MODELS.md": {
         "the facts of 1,000 made-up sentences": "the size of a test",
@@ -109,6 +124,29 @@ def test_figure_outside_of_a_table_is_found():
     assert found == ["3 ms", "40 KiB", "0.8 %", "9,483"]
 
 
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "It takes 2 hours, 40 % of that 12 s.",
+        "It was trained for a few hours.",
+        "It is a few percent of the step.",
+        "LibTorch is half of the image.",
+        "The image is about a gigabyte.",
+        "The other one is several times as large.",
+        "Speed varies by a third.",
+        "Drawing takes far longer than applying.",
+        "That is 0.3 nats or 1.2 chrF.",
+    ],
+)
+def test_figure_in_words_is_found(claim: str):
+    assert MEASURED.search(claim)
+
+
+def test_count_and_limit_in_words_are_no_figures():
+    page = "A third language, half of what is free, twice a second, in several models, at twice."
+    assert not MEASURED.search(page)
+
+
 def test_maximum_has_the_commit_of_its_row(monkeypatch: pytest.MonkeyPatch):
     def row(attack: str, kib: float, milliseconds: float, **more: str) -> dict[str, Any]:
         costs = {"kib": kib, "milliseconds": milliseconds, "open": 0}
@@ -140,6 +178,79 @@ def test_run_that_a_result_lacks_has_no_row(monkeypatch: pytest.MonkeyPatch):
     ]
     results["imports"] = {"models": 14_000, "seconds": 1200}
     assert "| imports of damaged checkpoints, 20 minutes | 14,000 models |" in figures.robustness()
+
+
+def test_overhead_has_rows_of_each_type(monkeypatch: pytest.MonkeyPatch):
+    def case(compute: str, cores: str, beam: int, server: float) -> dict[str, Any]:
+        key = {"compute": compute, "cores": cores, "beam": beam}
+        return {**key, "offline": [10.0], "server": [server]}
+
+    results = {
+        "machine": {"cpu": "X", "cores": 2, "features": ["avx2"], "version": "new"},
+        "bundle": "m",
+        "load": [case("float32", "apart", 1, 9.0), case("float32", "apart", 5, 8.0)],
+        "alone": [case("float32", "all", 1, 11.0)],
+    }
+    monkeypatch.setattr(figures, "result", lambda name: results)
+    assert figures.overhead().splitlines()[2:] == [
+        "| throughput at full load, on a core each | 90% | 80% |",
+        "| latency of one short sentence, both on all cores | +1.0 ms | – |",
+        "",
+        "m, float32. X, 2 cores (avx2), Linnet new.",
+    ]
+    results["load"].append(case("int8", "apart", 5, 7.0))
+    assert figures.overhead().splitlines()[2:5] == [
+        "| throughput at full load, on a core each, float32 | 90% | 80% |",
+        "| throughput at full load, on a core each, int8 | – | 70% |",
+        "| latency of one short sentence, both on all cores, float32 | +1.0 ms | – |",
+    ]
+
+
+def decoding_of(rounds: list[float], mebibytes: int) -> dict[str, Any]:
+    """A result in which CTranslate2 makes 10 tokens a second in 400 MiB, in int8 and float32."""
+    ours = {"rounds": rounds, "working_bytes": mebibytes << 20}
+    theirs = {"rounds": [10.0] * len(rounds), "working_bytes": 400 << 20}
+    found = {"linnet dynamic": ours, "ctranslate2": theirs}
+    sizes = {"layers": 6, "width": 512, "ffn": 2048, "heads": 8, "vocabulary": 32000}
+    return {
+        "machine": {"cpu": "X", "cores": 2, "features": ["avx512_vnni"], "version": "1"},
+        "sizes": {"name": "base", "source": 30, "target": 30, **sizes},
+        "groups": [
+            {"compute": compute, "batch": 32, "beam": 5, "engines": found}
+            for compute in ("float32", "int8")
+        ],
+    }
+
+
+def test_missed_speed_is_compared_with_the_profile(monkeypatch: pytest.MonkeyPatch):
+    profile = {
+        "machine": {"cpu": "X", "cores": 2, "features": ["avx512_vnni"], "version": "2"},
+        "compute": "int8",
+        "frequency": 100,
+        "samples": {"gemms": 600, "attention": 250, "norms": 50, figures.profile_step.REST: 100},
+        "multiply_adds": 2_400,  # 400 a second
+        "peak": 500.0,
+    }
+    decoding = decoding_of([20.0, 20.0], 300)
+    monkeypatch.setattr(figures, "result", lambda name: decoding)
+    assert figures.missed_time(profile) == (
+        " int8, batch 32, beam 5 is 2.00 times as fast as CTranslate2, and is to be 2.50: a batch "
+        "would have to take 20.0% less time. Gemms at the speed of the instruction alone would "
+        "save 12.0%; attention, the largest other part, would have to lose 80% of its time."
+    )
+    assert figures.missed_time(profile | {"batch": 1}) == ""
+    decoding["machine"]["cpu"] = "Y"
+    assert figures.missed_time(profile) == ""
+    decoding = decoding_of([25.0, 25.0], 300) | {"machine": profile["machine"]}
+    assert figures.missed_time(profile) == ""
+
+
+def test_missed_memory_is_compared_with_the_layer_more():
+    assert figures.missed_memory(decoding_of([20.0], 405)) == (
+        "After loading, linnet dynamic holds 5 MiB more in float32 than CTranslate2; the weights "
+        "of the layer that its encoder has more are 11 MiB. "
+    )
+    assert figures.missed_memory(decoding_of([20.0], 400)) == ""
 
 
 def test_results_come_from_a_commit():

@@ -352,6 +352,17 @@ def test_pack_linear_refuses(weight, kind, message):
         ops.pack_linear(weight, kind)
 
 
+def test_bfloat16_is_packed_where_the_processor_has_instructions_for_it():
+    """With AVX-512 alone oneDNN would emulate them."""
+    instructions = ("avx512_bf16", "amx_bf16", "avx_ne_convert")
+    weight = torch.randn(6, 8)
+    if any(torch.cpu.get_capabilities()[name] for name in instructions):
+        assert ops.pack_linear(weight, "bfloat16").shape == weight.shape
+    else:
+        with pytest.raises(RuntimeError, match="bfloat16, pack float32 or int8"):
+            ops.pack_linear(weight, "bfloat16")
+
+
 @pytest.mark.parametrize("kind", ["float32", "int8", BFLOAT16])
 @pytest.mark.parametrize("stored", [torch.bfloat16, torch.float16, torch.float32])
 def test_pack_linear_converts_stored_weights(stored, kind):

@@ -134,8 +134,10 @@ TEST(ComputeTypeTest, RefusesBfloat16WhereTheProcessorHasNoGemmForIt) {
   if (ops::HasBfloat16Gemm()) {
     EXPECT_THAT(resolved, IsOkAndHolds(ComputeType::kBfloat16));
   } else {
-    EXPECT_THAT(resolved.status(), StatusIs(absl::StatusCode::kFailedPrecondition,
-                                            ::testing::HasSubstr("use float32 or int8")));
+    EXPECT_THAT(resolved.status(),
+                StatusIs(absl::StatusCode::kFailedPrecondition,
+                         ::testing::HasSubstr("AVX512-BF16, AMX-BF16 or AVX-NE-CONVERT, and this "
+                                              "one has none of them: use float32 or int8")));
   }
   EXPECT_THAT(ResolveComputeType(ComputeType::kBfloat16, Device::kCuda),
               IsOkAndHolds(ComputeType::kBfloat16));

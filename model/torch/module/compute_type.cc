@@ -50,8 +50,8 @@ absl::StatusOr<ComputeType> ResolveComputeType(ComputeType compute, Device devic
     case ComputeType::kBfloat16:
       if (device == Device::kCuda || ops::HasBfloat16Gemm()) return compute;
       return absl::FailedPreconditionError(
-          "compute type bfloat16 needs a processor with AVX512-BW, -VL and -DQ or with "
-          "AVX-NE-CONVERT, and this one has neither: use float32 or int8");
+          "compute type bfloat16 needs a processor with AVX512-BF16, AMX-BF16 or AVX-NE-CONVERT, "
+          "and this one has none of them: use float32 or int8");
     case ComputeType::kFloat16:
       if (device == Device::kCuda) return compute;
       return absl::FailedPreconditionError(

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import drift
 import engines
 import machine
 import rounds
@@ -64,7 +65,7 @@ def parse(words: list[str] | None) -> argparse.Namespace:
     add("--rounds", type=int, default=7, metavar="N",
         help="valid turns of Linnet's dynamic and CTranslate2, of the others "
         f"{rounds.OTHERS_ROUNDS} [%(default)s]")  # fmt: skip
-    rounds.add_max_drift(parser)
+    drift.add_max_drift(parser)
     add("--cores", metavar="LIST", help="cores to use, such as 0,1; as many threads [all]")
     engines.add_folders(parser)
     add("--quick", action="store_true",
@@ -175,7 +176,7 @@ def main(words: list[str] | None = None) -> int:
                     always=(OURS, *REFERENCES),
                 )
                 results.add(*group, found)
-        except (Broken, rounds.Unsteady) as error:
+        except (Broken, drift.Unsteady) as error:
             print(f"error: {error}", file=sys.stderr)
             return 1
         finally:

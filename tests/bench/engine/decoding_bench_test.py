@@ -14,8 +14,9 @@ import peer_fairseq
 import pytest
 import torch
 from decoding_report import markdown, missed, ratio
+from drift import Unsteady
 from engines import Engine, Measured, Memory
-from rounds import Unsteady, measure_group
+from rounds import measure_group
 
 HERE = Path(__file__).resolve().parent
 SMALL = ["--size", "tiny", "--source", "6", "--target", "5", "--rounds", "1"]

@@ -55,6 +55,16 @@ def lower_quartile(values: list[float]) -> float:
     return quantiles(values, n=4, method="inclusive")[0] if len(values) > 1 else values[0]
 
 
+def shortfall(results: dict[str, Any], key: tuple[str, int, int]) -> tuple[float, float] | None:
+    """The median ratio of OURS at (compute, batch, beam) and its target, if it is below."""
+    column = column_of(results)
+    for group in results["groups"]:
+        if (group["compute"], group["batch"], group["beam"]) == key and column:
+            reached, wanted = ratio(group, OURS), TARGETS[key][column]
+            return (reached, wanted) if reached and reached < wanted else None
+    return None
+
+
 def mebibytes(engine: dict[str, Any], which: str) -> str:
     return f"{engine[which] / MEBIBYTE:.0f}" if which in engine else "—"
 

@@ -25,6 +25,7 @@ from statistics import median
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import drift
 import engines
 import machine
 import rounds
@@ -313,7 +314,7 @@ def main(words: list[str] | None = None) -> int:
     add(
         "--threads", type=int, default=len(os.sched_getaffinity(0)), metavar="N", help="[all cores]"
     )
-    rounds.add_max_drift(parser)
+    drift.add_max_drift(parser)
     engines.add_folders(parser, bundles=False)
     add("--scratch", type=Path, metavar="DIR", help="folder for the models, 8 GB [the system's]")
     options = parser.parse_args(words)

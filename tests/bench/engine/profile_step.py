@@ -1,11 +1,13 @@
-"""Where the time of a full batch goes: samples of linnet-decode, by kind of work.
+"""Where the time of a batch goes: samples of linnet-decode, by kind of work.
 
 Runs linnet-decode under `perf record` (Debian's linux-perf) with a DynamicConv model of base size,
-random weights, 32 sources and beam 5, and sorts the samples of the measured runs by the function
-they are in. Beside that, the multiply-adds of the gemms in a second, and the most that the
-processor does with its int8 instruction on registers alone (bench_ops, int8_peak). Takes a minute.
+random weights, --batch sources and beam 5, and sorts the samples of the measured runs by the
+function they are in. Beside that, the multiply-adds of the gemms in a second and, in int8 with
+AVX512-VNNI, the most that the processor does with that instruction on registers alone (bench_ops,
+int8_peak). Takes a minute.
 
-Writes DIR/MACHINE/profile-step.json and profile-step.md.
+Writes DIR/MACHINE/profile-step.json and profile-step.md, with another batch than 32
+profile-step-batch-N.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ import engines
 import machine
 from engines import Sizes
 
-BATCH, BEAM, TOKENS = 32, 5, 30
+FULL_BATCH, BEAM, TOKENS = 32, 5, 30
 FREQUENCY = 999  # samples of a core in a second
 KERNELS = (3, 7, 15, 31, 31, 31, 31)  # of the encoder; the decoder has a layer less
 # The kind of work of a function: the first pattern that it matches.
@@ -62,28 +64,28 @@ def samples_of(lines: list[str], seconds: float) -> dict[str, int]:
     return {kind: counts[kind] for kind in (*KINDS, REST)}
 
 
-def multiply_adds(sizes: Sizes) -> int:
+def layer_weights(sizes: Sizes, kernel: int) -> int:
+    """Those of an encoder layer: GLU and output of the convolution, its taps, feed-forward."""
+    d = sizes.width
+    return 3 * d * d + d * sizes.heads * kernel + 2 * d * sizes.ffn
+
+
+def multiply_adds(sizes: Sizes, batch: int) -> int:
     """Those of the gemms in a run: encoder, keys and values of the source, steps of all rows."""
-    d, ffn = sizes.width, 2 * sizes.width * sizes.ffn
-
-    def layers(kernels: tuple[int, ...]) -> int:
-        """GLU and output of the convolution, its taps, and the feed-forward layer."""
-        return sum(3 * d * d + d * sizes.heads * kernel + ffn for kernel in kernels)
-
+    d = sizes.width
+    layers = [layer_weights(sizes, kernel) for kernel in KERNELS]
     attention = sizes.layers * 2 * d * d  # query and output, or key and value
-    encoder = layers(KERNELS) + attention
-    decoder = layers(KERNELS[:-1]) + attention + d * sizes.vocabulary
-    return BATCH * (TOKENS * encoder + BEAM * TOKENS * decoder)
+    encoder = sum(layers) + attention
+    decoder = sum(layers[:-1]) + attention + d * sizes.vocabulary
+    return batch * (TOKENS * encoder + BEAM * TOKENS * decoder)
 
 
-def peak(program: Path) -> float:
-    """Multiply-adds of int8 in a second, of one core."""
+def peak(program: Path) -> float | None:
+    """Multiply-adds of int8 in a second, of one core; None without AVX512-VNNI."""
     command = [str(program), "--benchmark_filter=^int8_peak$", "--benchmark_format=json"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     (found,) = json.loads(done.stdout)["benchmarks"]
-    if "flop" not in found:
-        raise SystemExit(f"bench_ops has no int8_peak here: {found.get('error_message')}")
-    return found["flop"] / 2
+    return found["flop"] / 2 if "flop" in found else None
 
 
 def shares(data: dict[str, Any]) -> list[list[str]]:
@@ -92,23 +94,37 @@ def shares(data: dict[str, Any]) -> list[list[str]]:
     return [[kind, f"{count / total:.1%}"] for kind, count in data["samples"].items()]
 
 
+def multiply_adds_per_second(data: dict[str, Any]) -> float:
+    """Those of the gemms, of one core."""
+    return float(data["multiply_adds"] / (data["samples"]["gemms"] / data["frequency"]))
+
+
 def gemm_speed(data: dict[str, Any]) -> str:
-    samples = data["samples"]
-    speed = data["multiply_adds"] / (samples["gemms"] / data["frequency"])
-    return (
-        f"The gemms make {speed / 1e9:.0f} billion multiply-adds in a second of a core; the int8 "
-        f"instruction alone, on registers, makes {data['peak'] / 1e9:.0f}."
-    )
+    speed = multiply_adds_per_second(data)
+    said = f"The gemms make {speed / 1e9:.0f} billion multiply-adds in a second of a core"
+    if data["peak"] is None:
+        return f"{said}."
+    made = f"{data['peak'] / 1e9:.0f}"
+    return f"{said}; the int8 instruction alone, on registers, makes {made}."
+
+
+def name_of(batch: int) -> str:
+    """The name of the result, without its ending."""
+    return "profile-step" if batch == FULL_BATCH else f"profile-step-batch-{batch}"
+
+
+def batch_of(data: dict[str, Any]) -> int:
+    return int(data.get("batch", FULL_BATCH))  # older results have only this one
 
 
 def markdown(data: dict[str, Any]) -> str:
     return "\n".join(
         [
-            "# Where the time of a full batch goes",
+            f"# Where the time of a batch of {batch_of(data)} goes",
             "",
             "Written by `tests/bench/engine/profile_step.py`. "
             f"{machine.sentence(data['machine'])}. DynamicConv at base size, random weights, "
-            f"{data['compute']}, {BATCH} sources of {TOKENS} tokens, beam {BEAM}, "
+            f"{data['compute']}, {batch_of(data)} sources of {TOKENS} tokens, beam {BEAM}, "
             f"{data['threads']} threads: shares of the samples of all threads, encoder included.",
             "",
             "| work | share |",
@@ -129,12 +145,16 @@ def main(words: list[str] | None = None) -> int:
     )
     add = parser.add_argument
     add("--compute", choices=("float32", "int8"), default="int8", help="[%(default)s]")
+    add("--batch", type=int, default=FULL_BATCH, metavar="N", help="sources [%(default)s]")
     add("--repeat", type=int, default=20, metavar="N", help="measured runs [%(default)s]")
     add(
         "--threads", type=int, default=len(os.sched_getaffinity(0)), metavar="N", help="[all cores]"
     )
     engines.add_folders(parser)
     options = parser.parse_args(words)
+    for name in ("batch", "repeat", "threads"):
+        if getattr(options, name) < 1:
+            parser.error(f"--{name} {getattr(options, name)} must be at least 1")
     machine.require_commit(options.out)
     if shutil.which("perf") is None:
         raise SystemExit("perf is not installed: apt-get install linux-perf")
@@ -144,7 +164,7 @@ def main(words: list[str] | None = None) -> int:
     for flag, value in {
         "compute": options.compute,
         "threads": options.threads,
-        "batch": BATCH,
+        "batch": options.batch,
         "beam": BEAM,
         "source-tokens": TOKENS,
         "target-tokens": TOKENS,
@@ -173,16 +193,18 @@ def main(words: list[str] | None = None) -> int:
     data = {
         "machine": machine.facts(sorted(os.sched_getaffinity(0))),
         "compute": options.compute,
+        "batch": options.batch,
         "threads": options.threads,
         "frequency": FREQUENCY,
         "samples": samples_of(lines.splitlines(), seconds * options.repeat),
-        "multiply_adds": options.repeat * multiply_adds(sizes),
-        "peak": peak(options.programs / "bench_ops"),
+        "multiply_adds": options.repeat * multiply_adds(sizes, options.batch),
+        "peak": peak(options.programs / "bench_ops") if options.compute == "int8" else None,
     }
     folder = options.out / machine.slug(data["machine"])
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "profile-step.json").write_text(json.dumps(data, indent=1) + "\n")
-    (folder / "profile-step.md").write_text(markdown(data))
+    name = name_of(options.batch)
+    (folder / f"{name}.json").write_text(json.dumps(data, indent=1) + "\n")
+    (folder / f"{name}.md").write_text(markdown(data))
     print(markdown(data))
     return 0
 

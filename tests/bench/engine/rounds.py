@@ -1,30 +1,20 @@
-"""Engines measured in turn, in rounds in which the machine kept its speed.
-
-A fixed loop is timed before and after each round, and a round in which it changed by more than
-`max_drift` is thrown away.
-"""
+"""Engines measured in turn, in rounds in which the machine kept its speed (drift.py)."""
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Collection
+from functools import partial
+from pathlib import Path
 from statistics import median
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import engines
+from drift import Drift
 from engines import Engine, Unavailable
 
 OTHERS_ROUNDS = 3  # of engines without a target
-
-
-class Unsteady(Exception):
-    """The machine's speed changed in too many rounds."""
-
-
-def add_max_drift(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--max-drift", type=float, default=0.1, metavar="SHARE",
-        help="change of the fixed loop within a valid round [%(default)s]")  # fmt: skip
 
 
 def repeats(batch: int, beam: int) -> int:
@@ -42,15 +32,15 @@ def measure_group(
     always: Collection[str] | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Maps engines to their target tokens per second in each round, or to the reason why not.
-    Engines that are not among `always` take part in the first rounds only. Raises Unsteady after
-    as many thrown rounds as `rounds`, and ten."""
+    Engines that are not among `always` take part in the first rounds only. Raises
+    drift.Unsteady."""
     found: dict[str, dict[str, Any]] = {runner.name: {"rounds": []} for runner in runners}
     alive = list(runners)
-    turn = thrown = 0
-    while turn < rounds:
+    drift = Drift(max_drift, loop_seconds, rounds)
+
+    def speeds_of(turn: int) -> dict[str, float]:
         taking = [r for r in alive if turn < OTHERS_ROUNDS or always is None or r.name in always]
         speeds: dict[str, float] = {}
-        before = loop_seconds()
         for runner in engines.in_turn(taking, turn):
             engines.settle()
             try:
@@ -60,18 +50,13 @@ def measure_group(
                 alive.remove(runner)
                 continue
             speeds[runner.name] = round(median(measured.tokens_per_second()), 2)
-        if abs(loop_seconds() / before - 1) > max_drift:
-            thrown += 1
-            if thrown >= rounds + 10:
-                raise Unsteady(f"{thrown} rounds were thrown away: stop what else runs here")
-            continue
-        turn += 1
-        for name, speed in speeds.items():
+        return speeds
+
+    for turn in range(rounds):
+        for name, speed in drift.steady(partial(speeds_of, turn)).items():
             found[name]["rounds"].append(speed)
     for runner in alive:
         found[runner.name]["label"] = runner.label
         found[runner.name]["peak_bytes"] = runner.peak
         found[runner.name]["working_bytes"] = runner.working
-    if thrown:
-        print(f"{thrown} rounds thrown away", file=sys.stderr)
     return found

@@ -13,7 +13,9 @@ search  The highest rate on the same server at which 99 % of all calls are answe
 two     One replica and two, each on its own core, behind client-side balancing. On a machine with
         no more cores linnet-load shares them, in both cases.
 
-Writes DIR/MACHINE/capacity.json and capacity.md; parts that were not measured are kept.
+Runs of one and two in which the machine's speed drifted are thrown away (drift.py); a search is
+too long for that. Writes DIR/MACHINE/capacity.json and capacity.md; parts that were not measured
+are kept.
 """
 
 from __future__ import annotations
@@ -25,11 +27,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import machine
+from drift import Drift, Unsteady, add_max_drift, note
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "deploy"))
 
@@ -79,7 +83,7 @@ def load(
 def full(settings: argparse.Namespace, servers: list[Server], cores: list[int]) -> dict:
     """A closed loop that keeps all rows of each server in use."""
     flags = ("--concurrency", str(40 * len(servers)), "--duration", f"{settings.seconds}s")
-    return load(settings, servers, cores, *flags)
+    return settings.drift.steady(partial(load, settings, servers, cores, *flags))
 
 
 def resident_bytes(server: Server) -> int:
@@ -108,12 +112,14 @@ def one(settings: argparse.Namespace, server: Server) -> dict[str, Any]:
     found: dict[str, Any] = {
         "texts": maximum["texts"],
         "in_flight": maximum["in_flight"],
+        "max_drift": settings.max_drift,
         "capacity": summary(maximum),
         "shares": [],
     }
     seconds = ("--duration", f"{settings.seconds}s")
     for share in SHARES if "one" in settings.parts else ():
-        run = load(settings, [server], core, *seconds, "--rate", f"{share * capacity:.3f}")
+        rate = ("--rate", f"{share * capacity:.3f}")
+        run = settings.drift.steady(partial(load, settings, [server], core, *seconds, *rate))
         found["shares"].append({"share": share, **summary(run)})
     found["resident_bytes"] = resident_bytes(server)
     return found
@@ -155,8 +161,23 @@ def two(settings: argparse.Namespace) -> list[dict[str, Any]]:
             else:
                 with served(settings, replicas[1]) as second:
                     run = full(settings, [first, second], cores)
-        found.append({"replicas": len(replicas), "linnet_load": where, **summary(run)})
+        how = {"replicas": len(replicas), "linnet_load": where, "max_drift": settings.max_drift}
+        found.append({**how, **summary(run)})
     return found
+
+
+def measure(settings: argparse.Namespace) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    if "one" in settings.parts or "search" in settings.parts:
+        with served(settings, settings.cores[0]) as server:
+            found = one(settings, server)
+            if "one" in settings.parts:
+                data["one"] = found
+            if "search" in settings.parts:
+                data["search"] = search(settings, server, found["capacity"]["calls_per_second"])
+    if "two" in settings.parts:
+        data["two"] = two(settings)
+    return data
 
 
 def latencies(run: dict[str, Any], *names: str) -> str:
@@ -185,7 +206,7 @@ def one_table(data: dict[str, Any]) -> str:
         "",
         f"At capacity {at['source_tokens_per_second']:.0f} source and "
         f"{at['target_tokens_per_second']:.0f} target tokens/s; "
-        f"{found['resident_bytes'] / 1e6:.0f} MB resident.",
+        f"{found['resident_bytes'] / 1e6:.0f} MB resident.{note(found.get('max_drift'))}",
     ]
     return "\n".join(lines)
 
@@ -236,7 +257,9 @@ def two_table(data: dict[str, Any]) -> str:
             f"{run['target_tokens_per_second']:.0f} | {latencies(run, 'p50', 'p99')} |"
         )
     ratio = rates["on both cores"] / rates["on the same core"]
-    lines += ["", f"Two have {ratio:.2f} times the capacity of one with the load on the same core."]
+    steady = note(data["two"][0].get("max_drift"))
+    times = f"Two have {ratio:.2f} times the capacity of one with the load on the same core."
+    lines += ["", f"{times}{steady}"]
     return "\n".join(lines)
 
 
@@ -259,12 +282,15 @@ def main() -> None:
     parser.add_argument("--warm-up", type=int, default=3, help="before it, in seconds")
     parser.add_argument("--objectives", type=int, nargs="+", default=[100, 200, 500], help="ms")
     parser.add_argument("--cores", type=int, nargs=2, default=[0, 1])
+    add_max_drift(parser)
     parser.add_argument("--out", type=Path, default=ROOT / "tests/bench/results", metavar="DIR")
     settings = parser.parse_args()
     machine.require_commit(settings.out)
     settings.parts = settings.parts or PARTS
     if unknown := set(settings.parts) - set(PARTS):
         parser.error(f"{', '.join(unknown)}: the parts are {', '.join(PARTS)}")
+    loop = partial(machine.loop_seconds, len(settings.cores))
+    settings.drift = Drift(settings.max_drift, loop, rounds=len(SHARES) + 4)
     facts = machine.facts(settings.cores)
     path = settings.out / machine.slug(facts) / "capacity.json"
     data = json.loads(path.read_text()) if path.exists() else {}
@@ -275,15 +301,10 @@ def main() -> None:
         "beam": settings.beam,
         "seconds": settings.seconds,
     }
-    if "one" in settings.parts or "search" in settings.parts:
-        with served(settings, settings.cores[0]) as server:
-            found = one(settings, server)
-            if "one" in settings.parts:
-                data["one"] = found
-            if "search" in settings.parts:
-                data["search"] = search(settings, server, found["capacity"]["calls_per_second"])
-    if "two" in settings.parts:
-        data["two"] = two(settings)
+    try:
+        data |= measure(settings)
+    except Unsteady as error:
+        raise SystemExit(f"error: {error}") from error
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(data, indent=1) + "\n")
     path.with_suffix(".md").write_text(markdown(data))

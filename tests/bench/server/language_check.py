@@ -53,6 +53,7 @@ def main() -> None:
     parser.add_argument("--compute", default="auto")
     parser.add_argument("--rows", type=int, default=160)
     options = parser.parse_args()
+    machine.require_commit(options.results)
     cores = [0]
     sets = {}
     with server(options, cores) as running:

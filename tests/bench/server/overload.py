@@ -7,7 +7,8 @@ calls as can finish by their deadline. Finally two clients with different addres
 ::1), one with ten times the load of the other, which offers more than half of the capacity.
 
 The engine has one thread on the first core; the rest of the server and the load generator share the
-second one. Writes DIR/MACHINE/overload.json and overload.md.
+second one. Runs in which the machine's speed drifted are thrown away (drift.py). Writes
+DIR/MACHINE/overload.json and overload.md.
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import machine
+from drift import Drift, Unsteady, add_max_drift, note
 from sentences import sentences
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -139,17 +142,21 @@ def since(before: dict[str, float], after: dict[str, float]) -> dict[str, float]
 
 
 def measure(options: argparse.Namespace, cores: list[int], file: Path) -> dict[str, Any]:
-    results: dict[str, Any] = {"loads": []}
     core = cores[-1]
+    loop_seconds = partial(machine.loop_seconds, len(cores))
+    drift = Drift(options.max_drift, loop_seconds, rounds=len(LOADS) + 3)
     with server(options, cores) as running:
         address = f"127.0.0.1:{running.port}"
         flags = ["--concurrency", str(2 * options.rows // options.beam), "--channels", "4"]
-        full = report(
-            start_load(options, core, address, file, *flags, "--duration", "8s", "--warmup", "4s")
-        )
-        capacity = full["answered_per_second"]
-        results["capacity_per_second"] = capacity
-        for load in LOADS:
+        flags += ["--duration", "8s", "--warmup", "4s"]
+
+        def full() -> float:
+            found = report(start_load(options, core, address, file, *flags))
+            return float(found["answered_per_second"])
+
+        capacity = drift.steady(full)
+
+        def at(load: float) -> dict[str, Any]:
             before = running.refused()
             loop = open_loop(options, load * capacity)
             result = summary(report(start_load(options, core, address, file, *loop)))
@@ -158,30 +165,38 @@ def measure(options: argparse.Namespace, cores: list[int], file: Path) -> dict[s
             result["memory_mb"] = running.memory()
             result["safety_factor"] = running.safety_factor
             result["refused"] = since(before, after)
-            results["loads"].append(result)
             print(json.dumps(result), flush=True)
             time.sleep(1)
-        before = running.refused()
-        result = summary(
-            report(start_load(options, core, address, file, *burst(options, capacity)))
-        )
-        result["refused"] = since(before, running.refused())
-        results["burst"] = result
-        print(json.dumps(result), flush=True)
-        before = running.refused()
-        greedy, modest = (
-            start_load(options, core, host, file, *open_loop(options, share * capacity))
-            for host, share in ((address, 6.0), (f"[::1]:{running.port}", 0.6))
-        )
-        results["two_clients"] = {
-            "greedy": summary(report(greedy)),
-            "modest": summary(report(modest)),
-            "refused": since(before, running.refused()),
-            "safety_factor": running.safety_factor,
-            "memory_mb": running.memory(),
+            return result
+
+        def in_burst() -> dict[str, Any]:
+            before = running.refused()
+            result = summary(
+                report(start_load(options, core, address, file, *burst(options, capacity)))
+            )
+            result["refused"] = since(before, running.refused())
+            return result
+
+        def of_two() -> dict[str, Any]:
+            before = running.refused()
+            greedy, modest = (
+                start_load(options, core, host, file, *open_loop(options, share * capacity))
+                for host, share in ((address, 6.0), (f"[::1]:{running.port}", 0.6))
+            )
+            return {
+                "greedy": summary(report(greedy)),
+                "modest": summary(report(modest)),
+                "refused": since(before, running.refused()),
+                "safety_factor": running.safety_factor,
+                "memory_mb": running.memory(),
+            }
+
+        return {
+            "capacity_per_second": capacity,
+            "loads": [drift.steady(partial(at, load)) for load in LOADS],
+            "burst": drift.steady(in_burst),
+            "two_clients": drift.steady(of_two),
         }
-        print(json.dumps(results["two_clients"]), flush=True)
-    return results
 
 
 def number(value: float | None) -> str:
@@ -197,7 +212,7 @@ def markdown(results: dict[str, Any]) -> str:
         f"{settings['compute']}, beam {settings['beam']}, {settings['rows']} rows; a call is one "
         f"sentence with a deadline of {settings['deadline']} s; {settings['seconds']} s at each "
         "load, after 6 s of the same that are not measured. The engine has one core, the rest of "
-        "the server and the load generator the other.",
+        f"the server and the load generator the other.{note(settings.get('max_drift'))}",
         "",
         f"A closed loop that keeps the engine full gets {results['capacity_per_second']:.1f} "
         "answers a second: 100 %.",
@@ -261,6 +276,7 @@ def parse(words: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--rows", type=int, default=80)
     parser.add_argument("--deadline", type=float, default=2, help="of a call, in seconds")
     parser.add_argument("--seconds", type=int, default=10, help="at each load")
+    add_max_drift(parser)
     return parser.parse_args(words)
 
 
@@ -271,12 +287,16 @@ def main(words: list[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "sentences"
         file.write_text("".join(f"{line}\n" for line in sentences(2000)))
-        results = measure(options, cores, file)
+        try:
+            results = measure(options, cores, file)
+        except Unsteady as error:
+            raise SystemExit(f"error: {error}") from error
     results["machine"] = machine.facts(cores)
     results["settings"] = {
         "bundle": options.bundle.name,
         **{
-            key: getattr(options, key) for key in ("compute", "beam", "rows", "deadline", "seconds")
+            key: getattr(options, key)
+            for key in ("compute", "beam", "rows", "deadline", "seconds", "max_drift")
         },
     }
     out = options.results / machine.slug(results["machine"])

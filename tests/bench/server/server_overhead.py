@@ -10,28 +10,32 @@ nothing is pinned and the engine has as many threads as there are cores.
   that loading and the last, thinning batch drop out.
 - Alone: one sentence in flight at a time on both sides.
 
-Writes DIR/MACHINE/server-overhead.json and server-overhead.md. What was measured before with the
-same settings but other cores, beams or loads is kept.
+Rounds in which the machine's speed drifted are thrown away (drift.py). Writes
+DIR/MACHINE/server-overhead.json and server-overhead.md. What was measured before with the same
+settings but other compute types, cores, beams or loads is kept.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import machine
+from drift import Drift, Unsteady, add_max_drift, note
 from sentences import sentences
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -58,11 +62,13 @@ def on(cores: list[int], command: list[str]) -> list[str]:
 
 
 @contextmanager
-def server(options: argparse.Namespace, placement: Placement, beam: int) -> Iterator[str]:
+def server(
+    options: argparse.Namespace, placement: Placement, compute: str, beam: int
+) -> Iterator[str]:
     """Yields the address of a running server, with its engine's thread on separate cores."""
     command = [str(options.programs / "linnet-server"), "--models", str(options.bundle)]
     command += ["--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"]
-    command += ["--threads", str(placement.threads), "--compute", options.compute]
+    command += ["--threads", str(placement.threads), "--compute", compute]
     command += ["--max-batch-rows", str(options.batch * beam), "--log-level", "warning"]
     # Stay in this session: a new one would be another group of the kernel's scheduler.
     process = subprocess.Popen(on(placement.rest, command), stdout=subprocess.PIPE, text=True)
@@ -104,12 +110,12 @@ def load(
 
 
 def decode_seconds(
-    options: argparse.Namespace, placement: Placement, texts: list[str], batch: int, beam: int
+    options: argparse.Namespace, placement: Placement, texts: list[str], flags: dict[str, Any]
 ) -> float:
     """The seconds that linnet-decode takes for the texts, loading included."""
     command = [str(options.programs / "linnet-decode"), "--bundle", str(options.bundle)]
-    command += ["--threads", str(placement.threads), "--compute", options.compute]
-    command += ["--batch", str(batch), "--beam", str(beam)]
+    command += ["--threads", str(placement.threads)]
+    command += [f"--{name}={value}" for name, value in flags.items()]
     lines = "".join(json.dumps({"text": text}) + "\n" for text in texts)
     start = time.perf_counter()
     done = subprocess.run(
@@ -122,45 +128,68 @@ def decode_seconds(
 
 
 def engine_seconds(
-    options: argparse.Namespace, placement: Placement, texts: list[str], batch: int, beam: int
+    options: argparse.Namespace, placement: Placement, texts: list[str], flags: dict[str, Any]
 ) -> float:
     """The time per sentence without the first ones."""
-    few = min(2 * batch, len(texts) // 2)
-    base = decode_seconds(options, placement, texts[:few], batch, beam)
-    whole = decode_seconds(options, placement, texts + texts[:few], batch, beam)
+    few = min(2 * flags["batch"], len(texts) // 2)
+    base = decode_seconds(options, placement, texts[:few], flags)
+    whole = decode_seconds(options, placement, texts + texts[:few], flags)
     return (whole - base) / len(texts)
 
 
-def full_load(options: argparse.Namespace, placement: Placement, beam: int) -> dict[str, Any]:
+def steady_rounds(
+    options: argparse.Namespace, measure: Callable[[], tuple[float, float]]
+) -> dict[str, Any]:
+    """The values of each round, offline and through the server, without rounds of drift."""
+    loop = partial(machine.loop_seconds, len(os.sched_getaffinity(0)))
+    drift = Drift(options.max_drift, loop, options.rounds)
+    found = [drift.steady(measure) for _ in range(options.rounds)]
+    return {"offline": [one[0] for one in found], "server": [one[1] for one in found]}
+
+
+def full_load(
+    options: argparse.Namespace, placement: Placement, compute: str, beam: int
+) -> dict[str, Any]:
     """Sentences per second of each round, offline and through the server."""
     texts = sentences(options.sentences)
-    rounds: dict[str, Any] = {"offline": [], "server": []}
-    with tempfile.TemporaryDirectory() as folder, server(options, placement, beam) as address:
+    offline = {"compute": compute, "batch": options.batch, "beam": beam}
+    flags = ["--concurrency", str(2 * options.batch), "--beam", str(beam)]
+    flags += ["--warmup", f"{options.seconds / 5}s", "--duration", f"{options.seconds}s"]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        server(options, placement, compute, beam) as address,
+    ):
         file = Path(folder) / "texts"
         file.write_text("\n".join(texts) + "\n")
-        flags = ["--concurrency", str(2 * options.batch), "--beam", str(beam)]
-        flags += ["--warmup", f"{options.seconds / 5}s", "--duration", f"{options.seconds}s"]
-        for _ in range(options.rounds):
-            seconds = engine_seconds(options, placement, texts, options.batch, beam)
-            rounds["offline"].append(1 / seconds)
+
+        def measure() -> tuple[float, float]:
+            seconds = engine_seconds(options, placement, texts, offline)
             report = load(options, placement, address, file, *flags)
-            rounds["server"].append(report["texts_per_second"])
-    return rounds
+            return 1 / seconds, report["texts_per_second"]
+
+        return steady_rounds(options, measure)
 
 
-def alone(options: argparse.Namespace, placement: Placement, beam: int) -> dict[str, Any]:
+def alone(
+    options: argparse.Namespace, placement: Placement, compute: str, beam: int
+) -> dict[str, Any]:
     """Milliseconds of a short sentence in each round, offline and through the server."""
     texts = [text for text in sentences(7000) if len(text.split()) <= 6][: options.sentences]
-    rounds: dict[str, Any] = {"offline": [], "server": []}
-    with tempfile.TemporaryDirectory() as folder, server(options, placement, beam) as address:
+    offline = {"compute": compute, "batch": 1, "beam": beam}
+    flags = ["--concurrency", "1", "--calls", str(len(texts)), "--beam", str(beam)]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        server(options, placement, compute, beam) as address,
+    ):
         file = Path(folder) / "texts"
         file.write_text("\n".join(texts) + "\n")
-        flags = ["--concurrency", "1", "--calls", str(len(texts)), "--beam", str(beam)]
-        for _ in range(options.rounds):
-            rounds["offline"].append(1e3 * engine_seconds(options, placement, texts, 1, beam))
+
+        def measure() -> tuple[float, float]:
+            seconds = engine_seconds(options, placement, texts, offline)
             report = load(options, placement, address, file, *flags)
-            rounds["server"].append(report["by_status"]["OK"]["from_sent_ms"]["mean"])
-    return rounds
+            return 1e3 * seconds, report["by_status"]["OK"]["from_sent_ms"]["mean"]
+
+        return steady_rounds(options, measure)
 
 
 def share_of(case: dict[str, Any]) -> float:
@@ -179,31 +208,33 @@ def markdown(results: dict[str, Any]) -> str:
         "",
         "Written by `tests/bench/server/server_overhead.py`. "
         f"{machine.sentence(results['machine'])}; "
-        f"bundle {results['bundle']}, {results['compute']}, batch {results['batch']}, "
-        f"{results['sentences']} sentences. Medians over the rounds, ratios and differences within "
-        "a round.",
+        f"bundle {results['bundle']}, batch {results['batch']}, {results['sentences']} sentences. "
+        "Medians over the rounds, ratios and differences within a round."
+        f"{note(results.get('max_drift'))}",
         "",
-        "| cores | beam | offline, sentences/s | through gRPC | share | wanted | met |",
-        "|---|---:|---:|---:|---:|---|---|",
+        "| type | cores | beam | offline, sentences/s | through gRPC | share | wanted | met |",
+        "|---|---|---:|---:|---:|---:|---|---|",
     ]
     for case in results.get("load", []):
         share = share_of(case)
         wanted = [f"≥ {MIN_SHARE:.0%}", "yes" if share >= MIN_SHARE else "no"]
         lines.append(
-            f"| {case['cores']} | {case['beam']} | {median(case['offline']):.1f} | "
+            f"| {case['compute']} | {case['cores']} | {case['beam']} | "
+            f"{median(case['offline']):.1f} | "
             f"{median(case['server']):.1f} | {share:.1%} | "
             + " | ".join(wanted if case["cores"] == "apart" else ["reported only", ""])
             + " |"
         )
     lines += [
         "",
-        "| cores | beam | engine alone, ms | through gRPC | added | wanted | met |",
-        "|---|---:|---:|---:|---:|---|---|",
+        "| type | cores | beam | engine alone, ms | through gRPC | added | wanted | met |",
+        "|---|---|---:|---:|---:|---:|---|---|",
     ]
     for case in results.get("alone", []):
         added = added_ms(case)
         lines.append(
-            f"| {case['cores']} | {case['beam']} | {median(case['offline']):.2f} | "
+            f"| {case['compute']} | {case['cores']} | {case['beam']} | "
+            f"{median(case['offline']):.2f} | "
             f"{median(case['server']):.2f} | {added:.2f} ms | ≤ {MAX_ADDED_MS:.0f} ms | "
             f"{'yes' if added <= MAX_ADDED_MS else 'no'} |"
         )
@@ -223,13 +254,14 @@ def parse(words: list[str] | None) -> argparse.Namespace:
     add("--bundle", type=Path, default=ROOT / "model/bundles/en-de", metavar="DIR")
     add("--source", default="en", metavar="LANGUAGE", help="of the bundle [en]")
     add("--target", default="de", metavar="LANGUAGE", help="of the bundle [de]")
-    add("--compute", default="float32", metavar="TYPE", help="[%(default)s]")
+    add("--compute", nargs="+", default=["float32", "int8"], metavar="TYPE", help="[float32 int8]")
     add("--beam", nargs="+", type=int, default=[1, 5], metavar="N", help="[1 5]")
     add("--batch", type=int, default=32, metavar="N", help="sequences in flight [%(default)s]")
     add("--sentences", type=int, default=400, metavar="N", help="[%(default)s]")
     add("--seconds", type=float, default=8, metavar="N",
         help="seconds that linnet-load measures in a round [%(default)s]")  # fmt: skip
     add("--rounds", type=int, default=3, metavar="N", help="[%(default)s]")
+    add_max_drift(parser)
     add("--what", nargs="+", choices=("load", "alone"), default=["load", "alone"])
     add("--all-cores", action="store_true", help="do not pin processes to cores")
     add("--programs", type=Path, default=ROOT / "build/release/bin", metavar="DIR",
@@ -254,12 +286,11 @@ def kept(path: Path, facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def put(cases: list[dict[str, Any]], case: dict[str, Any]) -> None:
-    """Replaces the result with the same cores and beam."""
-    same = [c for c in cases if (c["cores"], c["beam"]) == (case["cores"], case["beam"])]
-    for one in same:
-        cases.remove(one)
+    """Replaces the result with the same type, cores and beam."""
+    key = ("compute", "cores", "beam")
+    cases[:] = [one for one in cases if any(one[name] != case[name] for name in key)]
     cases.append(case)
-    cases.sort(key=lambda c: (c["cores"] != "apart", c["beam"]))
+    cases.sort(key=lambda c: (c["compute"], c["cores"] != "apart", c["beam"]))
 
 
 def main(words: list[str] | None = None) -> int:
@@ -268,22 +299,24 @@ def main(words: list[str] | None = None) -> int:
     facts: dict[str, Any] = {
         "machine": machine.facts(cores),
         "bundle": options.bundle.name,
-        "compute": options.compute,
         "batch": options.batch,
         "sentences": options.sentences,
+        "max_drift": options.max_drift,
     }
     folder = options.out / machine.slug(facts["machine"])
     path = folder / "server-overhead.json"
     results = kept(path, facts)
     name = "all" if options.all_cores else "apart"
     placement = Placement(cores, cores) if options.all_cores else Placement(cores[:1], cores[1:2])
-    for beam in options.beam:
-        for what, measure in (("load", full_load), ("alone", alone)):
-            if what not in options.what:
-                continue
-            print(f"{what}, cores {name}, beam {beam} …", file=sys.stderr)
-            case = {"cores": name, "beam": beam, **measure(options, placement, beam)}
-            put(results.setdefault(what, []), case)
+    measures = {"load": full_load, "alone": alone}
+    for compute, beam, what in itertools.product(options.compute, options.beam, options.what):
+        print(f"{what}, {compute}, cores {name}, beam {beam} …", file=sys.stderr)
+        try:
+            rounds = measures[what](options, placement, compute, beam)
+        except Unsteady as error:
+            raise SystemExit(f"error: {error}") from error
+        case = {"compute": compute, "cores": name, "beam": beam, **rounds}
+        put(results.setdefault(what, []), case)
     folder.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(results, indent=1) + "\n")
     text = markdown(results)
