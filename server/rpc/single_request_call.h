@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -37,22 +38,22 @@ class SingleRequestCall : public CallReactor {
  public:
   void OnReadDone(bool ok) final {
     record_.ReadEnds(ok);
-    CallContext context;
+    std::optional<CallContext> context;
     absl::Status status;
     // gRPC would catch what nobody has caught here, and the call would never end.
     try {
       status = ok ? Admit() : absl::CancelledError("the client sent no request");
-      context = {.arrived = record_.arrived(),
-                 .deadline = deadline_,
-                 .cancelled = cancelled_,
-                 .permit = permit_,
-                 .caller = record_.caller()};
+      context.emplace(CallContext{.arrived = record_.arrived(),
+                                  .deadline = deadline_,
+                                  .cancelled = cancelled_,
+                                  .permit = permit_,
+                                  .caller = record_.caller()});
     } catch (...) {
       LogException("request_not_read");
       status = ErrorOfException();
     }
     if (!status.ok()) return End(std::move(status));
-    Begin(context);
+    Begin(*context);
   }
 
   // May run concurrently with everything else, even before the constructor has returned.

@@ -285,16 +285,16 @@ void DocumentStream<Types>::Advance() {
         break;
       }
     }
-    CallContext context;
+    std::optional<CallContext> context;
     TextCalls::Done done;
     absl::Status status;
     try {
       status = Admit(*line);
-      context = {.arrived = absl::Now(),
-                 .deadline = deadline_,
-                 .cancelled = line->cancelled,
-                 .permit = line->permit,
-                 .caller = caller_};
+      context.emplace(CallContext{.arrived = absl::Now(),
+                                  .deadline = deadline_,
+                                  .cancelled = line->cancelled,
+                                  .permit = line->permit,
+                                  .caller = caller_});
       done = [self = this->shared_from_this(), line](absl::Status result) {
         self->LineDone(line, std::move(result));
       };
@@ -306,7 +306,7 @@ void DocumentStream<Types>::Advance() {
       continue;
     }
     // The call may end within Start, on this thread.
-    Types::Start(calls_, line->request, line->response, context, std::move(done));
+    Types::Start(calls_, line->request, line->response, *context, std::move(done));
   }
   on_change_();
 }

@@ -45,8 +45,8 @@ struct SummarizeDocumentTypes {
 // At most TextLimits::max_inflight_lines lines are in flight, from Take to Written. While there
 // are as many, wants_more is false, and further lines of the last message wait here. A line that is
 // rejected because the server is busy waits until another line of the document has ended, and fails
-// only if there is none. Until it is retried, no other line starts and no message is read. When the server shuts down, the document ends after the lines that were
-// started.
+// only if there is none. Until it is retried, no other line starts and no message is read. When the
+// server shuts down, the document ends after the lines that were started.
 //
 // Thread-safe. Its lines share it with its owner, which may release it at any time.
 template <typename Types>

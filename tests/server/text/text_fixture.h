@@ -98,8 +98,8 @@ inline std::vector<Permit> FillMemory(Admission& admission, int64_t left) {
   std::vector<Permit> permits;
   for (const int part : {2, 1}) {
     const int64_t bytes = (admission.limits().max_bytes - admission.bytes() - left) / part;
-    auto permit = admission.Enter({.client = part == 1 ? "one" : "other"},
-                                  bytes - Admission::kBytesPerCall);
+    auto permit =
+        admission.Enter({.client = part == 1 ? "one" : "other"}, bytes - Admission::kBytesPerCall);
     EXPECT_THAT(permit, IsOk());
     if (permit.ok()) permits.push_back(*std::move(permit));
   }
