@@ -62,10 +62,6 @@ absl::Status ReadPriority(Headers headers, Caller& caller) {
   return SetPriority("x-priority", priority, caller);
 }
 
-absl::string_view WithoutPort(absl::string_view address) {
-  return address.substr(0, address.rfind(':'));
-}
-
 // Sets the client name that the fair queue and the log use.
 absl::Status ReadClient(Headers headers, const Peer& peer, Right right, const TokenTable* tokens,
                         Caller& caller) {
@@ -85,6 +81,10 @@ absl::Status ReadClient(Headers headers, const Peer& peer, Right right, const To
 }
 
 }  // namespace
+
+absl::string_view WithoutPort(absl::string_view address) {
+  return address.substr(0, address.rfind(':'));
+}
 
 Right RightFor(absl::string_view path) {
   if (absl::StartsWith(path, "/grpc.health.v1.Health/")) return Right::kNone;

@@ -10,4 +10,11 @@ std::vector<absl::string_view> ValuesOf(
   return values;
 }
 
+int64_t HeaderBytes(const std::multimap<grpc::string_ref, grpc::string_ref>& metadata) {
+  int64_t bytes = 0;
+  for (const auto& [name, value] : metadata)
+    bytes += static_cast<int64_t>(name.length() + value.length());
+  return bytes;
+}
+
 }  // namespace linnet::server

@@ -2,6 +2,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <cstdint>
 #include <map>
 #include <vector>
 
@@ -13,5 +14,8 @@ namespace linnet::server {
 // call.
 std::vector<absl::string_view> ValuesOf(
     const std::multimap<grpc::string_ref, grpc::string_ref>& metadata, absl::string_view name);
+
+// Returns the bytes of all names and values.
+int64_t HeaderBytes(const std::multimap<grpc::string_ref, grpc::string_ref>& metadata);
 
 }  // namespace linnet::server

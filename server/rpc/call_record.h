@@ -53,14 +53,14 @@ class CallRecord {
  public:
   CallRecord(const CallServices& services, Method method, grpc::CallbackServerContext& context);
 
-  // Not OK if the call is refused before its request is read: its headers are wrong, or its token
-  // was removed since gRPC's threads accepted it.
+  // Not OK if the call is refused before its request is read: its headers are wrong, its token was
+  // removed since gRPC's threads accepted it, or there is no memory for another open call.
   const absl::Status& refused() const { return refused_; }
   absl::Time arrived() const { return arrived_; }
   const Caller& caller() const { return caller_; }
   Metrics& metrics() const { return services_.metrics; }
-  // Admits the call and parses its request; the returned permit accounts for both. Null if memory
-  // is not counted.
+  // Parses the request; the returned permit accounts for it and the call. Null if memory is not
+  // counted.
   absl::StatusOr<std::shared_ptr<Permit>> Admit(const grpc::ByteBuffer& buffer,
                                                 google::protobuf::Message& request) const;
 
@@ -95,8 +95,13 @@ class CallRecord {
   const Caller caller_;
   bool ids_sent_ = false;  // the ids were sent, or will be with the next write
   Connections::Call connection_;
+  std::shared_ptr<Permit> permit_;  // for the open call, from its headers on
   std::optional<TimedOperations::Operation> read_, write_;  // in flight
 };
+
+// Admits an open call: with what it and gRPC hold, its headers included.
+absl::StatusOr<Permit> AdmitOpenCall(Admission& admission, const Caller& caller,
+                                     const grpc::CallbackServerContext& context);
 
 // Returns the deadline of the call; InfiniteFuture if the client set none.
 absl::Time DeadlineOf(const grpc::CallbackServerContext& context);

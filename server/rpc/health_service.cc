@@ -4,16 +4,29 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "server/identity/authentication.h"
+#include "server/port/status.h"
 #include "server/rpc/call_record.h"
 
 namespace linnet::server {
+namespace {
+
+// No model has a longer name.
+constexpr int64_t kMaxServiceName = 256;
+
+}  // namespace
 
 // The common base of Check and Watch: reads the request.
 class HealthService::HealthCall : public CallReactor {
  public:
   HealthCall(HealthService& service, TimedOperations& reads, Connections& connections,
-             const grpc::CallbackServerContext& context)
-      : service_(service), connection_(connections, context.peer(), /*authenticated=*/false) {
+             Admission& admission, const grpc::CallbackServerContext& context)
+      : service_(service),
+        connection_(connections, context.peer(), /*authenticated=*/false),
+        permit_(AdmitOpenCall(
+            admission, {.client = std::string(WithoutPort(context.peer()))}, context)) {
+    if (!permit_.ok()) return Finish(ToGrpcStatus(permit_.status()));
     reading_.emplace(reads, context);
     StartRead(&message_);
   }
@@ -27,6 +40,12 @@ class HealthService::HealthCall : public CallReactor {
       return;
     }
     connection_.Received();
+    if (std::ssize(request.service()) > kMaxServiceName) {
+      Finish(grpc::Status(grpc::StatusCode::INVALID_ARGUMENT,
+                          absl::StrCat("service: has ", request.service().size(),
+                                       " bytes, at most ", kMaxServiceName)));
+      return;
+    }
     Begin(request.service());
   }
 
@@ -43,6 +62,7 @@ class HealthService::HealthCall : public CallReactor {
 
  private:
   Connections::Call connection_;
+  const absl::StatusOr<Permit> permit_;  // while the call is open
   std::optional<TimedOperations::Operation> reading_;
   grpc::ByteBuffer message_;  // of the request, then of the write in flight
 };
@@ -50,8 +70,8 @@ class HealthService::HealthCall : public CallReactor {
 class HealthService::CheckCall final : public HealthCall {
  public:
   CheckCall(HealthService& service, TimedOperations& reads, Connections& connections,
-            grpc::CallbackServerContext& context)
-      : HealthCall(service, reads, connections, context), context_(context) {}
+            Admission& admission, grpc::CallbackServerContext& context)
+      : HealthCall(service, reads, connections, admission, context), context_(context) {}
   void OnDone() override { delete this; }
 
  private:
@@ -174,12 +194,13 @@ HealthService::Response::ServingStatus HealthService::StatusOf(const std::string
   return state->second ? Response::SERVING : Response::NOT_SERVING;
 }
 
-HealthService::HealthService(TimedOperations& reads, Connections& connections) {
-  Serve("Check", [this, &reads, &connections](grpc::CallbackServerContext* context) {
-    return new CheckCall(*this, reads, connections, *context);
+HealthService::HealthService(TimedOperations& reads, Connections& connections,
+                             Admission& admission) {
+  Serve("Check", [this, &reads, &connections, &admission](grpc::CallbackServerContext* context) {
+    return new CheckCall(*this, reads, connections, admission, *context);
   });
-  Serve("Watch", [this, &reads, &connections](grpc::CallbackServerContext* context) {
-    auto watch = std::make_shared<WatchCall>(*this, reads, connections, *context);
+  Serve("Watch", [this, &reads, &connections, &admission](grpc::CallbackServerContext* context) {
+    auto watch = std::make_shared<WatchCall>(*this, reads, connections, admission, *context);
     MutexLock lock(mu_);
     watches_.insert(watch);
     return watch.get();

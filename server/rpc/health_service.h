@@ -9,6 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "grpc/health/v1/health.grpc.pb.h"
+#include "server/admission/admission.h"
 #include "server/base/mutex.h"
 #include "server/port/connections.h"
 #include "server/rpc/raw_methods.h"
@@ -20,9 +21,9 @@ namespace linnet::server {
 // would wait for its watchers. Thread-safe.
 class HealthService final : public RawMethods<grpc::health::v1::Health> {
  public:
-  // Both must outlive the service: the timeout of its reads, and the connections of its port. Its
-  // calls are never authenticated.
-  HealthService(TimedOperations& reads, Connections& connections);
+  // All must outlive the service: the timeout of its reads, the connections of its port, and the
+  // admission of its open calls, for the address of each. Its calls are never authenticated.
+  HealthService(TimedOperations& reads, Connections& connections, Admission& admission);
 
   using Request = grpc::health::v1::HealthCheckRequest;
   using Response = grpc::health::v1::HealthCheckResponse;

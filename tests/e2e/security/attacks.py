@@ -37,6 +37,7 @@ CONTINUATION = 9
 TRANSLATE = "/linnet.v1.TextService/Translate"
 LIST_MODELS = "/linnet.v1.TextService/ListModels"
 HEALTH = "/grpc.health.v1.Health/Check"
+WATCH = "/grpc.health.v1.Health/Watch"
 HELLO = PREFACE + frame(SETTINGS, 0, 0, b"")
 BURST = 256 << 10  # bytes handed to a socket at once
 SMALL = 16384  # max bytes of a frame
@@ -104,6 +105,21 @@ def known_unfinished_messages(token: str, seconds: float) -> Script:
         if again >= end:
             break
     yield from repeat(b"")
+
+
+def known_calls_without_message(token: str, **more: str) -> Script:
+    """98 calls without a message, 14 after each complete call: that makes the connection a known
+    one, and lets it send as many frames again."""
+    more["authorization"] = f"Bearer {token}"
+    yield from _known_calls(token, lambda stream: headers(stream, **more))
+
+
+def known_watches(token: str) -> Script:
+    """98 complete calls that do not end, in the same way."""
+    check = message_prefix(0)
+    yield from _known_calls(
+        token, lambda stream: headers(stream, WATCH) + frame(DATA, END_STREAM, stream, check)
+    )
 
 
 def endless_message() -> Script:
@@ -211,6 +227,16 @@ ATTACKS: dict[str, Callable[[], Script]] = {
     "preface byte by byte": one_byte_of_the_preface,
 }
 WITH_TOKENS = {"health checks": health_checks, "wrong tokens": wrong_tokens}
+
+
+def _known_calls(token: str, begun: Callable[[int], bytes]) -> Script:
+    yield HELLO
+    for first in range(1, 7 * 30, 30):
+        yield headers(first, LIST_MODELS, authorization=f"Bearer {token}")
+        yield frame(DATA, END_STREAM, first, message_prefix(0))
+        yield 0.3
+        for stream in range(first + 2, first + 30, 2):
+            yield begun(stream)
 
 
 def _calls_then(

@@ -71,6 +71,16 @@ def test_silent_connection_is_closed(start):
     assert server.stop() == 0
 
 
+@pytest.mark.long
+def test_silent_connection_is_closed_after_twenty_seconds(start):
+    """Before a longer timeout: HTTP/2 has not begun."""
+    server = start("--unauthenticated-timeout", "60")
+    began = time.monotonic()
+    assert http2.is_closed(http2.connect(server.grpc))
+    assert 15 < time.monotonic() - began < 40
+    assert server.stop() == 0
+
+
 def test_half_open_connection_is_detected(strict):
     """Half open: the client's side is gone without a FIN or RST."""
     silent = RawClient(strict.grpc, answers_pings=False)

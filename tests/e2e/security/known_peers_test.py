@@ -11,7 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 import pytest
 import resources
-from attacks import attack, known_unfinished_messages
+from attacks import (
+    attack,
+    known_calls_without_message,
+    known_unfinished_messages,
+    known_watches,
+)
 
 TOKENS = {"attacker": "attacker-0123456789abcdef", "polite": "polite-0123456789abcdef"}
 CONNECTIONS = 4  # each begins 25 calls a second, with messages of 4 MB
@@ -107,3 +112,56 @@ def test_unfinished_messages_end_at_the_request_timeout(start_with):
     assert in_flight[-1] == 0, "ended by the request timeout"
     assert set(codes) == {"OK"}
     assert server.stop() == 0
+
+
+LITTLE = 32 << 20
+MANY = 40  # connections, each with 98 calls
+LONG_HEADERS = {f"x-{i:03}": "a" * 100 for i in range(100)}  # 11 KB
+CALLS = {
+    "calls without a message": known_calls_without_message,
+    "with long headers": lambda token: known_calls_without_message(token, **LONG_HEADERS),
+    "watches": known_watches,
+}
+NOT_COUNTED = "neither admission nor gRPC's quota counts them"
+
+
+@pytest.mark.memory
+@pytest.mark.xfail(reason=NOT_COUNTED, strict=True, raises=AssertionError)
+@pytest.mark.parametrize("kind", CALLS)
+def test_open_calls_hold_no_more_than_the_memory_of_requests(kind, start_with):
+    server = start_with(LITTLE, 60)
+    assert polite_call(server) == "OK"
+    before = resources.resident_kib(server.process.pid)
+    samples = attack(
+        server.grpc,
+        lambda: CALLS[kind](TOKENS["attacker"]),
+        MANY,
+        seconds=4,
+        sample=lambda: resources.resident_kib(server.process.pid),
+        acknowledges=True,
+    ).samples
+    assert polite_call(server) == "OK"
+    server.wait_for(COMPLETE, lambda calls: calls >= MANY)  # known connections
+    assert (max(samples) - before) << 10 < LITTLE
+
+
+@pytest.mark.memory
+@pytest.mark.xfail(reason=NOT_COUNTED, strict=True, raises=AssertionError)
+def test_watches_of_long_names_hold_no_more_than_the_memory_of_requests(start_with):
+    server = start_with(LITTLE, 60)
+    assert polite_call(server) == "OK"  # the connection is a known one
+    before = resources.resident_kib(server.process.pid)
+    watch = server.channel.unary_stream("/grpc.health.v1.Health/Watch")
+    name = b"a" * 1_000_000
+    request = b"\x0a" + b"\xc0\x84\x3d" + name  # a field and its length: HealthCheckRequest
+    watches = [watch(request, timeout=60) for _ in range(90)]
+    for each in watches:
+        try:
+            next(each)
+        except grpc.RpcError:
+            break  # refused
+    assert polite_call(server) == "OK"
+    grown = (resources.resident_kib(server.process.pid) - before) << 10
+    for each in watches:
+        each.cancel()
+    assert grown < LITTLE
