@@ -4,6 +4,7 @@
 
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -103,13 +104,11 @@ TEST(TextCallTest, CallWithoutDeadlineGetsTheDefault) {
 TEST(TextCallTest, CallsThatCannotBePreparedInTimeAreRefused) {
   TextFixture fixture;
   TranslateResponse response;
-  const auto translate = [&] {
-    return fixture.Call(&TextCalls::Translate, ToGerman({"The dog runs."}), response,
-                        {.arrived = absl::Now(), .deadline = absl::Now() + absl::Minutes(5)});
-  };
-  ASSERT_THAT(translate(), IsOk()) << "from now on a speed is known";
+  const TranslateRequest request = ToGerman({"The dog runs."});
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, request, response), IsOk())
+      << "from now on a speed is known";
   // While both threads are busy, the client has more to prepare than can be done in years.
-  test::Notification inside[2], go_on;
+  test::Notification inside[2], go_on, done;
   for (test::Notification& one : inside) {
     fixture.pool.Run({.run = [&] {
       one.Open();
@@ -118,10 +117,17 @@ TEST(TextCallTest, CallsThatCannotBePreparedInTimeAreRefused) {
   }
   for (test::Notification& one : inside) one.Pass();
   fixture.pool.Run({.bytes = int64_t{1} << 60, .run = [] {}});
-  const absl::Status status = translate();
+  absl::Status status;
+  fixture.calls->Translate(request, response,
+                           {.arrived = absl::Now(), .deadline = absl::Now() + absl::Minutes(5)},
+                           [&](absl::Status result) {
+                             status = std::move(result);
+                             done.Open();
+                           });
+  go_on.Open();
+  done.Pass();
   EXPECT_EQ(ErrorReason(status), "DEADLINE_TOO_CLOSE");
   EXPECT_THAT(std::string(status.message()), HasSubstr("tokenising"));
-  go_on.Open();
 }
 
 TEST(TextCallTest, TimeForTheAnswerBelongsToTheEstimate) {
