@@ -24,8 +24,8 @@ class HealthService::HealthCall : public CallReactor {
              Admission& admission, const grpc::CallbackServerContext& context)
       : service_(service),
         connection_(connections, context.peer(), /*authenticated=*/false),
-        permit_(AdmitOpenCall(
-            admission, {.client = std::string(WithoutPort(context.peer()))}, context)) {
+        permit_(AdmitOpenCall(admission, {.client = std::string(WithoutPort(context.peer()))},
+                              context)) {
     if (!permit_.ok()) return Finish(ToGrpcStatus(permit_.status()));
     reading_.emplace(reads, context);
     StartRead(&message_);

@@ -122,11 +122,9 @@ CALLS = {
     "with long headers": lambda token: known_calls_without_message(token, **LONG_HEADERS),
     "watches": known_watches,
 }
-NOT_COUNTED = "neither admission nor gRPC's quota counts them"
 
 
 @pytest.mark.memory
-@pytest.mark.xfail(reason=NOT_COUNTED, strict=True, raises=AssertionError)
 @pytest.mark.parametrize("kind", CALLS)
 def test_open_calls_hold_no_more_than_the_memory_of_requests(kind, start_with):
     server = start_with(LITTLE, 60)
@@ -146,7 +144,6 @@ def test_open_calls_hold_no_more_than_the_memory_of_requests(kind, start_with):
 
 
 @pytest.mark.memory
-@pytest.mark.xfail(reason=NOT_COUNTED, strict=True, raises=AssertionError)
 def test_watches_of_long_names_hold_no_more_than_the_memory_of_requests(start_with):
     server = start_with(LITTLE, 60)
     assert polite_call(server) == "OK"  # the connection is a known one
