@@ -27,6 +27,7 @@ SCHEDULES = ("inverse_sqrt", "cosine", "trapezoid")
 OBJECTIVES = ("pairs", "language_model", "span_corruption")
 SERVED = ("translate", "summarize")  # tasks of the service
 TASKS = (*SERVED, "classify", "language_model", "pretrain")
+FILE_ENDINGS = (".tsv.xz", ".tsv")  # of files with rows, tried in this order
 PLAIN_DOMAIN = "text"  # domain of rows from plain files
 BUNDLE_NAME = re.compile("[a-z0-9][a-z0-9._-]{0,63}")  # the server accepts no other
 T = typing.TypeVar("T")
@@ -61,6 +62,8 @@ class DataConfig:
     # Folder below --data. It holds train.tsv.xz, valid.tsv.xz, test.<domain>.tsv, refs.<domain>.tsv
     # with one row per line, source TAB target TAB domain, or the plain files named below.
     folder: str = ""
+    # Names, without .tsv.xz or .tsv, of the files whose rows are the training text.
+    files: list[str] = field(default_factory=lambda: ["train"])
     # Plain text files in the folder that replace the .tsv: line n of the source file belongs to
     # line n of the target file. Their rows have the domain "text". "language_model" and
     # "span_corruption" need only one of the two. A file may end in .xz, .gz or .bz2.
@@ -140,6 +143,7 @@ class DataConfig:
         ):
             value = getattr(self, name)
             require(value in known, f"data.{name} is {value!r}, known are {', '.join(known)}")
+        self.check_files()
         self.check_plain_files()
         require(
             len(self.domains) > 0, "data.domains is empty, name at least one domain and its share"
@@ -180,6 +184,24 @@ class DataConfig:
                 whole or getattr(self, name) == 0.0,
                 f"data.{name} is {getattr(self, name)}, added rows are pairs with a target",
             )
+
+    def check_files(self) -> None:
+        require(len(self.files) > 0, "data.files is empty, the usual one is train")
+        for name in self.files:
+            require(
+                name not in ("", "valid") and "/" not in name and not name.endswith(FILE_ENDINGS),
+                f"data.files has {name!r}, it takes names of files in data.folder without "
+                ".tsv.xz or .tsv, and not valid, which measures the training",
+            )
+        require(
+            len(set(self.files)) == len(self.files),
+            f"data.files is {self.files}, name each file once",
+        )
+        require(
+            self.files == ["train"] or not any(self.plain("train")),
+            f"data.files is {self.files} and data.train_source or train_target is given, the rows "
+            "are either of .tsv files or of plain files",
+        )
 
     def check_plain_files(self) -> None:
         """Sets the domain of plain files, and refuses settings that plain files do not allow."""
