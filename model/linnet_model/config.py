@@ -393,16 +393,29 @@ class Recipe:
 
 
 def read_recipe(path: Path, settings: list[str] | None = None) -> Recipe:
-    """Reads a TOML recipe. `settings` from the command line, `table.key=value` with the value in
-    TOML, override it."""
+    """Reads a TOML recipe without stages. `settings` from the command line, `table.key=value` with
+    the value in TOML, override it."""
+    tables = read_tables(path)
+    require(
+        "stages" not in tables,
+        f"{path} has stages, which linnet-train and linnet-export read: name a recipe without",
+    )
+    return recipe_of(tables, [parse_setting(setting) for setting in settings or []])
+
+
+def read_tables(path: Path) -> dict[str, typing.Any]:
     try:
-        tables = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"no recipe at {path}") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path} is not TOML: {error}") from None
-    for setting in settings or []:
-        merge(tables, parse_setting(setting))
+
+
+def recipe_of(tables: dict[str, typing.Any], changes: list[dict[str, typing.Any]]) -> Recipe:
+    """Returns the recipe of `tables`, in which `changes` replace keys one after another."""
+    for change in changes:
+        merge(tables, change)
     recipe = from_tables(Recipe, tables, "")
     recipe.check()
     return recipe

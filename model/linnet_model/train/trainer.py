@@ -157,7 +157,7 @@ def run(
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
     """Trains for recipe.train.updates, or for recipe.train.seconds of `clock` including validation
-    and checkpoints. Both also run at the end."""
+    and checkpoints. Both also run at the end, after which the log has a line "end"."""
     train, position = trainer.recipe.train, trainer.position
     progress = Progress(position.update, train.updates)
     saved = measured = clock()
@@ -192,16 +192,18 @@ def run(
                 progress.updates = max(update, round(update * train.updates / scheduled))
             progress.log(update, nll, rate)
             position.unlogged_nll, position.unlogged_tokens, measured = 0.0, 0, now
-        last = scheduled >= train.updates
-        if last:  # the weights are available before their validation ends
-            trainer.save(out)
-        if last or update % train.valid_updates == 0:
+        if scheduled >= train.updates:
+            break
+        if update % train.valid_updates == 0:
             progress.say(validate(trainer, valid, tokenizer, out, log))
             measured = clock()
         due = train.checkpoint_updates > 0 and update % train.checkpoint_updates == 0
-        if not last and (due or now - saved > train.checkpoint_seconds):
+        if due or now - saved > train.checkpoint_seconds:
             trainer.save(out)
             saved = now
+    trainer.save(out)  # the weights are available before their validation ends
+    progress.say(validate(trainer, valid, tokenizer, out, log))
+    log.write("end", position.update, {})
     progress.close()
 
 

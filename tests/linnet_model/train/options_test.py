@@ -30,6 +30,7 @@ def test_page_equals_printed_options(capsys):
         assert f"## [{name}]" in printed
         for field in dataclasses.fields(part):
             assert f"| `{field.name}` |" in printed
+    assert "## [[stages]]" in printed
     committed = (RECIPES.parents[1] / "docs/RECIPE_OPTIONS.md").read_text(encoding="utf-8")
     assert committed == printed, "run: linnet-train --options > docs/RECIPE_OPTIONS.md"
 
