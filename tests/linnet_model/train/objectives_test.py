@@ -323,7 +323,8 @@ def test_classifier_beats_most_frequent_label(
     run = tmp_path / "run"
     assert train(recipe_file, data_folder, run, *classify) == 0
     log = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
-    assert {"accuracy", "macro_f1"} <= set(log[-1])
+    (valid,) = [entry for entry in log if entry["kind"] == "valid"][-1:]
+    assert {"accuracy", "macro_f1"} <= set(valid)
     (test,) = scored(run, data_folder, "--answers", str(tmp_path / "answers"))["tests"]
     assert test["rows"] == 30
     assert test["baseline"]["accuracy"] == pytest.approx(50.0)
