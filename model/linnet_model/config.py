@@ -118,6 +118,11 @@ class DataConfig:
     # Share of rows in which placeholders (<ph0>, <ph1>, ...) replace words that both sides share.
     # The server uses placeholders for text that the vocabulary cannot spell.
     placeholder_share: float = 0.0
+    # Subword regularisation (Kudo 2018): the pieces of each training row are drawn anew in every
+    # epoch, with probabilities proportional to their own to this power; 0: the most probable ones.
+    # A smaller power gives more and shorter pieces; batches are sized without them and may exceed
+    # batch_target_tokens.
+    sampling_alpha: float = 0.0
     # Rows added, as a share of all: made-up addresses, numbers and names, copied unchanged.
     copy_share: float = 0.0
     # Rows added, as a share of all: made-up English sentences with amounts, dates, times and the
@@ -178,6 +183,15 @@ class DataConfig:
         require(
             whole or not self.reverse,
             "data.reverse is true, only pairs with a target have two sides",
+        )
+        require(
+            0.0 <= self.sampling_alpha <= 1.0,
+            f"data.sampling_alpha is {self.sampling_alpha}, must be in [0, 1]",
+        )
+        require(
+            self.sampling_alpha == 0.0 or (whole and not self.cut_source),
+            f"data.sampling_alpha is {self.sampling_alpha}, pieces are drawn for pairs with a "
+            "target and whole sources: set it to 0",
         )
         for name in ("copy_share", "echo_share", "fact_share"):
             require(
@@ -382,6 +396,11 @@ class Recipe:
             f"bundle.task is {task!r} with data.objective {data.objective!r} and "
             f"data.target_column {data.target_column!r}, it must be "
             + (repr(wanted) if wanted else " or ".join(SERVED)),
+        )
+        require(
+            data.sampling_alpha == 0.0 or self.tokenizer.kind == "unigram",
+            f"data.sampling_alpha is {data.sampling_alpha} and tokenizer.kind is "
+            f"{self.tokenizer.kind!r}, pieces are drawn by a unigram model: set it to 0",
         )
         languages = (self.bundle.source_language, self.bundle.target_language)
         require(
