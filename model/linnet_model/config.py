@@ -27,6 +27,7 @@ SCHEDULES = ("inverse_sqrt", "cosine", "trapezoid")
 OBJECTIVES = ("pairs", "language_model", "span_corruption")
 SERVED = ("translate", "summarize")  # tasks of the service
 TASKS = (*SERVED, "classify", "language_model", "pretrain")
+FILE_ENDINGS = (".tsv.xz", ".tsv")  # of files with rows, tried in this order
 PLAIN_DOMAIN = "text"  # domain of rows from plain files
 BUNDLE_NAME = re.compile("[a-z0-9][a-z0-9._-]{0,63}")  # the server accepts no other
 T = typing.TypeVar("T")
@@ -61,6 +62,8 @@ class DataConfig:
     # Folder below --data. It holds train.tsv.xz, valid.tsv.xz, test.<domain>.tsv, refs.<domain>.tsv
     # with one row per line, source TAB target TAB domain, or the plain files named below.
     folder: str = ""
+    # Names, without .tsv.xz or .tsv, of the files whose rows are the training text.
+    files: list[str] = field(default_factory=lambda: ["train"])
     # Plain text files in the folder that replace the .tsv: line n of the source file belongs to
     # line n of the target file. Their rows have the domain "text". "language_model" and
     # "span_corruption" need only one of the two. A file may end in .xz, .gz or .bz2.
@@ -115,6 +118,11 @@ class DataConfig:
     # Share of rows in which placeholders (<ph0>, <ph1>, ...) replace words that both sides share.
     # The server uses placeholders for text that the vocabulary cannot spell.
     placeholder_share: float = 0.0
+    # Subword regularisation (Kudo 2018): the pieces of each training row are drawn anew in every
+    # epoch, with probabilities proportional to their own to this power; 0: the most probable ones.
+    # A smaller power gives more and shorter pieces; batches are sized without them and may exceed
+    # batch_target_tokens.
+    sampling_alpha: float = 0.0
     # Rows added, as a share of all: made-up addresses, numbers and names, copied unchanged.
     copy_share: float = 0.0
     # Rows added, as a share of all: made-up English sentences with amounts, dates, times and the
@@ -140,6 +148,7 @@ class DataConfig:
         ):
             value = getattr(self, name)
             require(value in known, f"data.{name} is {value!r}, known are {', '.join(known)}")
+        self.check_files()
         self.check_plain_files()
         require(
             len(self.domains) > 0, "data.domains is empty, name at least one domain and its share"
@@ -175,11 +184,38 @@ class DataConfig:
             whole or not self.reverse,
             "data.reverse is true, only pairs with a target have two sides",
         )
+        require(
+            0.0 <= self.sampling_alpha <= 1.0,
+            f"data.sampling_alpha is {self.sampling_alpha}, must be in [0, 1]",
+        )
+        require(
+            self.sampling_alpha == 0.0 or (whole and not self.cut_source),
+            f"data.sampling_alpha is {self.sampling_alpha}, pieces are drawn for pairs with a "
+            "target and whole sources: set it to 0",
+        )
         for name in ("copy_share", "echo_share", "fact_share"):
             require(
                 whole or getattr(self, name) == 0.0,
                 f"data.{name} is {getattr(self, name)}, added rows are pairs with a target",
             )
+
+    def check_files(self) -> None:
+        require(len(self.files) > 0, "data.files is empty, the usual one is train")
+        for name in self.files:
+            require(
+                name not in ("", "valid") and "/" not in name and not name.endswith(FILE_ENDINGS),
+                f"data.files has {name!r}, it takes names of files in data.folder without "
+                ".tsv.xz or .tsv, and not valid, which measures the training",
+            )
+        require(
+            len(set(self.files)) == len(self.files),
+            f"data.files is {self.files}, name each file once",
+        )
+        require(
+            self.files == ["train"] or not any(self.plain("train")),
+            f"data.files is {self.files} and data.train_source or train_target is given, the rows "
+            "are either of .tsv files or of plain files",
+        )
 
     def check_plain_files(self) -> None:
         """Sets the domain of plain files, and refuses settings that plain files do not allow."""
@@ -361,6 +397,11 @@ class Recipe:
             f"data.target_column {data.target_column!r}, it must be "
             + (repr(wanted) if wanted else " or ".join(SERVED)),
         )
+        require(
+            data.sampling_alpha == 0.0 or self.tokenizer.kind == "unigram",
+            f"data.sampling_alpha is {data.sampling_alpha} and tokenizer.kind is "
+            f"{self.tokenizer.kind!r}, pieces are drawn by a unigram model: set it to 0",
+        )
         languages = (self.bundle.source_language, self.bundle.target_language)
         require(
             data.fact_share == 0.0 or languages == (("de", "en") if data.reverse else ("en", "de")),
@@ -371,16 +412,29 @@ class Recipe:
 
 
 def read_recipe(path: Path, settings: list[str] | None = None) -> Recipe:
-    """Reads a TOML recipe. `settings` from the command line, `table.key=value` with the value in
-    TOML, override it."""
+    """Reads a TOML recipe without stages. `settings` from the command line, `table.key=value` with
+    the value in TOML, override it."""
+    tables = read_tables(path)
+    require(
+        "stages" not in tables,
+        f"{path} has stages, which linnet-train and linnet-export read: name a recipe without",
+    )
+    return recipe_of(tables, [parse_setting(setting) for setting in settings or []])
+
+
+def read_tables(path: Path) -> dict[str, typing.Any]:
     try:
-        tables = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"no recipe at {path}") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path} is not TOML: {error}") from None
-    for setting in settings or []:
-        merge(tables, parse_setting(setting))
+
+
+def recipe_of(tables: dict[str, typing.Any], changes: list[dict[str, typing.Any]]) -> Recipe:
+    """Returns the recipe of `tables`, in which `changes` replace keys one after another."""
+    for change in changes:
+        merge(tables, change)
     recipe = from_tables(Recipe, tables, "")
     recipe.check()
     return recipe

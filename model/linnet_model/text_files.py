@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from linnet_model.config import PLAIN_DOMAIN, DataConfig
+from linnet_model.config import FILE_ENDINGS, PLAIN_DOMAIN, DataConfig
 
 OPENERS: dict[str, Callable[[Path, str], Any]] = {
     ".xz": lzma.open,
@@ -102,18 +102,21 @@ def read_lines(path: Path) -> Iterator[str]:
 
 
 def read_pairs(
-    path: Path,
+    path: Path | list[Path],
     domains: Iterable[str] | None = None,
     mojibake: str = "refuse",
     empty: str = "refuse",
     reading: Reading | None = None,
 ) -> list[Pair]:
-    """Reads all pairs of a .tsv file, or those of `domains`, each of which must have rows."""
+    """Reads all pairs of one or more .tsv files, or those of `domains`, each of which must have
+    rows in one of them."""
     wanted = None if domains is None else set(domains)
+    paths = path if isinstance(path, list) else [path]
     reading = reading or Reading()
     pairs = []
-    for number, line in enumerate(read_lines(path), 1):
-        where = f"{path}:{number}"
+    numbered = ((file, line) for file in paths for line in enumerate(read_lines(file), 1))
+    for file, (number, line) in numbered:
+        where = f"{file}:{number}"
         columns = line.split("\t")
         if len(columns) != 3:
             raise DataError(
@@ -127,7 +130,11 @@ def read_pairs(
             pairs.append(pair)
     missing = (wanted or set()) - {pair.domain for pair in pairs}
     if missing:
-        raise DataError(f"{path} has no rows of {', '.join(sorted(missing))}")
+        names = " and ".join(map(str, paths))
+        raise DataError(
+            f"{names} {'has' if len(paths) == 1 else 'have'} no rows of "
+            + ", ".join(sorted(missing))
+        )
     return pairs
 
 
@@ -198,10 +205,17 @@ def turned(pairs: list[Pair], config: DataConfig) -> list[Pair]:
     return [Pair(pair.target, pair.source, pair.domain) for pair in pairs]
 
 
+def rows_file(folder: Path, name: str) -> Path:
+    """Returns the path of name.tsv.xz, or of name.tsv if only that exists."""
+    paths = [folder / (name + ending) for ending in FILE_ENDINGS]
+    return next((path for path in paths if path.is_file()), paths[0])
+
+
 def read_split(
     folder: Path, config: DataConfig, split: str, domains: Iterable[str], reading: Reading
 ) -> list[Pair]:
-    """Reads the rows of "train" or "valid" from the recipe's plain files or from the .tsv."""
+    """Reads the rows of "train" or "valid" from the recipe's plain files or from .tsv files, for
+    "train" from all of data.files."""
     source, target = config.plain(split)
     if source or target:
         pairs = read_plain(
@@ -212,8 +226,6 @@ def read_split(
             reading,
         )
         return turned(pairs, config)
-    path = folder / f"{split}.tsv.xz"
-    if not path.is_file() and (folder / f"{split}.tsv").is_file():
-        path = folder / f"{split}.tsv"
-    pairs = read_pairs(path, domains, config.mojibake, config.empty_lines, reading)
+    paths = [rows_file(folder, name) for name in (config.files if split == "train" else [split])]
+    pairs = read_pairs(paths, domains, config.mojibake, config.empty_lines, reading)
     return turned(pairs, config)

@@ -25,6 +25,17 @@ def placeholder_pieces(count: int) -> list[str]:
     return [f"<ph{i}>" for i in range(count)]
 
 
+def known_placeholders(tokenizer: sentencepiece.SentencePieceProcessor) -> list[int]:
+    """Returns the ids of the tokenizer's placeholders <ph0>, <ph1>, ..."""
+    ids = []
+    for piece in placeholder_pieces(tokenizer.vocab_size()):
+        found = tokenizer.piece_to_id(piece)
+        if found == tokenizer.unk_id():
+            break
+        ids.append(found)
+    return ids
+
+
 def free_placeholders(
     tokenizer: sentencepiece.SentencePieceProcessor, capitals_mark: str
 ) -> list[str]:

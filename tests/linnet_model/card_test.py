@@ -4,23 +4,25 @@ from pathlib import Path
 
 import pytest
 
-from linnet_model.config import ConfigError, read_recipe
+from linnet_model.config import ConfigError
 from linnet_model.export.card import example_part, notice_part
 from linnet_model.export.command import license_line
 from linnet_model.sources import sources_of
+from linnet_model.train.stages import read_stages
 
 RECIPES = sorted((Path(__file__).resolve().parents[2] / "model" / "recipes").glob("*.toml"))
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 def test_recipes_avoid_share_alike_texts(path: Path):
-    recipe = read_recipe(path)
-    for source in sources_of(recipe.data.domains).values():
-        assert source["author"]
-        assert source["attribution"]
-        assert "NC" not in source["licence"]
-        assert "SA" not in source["licence"]
-    assert "CC BY" in license_line(recipe)
+    for stage in read_stages(path):
+        data = stage.recipe.data
+        for source in sources_of(data.domains).values():
+            assert source["author"]
+            assert source["attribution"]
+            assert "NC" not in source["licence"]
+            assert "SA" not in source["licence"]
+        assert "CC BY" in license_line({"domains": data.domains, "terms": data.terms})
 
 
 def test_refuses_domain_without_entry():

@@ -38,15 +38,17 @@ def shell(block: str, folder: Path, binaries: Path) -> str:
 
 def test_page_commands_give_an_answer(tmp_path, program):
     blocks = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     binaries = program("linnet-decode").parent
-    corpus, recipe, training = blocks
+    corpus, recipe, training, stages = blocks
     assert " 400 total" in shell(corpus, tmp_path, binaries)
     shell(recipe, tmp_path, binaries)
-    answer = json.loads(shell(training, tmp_path, binaries).splitlines()[-1])
-    assert "sechs grüne Vögel." in json.dumps(answer, ensure_ascii=False)
+    for block in (training, stages):
+        answer = json.loads(shell(block, tmp_path, binaries).splitlines()[-1])
+        assert "sechs grüne Vögel." in json.dumps(answer, ensure_ascii=False)
     card = (tmp_path / "bundles/mine/MODEL_CARD.md").read_text(encoding="utf-8")
     assert "CC0-1.0" in card
+    assert "`pretrain` (100 updates" in (tmp_path / "staged/mine/MODEL_CARD.md").read_text()
 
 
 def test_recipe_names_every_file_of_layout():

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from linnet_model.bundle import read_manifest
-from linnet_model.config import Recipe, from_tables, read_recipe
+from linnet_model.config import Recipe, from_tables
 from linnet_model.export.card import read_json, write_card
+from linnet_model.train.stages import read_stages
 
 MODEL = Path(__file__).resolve().parents[2] / "model"
 BUNDLES = sorted((MODEL / "bundles").iterdir())
@@ -49,4 +50,5 @@ def test_named_recipe_with_its_changes_is_what_was_trained(bundle: Path):
     assert training is not None
     trained = from_tables(Recipe, training["recipe"], "")
     trained.check()
-    assert read_recipe(MODEL / "recipes" / training["recipe_file"], training["set"]) == trained
+    stages = read_stages(MODEL / "recipes" / training["recipe_file"], training["set"])
+    assert stages[-1].recipe == trained

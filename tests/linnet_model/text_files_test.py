@@ -139,6 +139,23 @@ def test_reverse_turns_rows_of_both_kinds_of_files(tmp_path: Path):
     assert found == [Pair("zwei", "two", "text")]
 
 
+def test_training_rows_come_from_all_named_files(tmp_path: Path):
+    (tmp_path / "train.tsv").write_text("one\teins\tx\n")
+    (tmp_path / "more.tsv.xz").write_bytes(lzma.compress(b"two\tzwei\ty\nno\tnein\tz\n"))
+    config = DataConfig(folder="x", files=["train", "more"], domains={"x": 1.0, "y": 1.0})
+    config.check()
+    found = read_split(tmp_path, config, "train", config.domains, Reading())
+    assert found == [Pair("one", "eins", "x"), Pair("two", "zwei", "y")]
+    with pytest.raises(DataError, match=r"train.tsv and .*more.tsv.xz have no rows of news"):
+        read_split(tmp_path, config, "train", ["x", "news"], Reading())
+    (tmp_path / "more.tsv.xz").write_bytes(lzma.compress(b"two\tzwei\n"))
+    with pytest.raises(DataError, match=r"more.tsv.xz:1 has 2 columns"):
+        read_split(tmp_path, config, "train", config.domains, Reading())
+    config.files = ["train", "other"]
+    with pytest.raises(DataError, match=r"no file .*other.tsv.xz"):
+        read_split(tmp_path, config, "train", config.domains, Reading())
+
+
 def test_refuses_plain_files_of_unequal_length(tmp_path: Path):
     (tmp_path / "en").write_text("one\ntwo\nthree\n")
     (tmp_path / "de").write_text("eins\n")

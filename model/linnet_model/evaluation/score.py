@@ -31,6 +31,7 @@ from linnet_model.evaluation.loops import looping_share
 from linnet_model.evaluation.score_run import score_run, test_rows
 from linnet_model.export.card import read_json, write_card
 from linnet_model.text_files import DataError, Pair, read_lines
+from linnet_model.train.stages import result_of
 from linnet_model.train.validation import ROUGE, rouge
 
 FACT_SENTENCES = 1000
@@ -291,11 +292,10 @@ def write_json(path: Path, values: dict[str, Any]) -> None:
 def main(arguments: list[str] | None = None) -> None:
     options = parse_arguments(arguments)
     if options.run:
-        scores = score_run(
-            options.run, options.data, options.limit, options.domain, options.answers
-        )
+        run = result_of(options.run)
+        scores = score_run(run, options.data, options.limit, options.domain, options.answers)
         if options.write:
-            folder = options.run if options.run.is_dir() else options.run.parent
+            folder = run if run.is_dir() else run.parent
             write_json(folder / "scores.json", scores)
     else:
         scores = score(

@@ -27,17 +27,15 @@ def write_card(folder: Path) -> None:
             f"{folder} needs manifest.json and training.json for its card, run linnet-export again"
         )
     scores = read_json(folder / "scores.json")
-    recipe = training["recipe"]
+    recipe, data = training["recipe"], data_of_stages(training)
     lines = [f"# {manifest['name']}, version {manifest['version']}", ""]
     if manifest["provisional"]:
         lines += ["**Provisional**: its training was short; better weights replace these.", ""]
     if recipe["bundle"].get("intended_use"):
         lines += [recipe["bundle"]["intended_use"].strip(), ""]
     lines += model_part(manifest, training) + data_part(training) + recipe_part(training)
-    lines += (
-        score_part(scores, recipe["data"]["domains"]) + fact_part(scores) + example_part(scores)
-    )
-    lines += notice_part(recipe["data"])
+    lines += score_part(scores, data["domains"]) + fact_part(scores) + example_part(scores)
+    lines += notice_part(data)
     (folder / "MODEL_CARD.md").write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
 
 
@@ -89,12 +87,24 @@ def model_part(manifest: dict[str, Any], training: dict[str, Any]) -> list[str]:
     ]
 
 
+def data_of_stages(training: dict[str, Any]) -> dict[str, Any]:
+    """Returns the domains with their shares, their terms and their counts of rows, of all stages of
+    a training; those of the last stage that has the domain."""
+    data: dict[str, Any] = {"domains": {}, "terms": {}, "train": {}}
+    for stage in [*training.get("earlier_stages", []), training]:
+        data["domains"] |= stage["recipe"]["data"]["domains"]
+        data["terms"] |= stage["recipe"]["data"].get("terms", {})
+        data["train"] |= stage["train"]
+    return data
+
+
 def data_part(training: dict[str, Any]) -> list[str]:
-    shares = training["recipe"]["data"]["domains"]
-    sources = sources_of(shares, training["recipe"]["data"].get("terms"))
+    data = data_of_stages(training)
+    shares, train = data["domains"], data["train"]
+    sources = sources_of(shares, data["terms"])
     rows = []
     for domain, source in sources.items():
-        counts = training["train"].get(domain, {})
+        counts = train.get(domain, {})
         licence = source["licence"] + (" *(not verified)*" if source.get("unverified") else "")
         rows.append(
             [
@@ -107,13 +117,18 @@ def data_part(training: dict[str, Any]) -> list[str]:
                 source["attribution"],
             ]
         )
-    copies = training["train"].get("copies", {}).get("rows", 0)
-    facts = training["train"].get("facts", {}).get("rows", 0)
+    copies = train.get("copies", {}).get("rows", 0)
+    facts = train.get("facts", {}).get("rows", 0)
     return [
         "## Data",
         "",
         *table(
             ["domain", "what", "rows", "share per epoch", "author", "licence", "attribution"], rows
+        ),
+        *(
+            ["Rows and shares are those of the last stage that has the domain."]
+            if training.get("earlier_stages")
+            else []
         ),
         "Licences of the texts are in the table; check them before you publish the weights.",
         *(
@@ -151,6 +166,7 @@ def recipe_part(training: dict[str, Any]) -> list[str]:
         "## Recipe",
         "",
         f"All settings as used are in training.json{recipe_file(training)}.",
+        *stage_part(training),
         f"{position['update']:,} updates over {position['target_tokens']:,} target tokens "
         f"({position['epoch']} whole epochs), {position['seconds'] / 3600:.1f} hours on "
         f"{training['device']} with "
@@ -177,6 +193,16 @@ def recipe_part(training: dict[str, Any]) -> list[str]:
         ),
         "",
     ]
+
+
+def stage_part(training: dict[str, Any]) -> list[str]:
+    """Returns a sentence on the stages before the last one, if there are any."""
+    stages = [
+        f"`{stage['name']}` ({stage['position']['update']:,} updates over "
+        f"{stage['position']['target_tokens']:,} target tokens)"
+        for stage in training.get("earlier_stages", [])
+    ]
+    return [f"Stages before the last one, which follows: {', '.join(stages)}."] if stages else []
 
 
 def recipe_file(training: dict[str, Any]) -> str:

@@ -28,14 +28,15 @@ from linnet_model.bundle import (
     write_manifest,
 )
 from linnet_model.command_line import command, parser_for
-from linnet_model.config import SERVED, ConfigError, Recipe, read_recipe, to_tables
-from linnet_model.export.card import write_card
+from linnet_model.config import SERVED, ConfigError, Recipe, to_tables
+from linnet_model.export.card import data_of_stages, write_card
 from linnet_model.export.search import Options, beam_search
 from linnet_model.network.encoder_decoder import EOS, parameter_count
 from linnet_model.sources import sources_of
 from linnet_model.stored_weights import WEIGHT_TYPES
 from linnet_model.tokenizer import free_placeholders, load_tokenizer
 from linnet_model.train.checkpoint import averaged_model, checkpoints
+from linnet_model.train.stages import earlier_stages, read_stages, result_of
 
 EXAMPLES = """examples:
   linnet-export --run runs/en-de --out bundles/en-de --bundle-version 2026-11-21
@@ -75,8 +76,12 @@ def training_facts(run: Path, recipe: Recipe, position: Any, parameters: int) ->
         entry for entry in log if entry["kind"] == "valid" and entry["update"] <= position.update
     ]
     origin = {name: settings[name] for name in ("recipe_file", "set") if name in settings}
-    if settings.get("init_from"):
-        origin["init_from"] = Path(settings["init_from"]).name
+    earlier = earlier_stages(run)
+    init_from = (earlier[0] if earlier else settings).get("init_from")
+    if init_from:
+        origin["init_from"] = Path(init_from).name
+    if earlier:
+        origin["earlier_stages"] = earlier
     return {
         "recipe": to_tables(recipe),
         **origin,
@@ -92,8 +97,8 @@ def training_facts(run: Path, recipe: Recipe, position: Any, parameters: int) ->
     }
 
 
-def license_line(recipe: Recipe) -> str:
-    sources = sources_of(recipe.data.domains, recipe.data.terms)
+def license_line(data: dict[str, Any]) -> str:
+    sources = sources_of(data["domains"], data["terms"])
     licenses = sorted({source["licence"] for source in sources.values()})
     return "trained on texts under " + "; ".join(licenses)
 
@@ -134,10 +139,12 @@ def export(
     tokenizer_file = folder / "source.spm"
     mark = recipe.data.capitals_mark
     tokenizer = load_tokenizer(tokenizer_file, mark)
+    training = training_facts(folder, recipe, position, parameter_count(model))
+    training["note"] = note
     mixers = dict.fromkeys(recipe.model.encoder_mixers + recipe.model.decoder_mixers)
     facts = BundleFacts(
         version=version,
-        license=license_line(recipe),
+        license=license_line(data_of_stages(training)),
         description=f"{recipe.bundle.task} {recipe.bundle.source_language}"
         + (f" to {recipe.bundle.target_language}" if recipe.bundle.task == "translate" else "")
         + f", {', '.join(mixers)}, {parameter_count(model) / 1e6:.1f}M parameters",
@@ -151,8 +158,6 @@ def export(
         if recipe.bundle.task == "translate"
         else [],
     )
-    training = training_facts(folder, recipe, position, parameter_count(model))
-    training["note"] = note
     with new_bundle(out, replace=True) as partial:
         manifest = write_bundle(
             partial, model.eval(), recipe.model, recipe.bundle, tokenizers, weight_type, facts
@@ -177,7 +182,8 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         type=Path,
         required=True,
         metavar="DIR",
-        help="run folder of linnet-train, or one checkpoint in it",
+        help="--out of linnet-train, of whose stages the last is exported; or a run folder or "
+        "checkpoint in it",
     )
     what.add_argument(
         "--out",
@@ -207,7 +213,8 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         "--recipe",
         type=Path,
         metavar="FILE",
-        help="use the [bundle] and [data.terms] of this recipe instead of the run's",
+        help="use the [bundle] and [data.terms] of this recipe, or of its last stage, instead of "
+        "the run's",
     )
     card = parser.add_argument_group("model card")
     card.add_argument(
@@ -225,13 +232,13 @@ def main(arguments: list[str] | None = None) -> None:
     if options.average < 1:
         raise ConfigError(f"--average is {options.average}, at least 1 checkpoint is needed")
     manifest = export(
-        options.run,
+        result_of(options.run),
         options.out,
         options.average,
         options.weights,
         options.bundle_version,
         options.provisional,
-        read_recipe(options.recipe) if options.recipe else None,
+        read_stages(options.recipe)[-1].recipe if options.recipe else None,
         options.note,
     )
     read_manifest(options.out)

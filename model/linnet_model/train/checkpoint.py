@@ -131,15 +131,20 @@ def same_settings(wanted: Recipe, checkpoint: dict[str, Any], out: Path) -> None
         )
 
 
-def same_sizes(wanted: ModelConfig, found: ModelConfig) -> None:
-    """Refuses weights of another architecture and names the first key that differs. Dropouts may
-    differ."""
+def different_size(one: ModelConfig, other: ModelConfig) -> str | None:
+    """Returns the first key of [model] by which the architectures differ. Dropouts may differ."""
     for part in dataclasses.fields(ModelConfig):
-        if part.name.endswith("dropout"):
-            continue
-        mine, theirs = getattr(wanted, part.name), getattr(found, part.name)
-        if mine != theirs:
-            raise ConfigError(
-                f"model.{part.name} is {mine} in the recipe and {theirs} in the weights to start "
-                "from"
-            )
+        same = getattr(one, part.name) == getattr(other, part.name)
+        if not same and not part.name.endswith("dropout"):
+            return part.name
+    return None
+
+
+def same_sizes(wanted: ModelConfig, found: ModelConfig) -> None:
+    """Refuses weights of another architecture and names the first key that differs."""
+    key = different_size(wanted, found)
+    if key is not None:
+        raise ConfigError(
+            f"model.{key} is {getattr(wanted, key)} in the recipe and {getattr(found, key)} in the "
+            "weights to start from"
+        )

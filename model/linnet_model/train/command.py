@@ -1,7 +1,8 @@
 """linnet-train: trains a model from a recipe and a folder of texts.
 
-The same recipe, data and thread count give the same weights, also if the training was stopped or
-killed and then resumed.
+A recipe with [[stages]] is trained stage by stage, each from the weights of the one before. The
+same recipe, data and thread count give the same weights, also if the training was stopped or killed
+and then resumed.
 """
 
 from __future__ import annotations
@@ -20,25 +21,21 @@ from linnet_model.command_line import parser_for
 from linnet_model.config import (
     SERVED,
     ConfigError,
+    DataConfig,
     ModelConfig,
     Recipe,
     from_tables,
-    read_recipe,
     to_tables,
 )
 from linnet_model.network.encoder_decoder import parameter_count
 from linnet_model.sources import sources_of
 from linnet_model.text_files import DataError, Reading, read_split
 from linnet_model.tokenizer import load_tokenizer, train_tokenizer
-from linnet_model.train.checkpoint import (
-    checkpoints,
-    load_checkpoint,
-    same_settings,
-    same_sizes,
-)
+from linnet_model.train.checkpoint import checkpoints, load_checkpoint, same_sizes
 from linnet_model.train.data import labelled, training_pairs, validation_pairs
 from linnet_model.train.objectives import make_dataset, sides
 from linnet_model.train.options import options_page
+from linnet_model.train.stages import first_unfinished, read_stages, result_of, write_names
 from linnet_model.train.trainer import Trainer, run
 from linnet_model.train.training_log import Log, statistics_table
 
@@ -54,6 +51,9 @@ files of --out:
   samples.txt    sources, references and answers of the last validation
   source.spm     the SentencePiece model
   checkpoint-*   read by --resume, --init-from, linnet-export and linnet-score
+of a recipe with stages:
+  stages.json    the names of the stages, in order
+  NAME/          the files above, of the stage NAME
 """
 
 
@@ -130,15 +130,15 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         action="append",
         default=[],
         metavar="TABLE.KEY=VALUE",
-        help="overrides a key of the recipe, value in TOML (repeatable)",
+        help="overrides a key of the recipe, in all its stages, value in TOML (repeatable)",
     )
     start = parser.add_argument_group("start")
     start.add_argument(
         "--resume",
         action="store_true",
-        help="continue from the last checkpoint of --out, with the same results; another recipe is "
-        "refused, but for length of the training, threads, type, checkpoints, validation, log and "
-        "[bundle]",
+        help="continue from the last checkpoint of --out, in the stage that was stopped, with the "
+        "same results; another recipe is refused, but for length of the training, threads, type, "
+        "checkpoints, validation, log and [bundle]",
     )
     start.add_argument(
         "--init-from",
@@ -176,28 +176,66 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def start(options: argparse.Namespace) -> None:
-    recipe = read_recipe(options.recipe, options.set)
-    if recipe.bundle.task in SERVED:  # the bundle's card needs it; fail now, not after hours
-        sources_of(recipe.data.domains, recipe.data.terms)
-    device = pick_device(options.device)
-    if recipe.train.threads:
-        torch.set_num_threads(recipe.train.threads)
-    out, data = options.out, recipe.data
+    """Trains the stages of the recipe that are not finished. What can be wrong in any of them is
+    found before the first, not after hours."""
+    stages = read_stages(options.recipe, options.set)
+    if any(stage.recipe.bundle.task in SERVED for stage in stages):  # the bundle's card needs it
+        for stage in stages:
+            sources_of(stage.recipe.data.domains, stage.recipe.data.terms)
+    device, threads = pick_device(options.device), torch.get_num_threads()
+    out, first = options.out, first_unfinished(stages, options.out, options.resume)
+    for stage in stages[first + 1 :]:
+        check_data(options.data, stage.recipe.data)
     out.mkdir(parents=True, exist_ok=True)
-    if checkpoints(out) and not options.resume:
-        raise ConfigError(f"{out} already has checkpoints, use --resume or another --out")
-    checkpoint = load_checkpoint(out) if checkpoints(out) else None
-    if checkpoint is not None:
-        same_settings(recipe, checkpoint, out)
-    folder, reading = options.data / data.folder, Reading()
+    write_names(out, stages)
+    init = None if options.init_from is None else result_of(options.init_from)
+    vocabulary = init if options.tokenizer_from is None else result_of(options.tokenizer_from)
+    for number, stage in enumerate(stages):
+        folder = stage.folder(out)
+        if number < first:
+            print(f"{folder} is finished", flush=True)
+        else:
+            if stage.name:
+                print(f"stage {stage.name}, {number + 1} of {len(stages)}\n", flush=True)
+            torch.set_num_threads(stage.recipe.train.threads or threads)
+            train_run(stage.recipe, options, folder, device, init, vocabulary)
+        init = vocabulary = folder
+
+
+def check_data(data: Path, config: DataConfig) -> None:
+    """Raises DataError if the training or validation rows of a later stage cannot be read."""
+    folder = data_folder(data, config)
+    read_split(folder, config, "train", config.domains, Reading())
+    validation_pairs(folder, config)
+
+
+def data_folder(data: Path, config: DataConfig) -> Path:
+    folder = data / config.folder
     if not folder.is_dir():
-        raise DataError(f"no folder {folder}: data.folder is {data.folder!r} below --data")
+        raise DataError(f"no folder {folder}: data.folder is {config.folder!r} below --data")
+    return folder
+
+
+def train_run(
+    recipe: Recipe,
+    options: argparse.Namespace,
+    out: Path,
+    device: torch.device,
+    init: Path | None,
+    vocabulary: Path | None,
+) -> None:
+    """Trains a recipe in the run folder `out`, on from its last checkpoint if it has one, else from
+    the weights of `init` with the vocabulary of `vocabulary`, if given."""
+    data, reading = recipe.data, Reading()
+    folder = data_folder(options.data, data)
+    out.mkdir(parents=True, exist_ok=True)
+    checkpoint = load_checkpoint(out) if checkpoints(out) else None
     read = training_pairs(folder, data, recipe.train.seed, reading)
     read_valid = validation_pairs(folder, data, reading)
     for warning in reading.warnings(data.mojibake):
         print(f"linnet-train: warning: {warning}", file=sys.stderr)
     tokenizer = load_tokenizer(
-        prepare_tokenizer(recipe, options.data, out, options.tokenizer_from or options.init_from),
+        prepare_tokenizer(recipe, options.data, out, vocabulary),
         data.capitals_mark,
     )
     if tokenizer.vocab_size() != recipe.model.vocabulary:
@@ -211,16 +249,16 @@ def start(options: argparse.Namespace) -> None:
     lines = statistics_table("training", dataset, data.domains)
     print("\n".join([*lines, "", *statistics_table("validation", valid, {}), ""]), flush=True)
 
-    trainer, init_from = Trainer(recipe, dataset, device), str(options.init_from or "")
+    trainer, init_from = Trainer(recipe, dataset, device), str(init or "")
     if checkpoint is not None:
         before = json.loads((out / "settings.json").read_text(encoding="utf-8"))
         init_from = before.get("init_from", "")
         trainer.resume(checkpoint)
-    elif options.init_from is not None:
-        weights, sizes = read_weights(options.init_from)
+    elif init is not None:
+        weights, sizes = read_weights(init)
         same_sizes(recipe.model, sizes)
         trainer.start_from(weights)
-        trainer.position.earlier_target_tokens = tokens_behind(options.init_from)
+        trainer.position.earlier_target_tokens = tokens_behind(init)
 
     settings = {
         "recipe": to_tables(recipe),

@@ -90,8 +90,8 @@ class PairDataset:
         return self.target_ids[self.target_begins[row] : self.target_begins[row + 1]]
 
     def pair(self, row: int, epoch: int) -> tuple[Ids, Ids]:
-        """Returns source and target of a row, of the lengths source_lengths and target_lengths. A
-        random objective depends on the epoch; the lengths do not."""
+        """Returns source and target of a row; random ones depend on the epoch. The batches of an
+        epoch are cut by source_lengths and target_lengths."""
         return self.source(row), self.target(row)
 
     def statistics(self) -> dict[str, dict[str, int]]:
@@ -124,14 +124,17 @@ class Batch:
 
 
 def make_batch(dataset: PairDataset, rows: Ids, epoch: int = 0) -> Batch:
-    lengths = dataset.source_lengths[rows]
-    source = numpy.full((len(rows), lengths.max()), PAD, dtype=numpy.int64)
-    target = numpy.full((len(rows), dataset.target_lengths[rows].max()), PAD, dtype=numpy.int64)
-    for i, row in enumerate(rows):
-        given, wanted = dataset.pair(int(row), epoch)
-        source[i, : lengths[i]] = given
-        target[i, : dataset.target_lengths[row]] = wanted
-    return Batch(torch.from_numpy(source), torch.from_numpy(lengths), torch.from_numpy(target))
+    pairs = [dataset.pair(int(row), epoch) for row in rows]
+    source, target = (padded([pair[side] for pair in pairs]) for side in (0, 1))
+    return Batch(source, torch.tensor([len(source) for source, _ in pairs]), target)
+
+
+def padded(rows: list[Ids]) -> Tensor:
+    """Returns int64 [len(rows), longest], padded with PAD."""
+    values = numpy.full((len(rows), max(map(len, rows))), PAD, dtype=numpy.int64)
+    for value, row in zip(values, rows, strict=True):
+        value[: len(row)] = row
+    return torch.from_numpy(values)
 
 
 def epoch_rows(dataset: PairDataset, shares: dict[str, float], rng: numpy.random.Generator) -> Ids:

@@ -12,8 +12,9 @@ import sentencepiece
 from linnet_model.config import ConfigError, DataConfig
 from linnet_model.network.encoder_decoder import EOS
 from linnet_model.text_files import DataError, Pair
-from linnet_model.tokenizer import placeholder_pieces
+from linnet_model.tokenizer import known_placeholders
 from linnet_model.train.data import Ids, PairDataset
+from linnet_model.train.sampling import SampledPairDataset
 
 
 def make_dataset(
@@ -23,11 +24,13 @@ def make_dataset(
     seed: int,
     rng: random.Random | None = None,
 ) -> PairDataset:
-    """Returns the dataset of the recipe's objective."""
+    """Returns the dataset of the recipe's objective. `rng` is given for training rows only."""
     if config.objective == "language_model":
         return LanguageModelDataset(pairs, tokenizer, config)
     if config.objective == "span_corruption":
         return SpanCorruptionDataset(pairs, tokenizer, config, seed)
+    if config.sampling_alpha and rng is not None:
+        return SampledPairDataset(pairs, tokenizer, config, seed, rng)
     return PairDataset(pairs, tokenizer, config, rng)
 
 
@@ -124,17 +127,6 @@ class SpanCorruptionDataset(LanguageModelDataset):
         rng = numpy.random.default_rng([self.seed, epoch, row])
         source, target = corrupted(ids.tolist(), self.sentinels, self.share, self.mean, rng)
         return numpy.array([*source, EOS]), numpy.array([*target, EOS])
-
-
-def known_placeholders(tokenizer: sentencepiece.SentencePieceProcessor) -> list[int]:
-    """Returns the ids of the tokenizer's placeholders <ph0>, <ph1>, ..."""
-    ids = []
-    for piece in placeholder_pieces(tokenizer.vocab_size()):
-        found = tokenizer.piece_to_id(piece)
-        if found == tokenizer.unk_id():
-            break
-        ids.append(found)
-    return ids
 
 
 def gaps_of(tokens: int, share: float, mean: float) -> tuple[int, int]:

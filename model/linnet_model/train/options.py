@@ -22,6 +22,15 @@ Printed by `linnet-train --options`. A recipe is a TOML file with a table for ea
 keys have their defaults; `--set TABLE.KEY=VALUE` overrides the recipe. Unknown keys are errors.
 """
 
+STAGES = """## [[stages]]: trainings one after another
+
+Optional, at the end of a recipe. Each stage has a `name` and the keys that differ from those above
+the stages, in tables such as `[stages.train]`; a key of a stage does not change the next one. It
+starts from the averaged weights of the stage before, with its vocabulary: `[model]` (but dropouts),
+`[tokenizer]` and `data.capitals_mark` are the same in all stages. `--out` gets a run folder for
+each name, and the last stage is the result.
+"""
+
 
 def field_comments(cls: type) -> dict[str, str]:
     """Returns the comment of each field: the one after it on its line, else the one above it. A
@@ -77,4 +86,4 @@ def options_page() -> str:
                 f"| `{field.name}` | `{default}` | {kind_of(hints[field.name])} | {meaning} |"
             )
         lines.append("")
-    return "\n".join(lines).rstrip() + "\n"
+    return "\n".join([*lines, STAGES])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +46,11 @@ class Trainer:
         self.average = Average(self.model, recipe.train.average_decay)
         self.drop = Dropout(recipe.train.seed, device)
         self.position = Position()
-        self.epoch: list[Ids] = []
+        self.epoch: list[Ids] = []  # the batches of epoch_number; the worker's
         self.epoch_number = -1
+        # Makes the next batch while the model computes.
+        self.worker = ThreadPoolExecutor(1, "batches")
+        self.ahead: tuple[tuple[int, int], Future[tuple[Batch, tuple[int, int]]]] | None = None
 
     def start_from(self, weights: dict[str, torch.Tensor]) -> None:
         """Loads float32 weights; optimizer and data start from the beginning."""
@@ -62,22 +66,29 @@ class Trainer:
         self.position = Position(**checkpoint["position"])
 
     def next_batch(self) -> Batch:
+        at = (self.position.epoch, self.position.batch)
+        if self.ahead is None or self.ahead[0] != at:
+            self.ahead = (at, self.worker.submit(self.batch_at, *at))
+        batch, following = self.ahead[1].result()
+        self.position.epoch, self.position.batch = following
+        self.ahead = (following, self.worker.submit(self.batch_at, *following))
+        return batch
+
+    def batch_at(self, epoch: int, number: int) -> tuple[Batch, tuple[int, int]]:
+        """Returns a batch, and epoch and number of the one that follows."""
         train = self.recipe.train
-        if self.epoch_number != self.position.epoch:
+        if self.epoch_number != epoch:
             self.epoch = epoch_batches(
                 self.dataset,
                 self.recipe.data.domains,
                 train.seed,
-                self.position.epoch,
+                epoch,
                 train.batch_target_tokens,
                 train.batch_source_tokens,
             )
-            self.epoch_number = self.position.epoch
-        batch = make_batch(self.dataset, self.epoch[self.position.batch], self.position.epoch)
-        self.position.batch += 1
-        if self.position.batch == len(self.epoch):
-            self.position.epoch, self.position.batch = self.position.epoch + 1, 0
-        return batch
+            self.epoch_number = epoch
+        batch = make_batch(self.dataset, self.epoch[number], epoch)
+        return batch, ((epoch, number + 1) if number + 1 < len(self.epoch) else (epoch + 1, 0))
 
     def update(self, seconds: float = 0.0) -> dict[str, Any]:
         """Updates the weights once, `seconds` after the first update; returns values for the log.
@@ -157,7 +168,7 @@ def run(
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
     """Trains for recipe.train.updates, or for recipe.train.seconds of `clock` including validation
-    and checkpoints. Both also run at the end."""
+    and checkpoints. Both also run at the end, after which the log has a line "end"."""
     train, position = trainer.recipe.train, trainer.position
     progress = Progress(position.update, train.updates)
     saved = measured = clock()
@@ -192,16 +203,18 @@ def run(
                 progress.updates = max(update, round(update * train.updates / scheduled))
             progress.log(update, nll, rate)
             position.unlogged_nll, position.unlogged_tokens, measured = 0.0, 0, now
-        last = scheduled >= train.updates
-        if last:  # the weights are available before their validation ends
-            trainer.save(out)
-        if last or update % train.valid_updates == 0:
+        if scheduled >= train.updates:
+            break
+        if update % train.valid_updates == 0:
             progress.say(validate(trainer, valid, tokenizer, out, log))
             measured = clock()
         due = train.checkpoint_updates > 0 and update % train.checkpoint_updates == 0
-        if not last and (due or now - saved > train.checkpoint_seconds):
+        if due or now - saved > train.checkpoint_seconds:
             trainer.save(out)
             saved = now
+    trainer.save(out)  # the weights are available before their validation ends
+    progress.say(validate(trainer, valid, tokenizer, out, log))
+    log.write("end", position.update, {})
     progress.close()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,13 @@ def whole_lines(path: Path) -> Iterable[str]:
         for line in lines:
             if line.endswith("\n"):
                 yield line
+
+
+def has_ended(run: Path, update: int) -> bool:
+    """Returns whether the log of a run folder ends with the end of the training at `update`."""
+    path = run / "log.jsonl"
+    last = deque(whole_lines(path) if path.is_file() else (), maxlen=1)
+    return [json.loads(line) for line in last] == [{"kind": "end", "update": update}]
 
 
 class Progress:

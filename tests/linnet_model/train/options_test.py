@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from linnet_model.config import Recipe, read_recipe
+from linnet_model.config import Recipe
 from linnet_model.train.command import main as train_main
 from linnet_model.train.options import field_comments, options_page
+from linnet_model.train.stages import read_stages
 
 RECIPES = Path(__file__).resolve().parents[3] / "model" / "recipes"
 PARTS = typing.get_type_hints(Recipe)
@@ -30,6 +31,7 @@ def test_page_equals_printed_options(capsys):
         assert f"## [{name}]" in printed
         for field in dataclasses.fields(part):
             assert f"| `{field.name}` |" in printed
+    assert "## [[stages]]" in printed
     committed = (RECIPES.parents[1] / "docs/RECIPE_OPTIONS.md").read_text(encoding="utf-8")
     assert committed == printed, "run: linnet-train --options > docs/RECIPE_OPTIONS.md"
 
@@ -37,4 +39,4 @@ def test_page_equals_printed_options(capsys):
 @pytest.mark.parametrize("path", sorted(RECIPES.glob("*.toml")), ids=lambda path: path.stem)
 def test_recipes_name_themselves_and_are_valid(path: Path):
     """A recipe has the name of its bundle, unless it continues another bundle."""
-    assert read_recipe(path).bundle.name == path.stem.removeprefix("continue-")
+    assert read_stages(path)[-1].recipe.bundle.name == path.stem.removeprefix("continue-")

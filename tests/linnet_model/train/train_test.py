@@ -131,20 +131,26 @@ def test_timed_training_ends_with_its_schedule(
     assert next(ticks) < 100, "it ends in time"
     assert rates[0] < max(rates), "it warms up"
     assert rates[-1] < 0.25 * max(rates), "and decays in time"
-    assert log[-1]["kind"] == "valid"
+    assert [entry["kind"] for entry in log[-2:]] == ["valid", "end"]
     assert load_checkpoint(out)["position"]["update"] == len(rates)
 
 
-def test_last_checkpoint_precedes_last_validation(
+def test_validation_that_was_killed_is_made_up_for(
     recipe_file: Path, data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     def killed(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(linnet_model.train.trainer, "validate", killed)
     more = ["--set", "train.valid_updates=1000"]
-    assert train(recipe_file, data_folder, tmp_path / "run", *more) == 130
+    with monkeypatch.context() as patch:
+        patch.setattr(linnet_model.train.trainer, "validate", killed)
+        assert train(recipe_file, data_folder, tmp_path / "run", *more) == 130
     assert load_checkpoint(tmp_path / "run")["position"]["update"] == 6
+    # That validation is made up for once, and a finished training is left alone.
+    for _ in range(2):
+        assert train(recipe_file, data_folder, tmp_path / "run", *more, "--resume") == 0
+        log = [json.loads(s) for s in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+        assert [entry["kind"] for entry in log].count("valid") == 1
 
 
 def test_training_under_autocast_learns(recipe_file: Path, data_folder: Path, tmp_path: Path):

@@ -25,6 +25,7 @@ from linnet_model.importers.fairseq.options import options_of
 from linnet_model.network.model_config import ModelConfig, require
 from linnet_model.tokenizer import load_tokenizer
 from linnet_model.train.checkpoint import averaged_model, checkpoints
+from linnet_model.train.stages import result_of
 
 LAYOUTS = ("new", "2019")
 
@@ -77,6 +78,7 @@ def symbols_of_bundle(
 
 def of_run(run: Path) -> Exported:
     """Returns the averaged weights of a run's last checkpoint, or of the checkpoint `run`."""
+    run = result_of(run)
     files = checkpoints(run) if run.is_dir() else [run]
     require(len(files) > 0, f"no checkpoint in {run}")
     model, recipe, _ = averaged_model(files[-1:])
