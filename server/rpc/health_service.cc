@@ -26,7 +26,10 @@ class HealthService::HealthCall : public CallReactor {
         connection_(connections, context.peer(), /*authenticated=*/false),
         permit_(AdmitOpenCall(admission, {.client = std::string(WithoutPort(context.peer()))},
                               context)) {
-    if (!permit_.ok()) return Finish(ToGrpcStatus(permit_.status()));
+    if (!permit_.ok()) {
+      Finish(ToGrpcStatus(permit_.status()));
+      return;
+    }
     reading_.emplace(reads, context);
     StartRead(&message_);
   }
