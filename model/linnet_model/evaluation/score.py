@@ -182,7 +182,6 @@ def score(
         )
         print(f"{domain:12} {len(pairs):5} rows  {shown}  {seconds:.0f} s", flush=True)
     examples = training["recipe"]["bundle"].get("examples", [])
-    options = manifest["default_options"]
     facts = {}
     if (manifest.get("source_language_code"), manifest.get("target_language_code")) == ("en", "de"):
         sentences = made_up_sentences(FACT_SENTENCES)
@@ -193,17 +192,7 @@ def score(
             f["sha256"] for f in manifest["files"] if f["name"] == manifest["model_file"]
         ),
         "engine": decoding.name,
-        "options": f"beam {options['beam_size']}, length penalty {options['length_penalty']:g}"
-        + (
-            f", no {options['no_repeat_ngram_size']}-gram twice"
-            if options["no_repeat_ngram_size"]
-            else ""
-        )
-        + (
-            f", no n-gram more than {options['max_ngram_repeats']} times in a row"
-            if options.get("max_ngram_repeats")
-            else ""
-        ),
+        "options": decoding.options(manifest),
         "baseline": "source copied"
         if task == "translate"
         else "first words (as many as the median reference)",

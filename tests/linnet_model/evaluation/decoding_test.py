@@ -43,6 +43,28 @@ def test_name_has_every_flag_that_may_change_answers(echo: Path):
     assert chosen.name == "linnet-decode, float32, --beam=1, --shortlist, --device=cuda"
 
 
+def test_options_are_those_of_the_search_that_ran(echo: Path):
+    manifest = {
+        "default_options": {
+            "beam_size": 4,
+            "length_penalty": 1.4,
+            "no_repeat_ngram_size": 0,
+            "max_ngram_repeats": 2,
+        }
+    }
+    for given, text in (
+        ([], "beam 4, length penalty 1.4, no n-gram more than 2 times in a row"),
+        (["--beam-size=5"], "beam 5, length penalty 1.4, no n-gram more than 2 times in a row"),
+        (["--beam=5", "--max-ngram-repeats=0"], "beam 5, length penalty 1.4"),
+        (
+            ["--length-penalty=1", "--max-ngram-repeats=0", "--no-repeat-ngram-size=3"],
+            "beam 4, length penalty 1, no 3-gram twice",
+        ),
+    ):
+        chosen = choose_decoding("command", echo, given, publish=False)
+        assert chosen.options(manifest) == text
+
+
 @pytest.mark.parametrize(
     ("flag", "message"),
     [
