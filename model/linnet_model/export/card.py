@@ -10,6 +10,10 @@ from typing import Any
 from linnet_model.config import ConfigError
 from linnet_model.sources import sources_of
 
+# A training counts as converged with one of these.
+CONVERGED_TOKENS = 150_000_000  # target tokens of a translator, over all continuations
+STALE = 5  # validations in a row without a lower loss
+
 
 def read_json(path: Path) -> dict[str, Any] | None:
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
@@ -166,6 +170,7 @@ def recipe_part(training: dict[str, Any]) -> list[str]:
             if earlier
             else []
         ),
+        how_it_ended(training),
         *([training["note"]] if training.get("note") else []),
         *(
             [
@@ -177,6 +182,32 @@ def recipe_part(training: dict[str, Any]) -> list[str]:
         ),
         "",
     ]
+
+
+def how_it_ended(training: dict[str, Any]) -> str:
+    """Returns which criterion of convergence the training met when its set length ended it.
+
+    A training of before validations_without_gain was recorded cannot have met that criterion if
+    it had fewer validations.
+    """
+    position, train = training["position"], training["recipe"]["train"]
+    length = f"{train['seconds']:,.0f} seconds" if train.get("seconds") else ""
+    length = length or f"{train['updates']:,} updates"
+    met: dict[str, bool] = {}
+    if training["recipe"]["bundle"]["task"] == "translate":
+        tokens = position["target_tokens"] + position.get("earlier_target_tokens", 0)
+        met[f"{CONVERGED_TOKENS:,} target tokens in all"] = tokens >= CONVERGED_TOKENS
+    validations = position["update"] // train["valid_updates"] + 1
+    without_gain = training.get("validations_without_gain", None if validations > STALE else 0)
+    if without_gain is not None:
+        met[f"{STALE} validations in a row without gain"] = without_gain >= STALE
+    reached = [name for name, is_met in met.items() if is_met]
+    if reached:
+        return f"The training ended at its set length, {length}, with {' and '.join(reached)}."
+    return (
+        f"The training ended at its set length, {length}, not by convergence: it did not have "
+        f"{' or '.join(met) or 'a criterion that is recorded'}."
+    )
 
 
 def recipe_file(training: dict[str, Any]) -> str:
