@@ -29,7 +29,8 @@ from linnet_model.evaluation.decoding import Decoding, choose_decoding, tokenize
 from linnet_model.evaluation.facts import carried_over, made_up_sentences
 from linnet_model.evaluation.loops import looping_share
 from linnet_model.evaluation.score_run import score_run, test_rows
-from linnet_model.export.card import read_json, write_card
+from linnet_model.evaluation.texts import card_examples
+from linnet_model.export.card import read_json, write_card, write_json
 from linnet_model.text_files import DataError, Pair, read_lines
 from linnet_model.train.validation import ROUGE, rouge
 
@@ -81,7 +82,7 @@ def length_ratio(references: list[list[str]], answers: list[str]) -> float:
 def signatures(task: str) -> dict[str, str]:
     if task != "translate":
         version = importlib.metadata.version("rouge-score")
-        return {"ROUGE": f"rouge-score {version}, F1, use_stemmer=True"}
+        return {"ROUGE": f"rouge-score {version}, F1, use_stemmer=True, the best of all references"}
     bleu, chrf = sacrebleu.BLEU(), sacrebleu.CHRF()
     bleu.corpus_score(["a"], [["a"]])
     chrf.corpus_score(["a"], [["a"]])
@@ -182,6 +183,7 @@ def score(
         )
         print(f"{domain:12} {len(pairs):5} rows  {shown}  {seconds:.0f} s", flush=True)
     examples = training["recipe"]["bundle"].get("examples", [])
+    examples = [*examples, *card_examples(task, manifest.get("source_language_code", ""))]
     facts = {}
     if (manifest.get("source_language_code"), manifest.get("target_language_code")) == ("en", "de"):
         sentences = made_up_sentences(FACT_SENTENCES)
@@ -270,10 +272,6 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
             "--engine, --decode and --decode-flag are for --bundle, --run has no use of them"
         )
     return options
-
-
-def write_json(path: Path, values: dict[str, Any]) -> None:
-    path.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 @command

@@ -1,4 +1,4 @@
-"""MODEL_CARD.md of a bundle, from its manifest, training.json and scores.json."""
+"""MODEL_CARD.md of a bundle, from its manifest, training.json, scores.json and judgements.json."""
 
 from __future__ import annotations
 
@@ -17,6 +17,10 @@ STALE = 5  # validations in a row without a lower loss
 
 def read_json(path: Path) -> dict[str, Any] | None:
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+
+
+def write_json(path: Path, values: dict[str, Any]) -> None:
+    path.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def table(head: list[str], rows: Iterable[list[Any]]) -> list[str]:
@@ -41,6 +45,7 @@ def write_card(folder: Path) -> None:
     lines += (
         score_part(scores, recipe["data"]["domains"]) + fact_part(scores) + example_part(scores)
     )
+    lines += judged_part(read_json(folder / "judgements.json"))
     lines += notice_part(recipe["data"])
     (folder / "MODEL_CARD.md").write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
 
@@ -281,7 +286,7 @@ def fact_part(scores: dict[str, Any] | None) -> list[str]:
 
 
 def example_part(scores: dict[str, Any] | None) -> list[str]:
-    """Returns the recipe's examples with the model's answers."""
+    """Returns the recipe's examples and those of the card with the model's answers."""
     examples = scores.get("examples", []) if scores else []
     if not examples:
         return []
@@ -293,6 +298,41 @@ def example_part(scores: dict[str, Any] | None) -> list[str]:
         "",
         *table(["text", "answer"], rows),
     ]
+
+
+def judged_part(judgements: dict[str, Any] | None) -> list[str]:
+    """Returns how many answers to everyday sentences a reader found right, and all of them."""
+    if judgements is None:
+        return []
+    rows = judgements["judged"]
+    kept = sum(row["verdict"] == "kept" for row in rows)
+    unjudged = sum(not row["verdict"] for row in rows)
+    goal = judgements["goal"]
+    return [
+        "## Everyday sentences",
+        "",
+        f"Of {len(rows)} everyday sentences that were written down before any was translated, "
+        f"{kept} answers keep meaning and facts"
+        + (f", {unjudged} are not judged yet" if unjudged else "")
+        + f". The goal is {goal}"
+        + (f": {goal - kept} too few." if kept < goal and not unjudged else "."),
+        f"Decoded by {judgements['engine']}, {judgements['options']}. The verdicts were made by "
+        "reading the answers, not by a program; the rubric:",
+        "",
+        f"> {judgements['rubric']}",
+        "",
+        *table(
+            ["text", "answer", "verdict"],
+            [
+                [cell(row["text"]), cell(row["answer"]), ": ".join(filter(None, verdict(row)))]
+                for row in rows
+            ],
+        ),
+    ]
+
+
+def verdict(row: dict[str, str]) -> tuple[str, str]:
+    return row["verdict"] or "not judged yet", cell(row["reason"])
 
 
 def cell(text: str) -> str:
