@@ -1,4 +1,4 @@
-"""linnet-score: scores a model on the test sets of its data, beside a trivial baseline.
+"""linnet-score: scores a model on the test sets of its data, beside baselines that need no model.
 
 A bundle is decoded by linnet-decode in float32 if that is built, else by the search in Python.
 Translations get BLEU and chrF of sacreBLEU; summaries get ROUGE-1, 2 and L (F1, stemmed, the best
@@ -17,7 +17,6 @@ import sys
 import time
 from itertools import compress
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import sacrebleu
@@ -25,6 +24,7 @@ import sacrebleu
 from linnet_model.bundle import read_manifest
 from linnet_model.command_line import command, parser_for
 from linnet_model.config import ConfigError, DataConfig, from_tables
+from linnet_model.evaluation.baselines import baselines, described
 from linnet_model.evaluation.decoding import Decoding, choose_decoding, tokenizer_of
 from linnet_model.evaluation.facts import carried_over, made_up_sentences
 from linnet_model.evaluation.loops import looping_share
@@ -134,6 +134,7 @@ def score(
         raise ConfigError(f"{bundle} has no training.json, which names its data folder")
     config = from_tables(DataConfig, training["recipe"]["data"], "data.")
     task, folder = training["recipe"]["bundle"]["task"], data / config.folder
+    language = manifest.get("source_language_code", "")
     reading = tokenizer_of(bundle, manifest, "source")
     longest = manifest["limits"]["max_source_tokens"]
 
@@ -153,11 +154,7 @@ def score(
         begin = time.monotonic()
         answers = answered(texts)
         seconds = time.monotonic() - begin
-        if task == "translate":
-            trivial = texts
-        else:
-            words = round(median(len(r[0].split()) for r in references))
-            trivial = [" ".join(text.split()[:words]) for text in texts]
+        trivial = baselines(task, language, texts, references)
         if answers_folder is not None:
             write_answers(answers_folder / f"{domain}.tsv", texts, references, answers)
         tests.append(
@@ -169,7 +166,9 @@ def score(
                 "length_ratio": round(length_ratio(references, answers), 3),
                 "looping_share": round(looping_share(texts, answers), 5),
                 "model": measure(task, references, answers),
-                "baseline": measure(task, references, trivial),
+                "baselines": {
+                    name: measure(task, references, found) for name, found in trivial.items()
+                },
             }
         )
         if not all(fits):
@@ -178,12 +177,11 @@ def score(
                 f"than the {longest} tokens that the model reads",
                 file=sys.stderr,
             )
-        shown = "  ".join(
-            f"{k} {v:.2f} ({tests[-1]['baseline'][k]:.2f})" for k, v in tests[-1]["model"].items()
-        )
+        best = {k: max(b[k] for b in tests[-1]["baselines"].values()) for k in tests[-1]["model"]}
+        shown = "  ".join(f"{k} {v:.2f} ({best[k]:.2f})" for k, v in tests[-1]["model"].items())
         print(f"{domain:12} {len(pairs):5} rows  {shown}  {seconds:.0f} s", flush=True)
     examples = training["recipe"]["bundle"].get("examples", [])
-    examples = [*examples, *card_examples(task, manifest.get("source_language_code", ""))]
+    examples = [*examples, *card_examples(task, language)]
     facts = {}
     if (manifest.get("source_language_code"), manifest.get("target_language_code")) == ("en", "de"):
         sentences = made_up_sentences(FACT_SENTENCES)
@@ -195,11 +193,8 @@ def score(
         ),
         "engine": decoding.name,
         "options": decoding.options(manifest),
-        "baseline": "source copied"
-        if task == "translate"
-        else "first words (as many as the median reference)",
         "measures": list(tests[0]["model"]),
-        "signatures": signatures(task),
+        "signatures": signatures(task) | described(list(tests[0]["baselines"])),
         "tests": tests,
         **facts,
         "examples": [

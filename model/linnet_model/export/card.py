@@ -228,6 +228,11 @@ def score_part(scores: dict[str, Any] | None, trained: Iterable[str]) -> list[st
         return ["## Scores", "", "Not measured yet: run `linnet-score`.", ""]
     names = scores["measures"]
     unseen = [t["domain"] for t in scores["tests"] if t["domain"] not in trained]
+    behind = [
+        t["domain"]
+        for t in scores["tests"]
+        if any(b[m] >= t["model"][m] for b in t["baselines"].values() for m in names)
+    ]
     rows = []
     for test in scores["tests"]:
         part = "" if test["rows"] == test["rows_of_file"] else f" of {test['rows_of_file']}"
@@ -238,7 +243,6 @@ def score_part(scores: dict[str, Any] | None, trained: Iterable[str]) -> list[st
                 f"{test['length_ratio']:.2f}",
                 f"{test['looping_share']:.2%}",
                 *[f"{test['model'][m]:.1f}" for m in names],
-                *[f"{test['baseline'][m]:.1f}" for m in names],
             ]
         )
     return [
@@ -246,16 +250,21 @@ def score_part(scores: dict[str, Any] | None, trained: Iterable[str]) -> list[st
         "",
         f"Decoded by {scores['engine']}, {scores['options']}.",
         "",
+        *table(["test set", "rows", "length ratio", "looping", *names], rows),
+        "Baselines that need no model, on the same rows:",
+        "",
         *table(
+            ["test set", "baseline", *names],
             [
-                "test set",
-                "rows",
-                "length ratio",
-                "looping",
-                *names,
-                *[f"{m}, {scores['baseline']}" for m in names],
+                [test["domain"], name, *[f"{values[m]:.1f}" for m in names]]
+                for test in scores["tests"]
+                for name, values in test["baselines"].items()
             ],
-            rows,
+        ),
+        *(
+            [f"A baseline is as good as the model or better, by some measure: {', '.join(behind)}."]
+            if behind
+            else []
         ),
         "Length ratio: words of all answers by words of their references. Looping: answers that "
         "repeat up to six words three times or more in a row, or a syllable four times, where the "

@@ -1,6 +1,7 @@
 """Tests that scores say how their answers were decoded, and that only a bundle's own search is
 published."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from linnet_model.evaluation import decoding
 from linnet_model.evaluation.decoding import choose_decoding
 from linnet_model.evaluation.score import main
 
+BUNDLE = Path(__file__).resolve().parents[3] / "model" / "bundles" / "en-de"
 ECHO = """#!/usr/bin/env python3
 import json, sys
 for line in sys.stdin:
@@ -63,6 +65,17 @@ def test_options_are_those_of_the_search_that_ran(echo: Path):
     ):
         chosen = choose_decoding("command", echo, given, publish=False)
         assert chosen.options(manifest) == text
+
+
+def test_printed_scores_state_the_options_that_were_used(echo: Path, tmp_path: Path, capsys):
+    (tmp_path / "en-de").mkdir()
+    (tmp_path / "en-de/test.x.tsv").write_text("a cat\teine Katze\tx\n")
+    given = ["--bundle", BUNDLE, "--data", tmp_path, "--decode", echo, "--decode-flag=--beam=5"]
+    assert main([str(word) for word in given]) == 0
+    printed = capsys.readouterr().out
+    scores = json.loads(printed[printed.index("{") :])
+    assert scores["options"].startswith("beam 5, length penalty 1.4")
+    assert scores["engine"] == "linnet-decode, float32, --beam=5"
 
 
 @pytest.mark.parametrize(

@@ -195,7 +195,7 @@ def test_run_is_exported_scored_and_continued(
     assert len(answers) == 3
     assert all(len(line.split("\t")) == 3 for line in answers)
     # targets equal sources
-    assert scores["tests"][0]["baseline"]["BLEU"] == pytest.approx(100)
+    assert scores["tests"][0]["baselines"]["source copied"]["BLEU"] == pytest.approx(100)
     shown = [example["text"] for example in scores["examples"]]
     assert shown == [*examples, *card_examples("translate", "en")]
     card = (bundle / "MODEL_CARD.md").read_text()
