@@ -189,7 +189,7 @@ MODULES = {
     "transformers": "transformers tokenizers",
     "text-tools": "sacremoses subword_nmt",
     "peers": "ctranslate2",  # what the engine is measured beside
-    "scoring": "sacrebleu rouge_score",
+    "scoring": "sacrebleu rouge_score sumy",
     "progress": "tqdm tensorboard",
     "plots": "matplotlib",
     "python-tests": "pytest hypothesis",

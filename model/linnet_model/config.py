@@ -353,8 +353,9 @@ class BundleConfig:
     target_ratio: float = 2.0  # a target has at most ratio * source + offset tokens
     target_offset: int = 20  # see target_ratio
     unknown_penalty: float = 0.0  # subtracted from the log-probability of the unknown token
-    # Texts of one segment each. The card shows their answers; a server that loads the bundle checks
-    # that it gives the same ones.
+    # Texts of one segment each. The card shows their answers beside those to the texts of
+    # linnet_model/evaluation/texts; a server that loads the bundle checks that it gives the same
+    # ones.
     examples: list[str] = field(default_factory=list)
 
     def check(self) -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from linnet_model.config import ConfigError
-from linnet_model.export.card import example_part, notice_part
-from linnet_model.export.command import license_line
+from linnet_model.export.card import example_part, how_it_ended, notice_part
+from linnet_model.export.command import license_line, without_gain
 from linnet_model.sources import sources_of
 from linnet_model.train.stages import read_stages
 
@@ -42,3 +42,34 @@ def test_card_shows_examples_with_answers():
     lines = example_part({"examples": [{"text": "a|b <i>", "answer": "c"}]})
     assert "| a\\|b &lt;i> | c |" in lines
     assert example_part({"examples": []}) == example_part(None) == []
+
+
+def training(task: str, update: int, tokens: int, **more: int) -> dict:
+    return {
+        "recipe": {
+            "train": {"updates": 2000, "seconds": 0.0, "valid_updates": 100},
+            "bundle": {"task": task},
+        },
+        "position": {"update": update, "target_tokens": 10**6, "earlier_target_tokens": tokens},
+        **more,
+    }
+
+
+def test_card_says_by_which_criterion_training_ended():
+    for task, update, tokens, more, end in (
+        ("translate", 300, 10**8, {}, "it did not have 150,000,000 target tokens in all or 5"),
+        ("translate", 300, 149 * 10**6, {}, "2,000 updates, with 150,000,000 target tokens in"),
+        ("translate", 9000, 0, {"validations_without_gain": 5}, "with 5 validations in a row"),
+        ("translate", 9000, 0, {}, "it did not have 150,000,000 target tokens in all."),
+        ("summarize", 300, 10**9, {}, "it did not have 5 validations in a row without gain."),
+        ("summarize", 9000, 0, {}, "it did not have a criterion that is recorded."),
+    ):
+        assert end in how_it_ended(training(task, update, tokens, **more))
+    timed = training("summarize", 300, 0)
+    timed["recipe"]["train"]["seconds"] = 7800.0
+    assert "at its set length, 7,800 seconds, not by convergence" in how_it_ended(timed)
+
+
+def test_validations_after_lowest_loss_are_without_gain():
+    for losses, count in (([], 0), ([2.0], 0), ([3.0, 2.0, 2.5, 2.0], 2), ([3.0, 2.0], 0)):
+        assert without_gain(losses) == count

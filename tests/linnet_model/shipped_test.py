@@ -7,6 +7,8 @@ import pytest
 
 from linnet_model.bundle import read_manifest
 from linnet_model.config import Recipe, from_tables
+from linnet_model.evaluation import everyday
+from linnet_model.evaluation.texts import card_examples, lines_of
 from linnet_model.export.card import read_json, write_card
 from linnet_model.train.stages import read_stages
 
@@ -37,8 +39,8 @@ def test_card_has_scores_of_these_weights(bundle: Path):
 
 @pytest.mark.parametrize("bundle", BUNDLES, ids=lambda path: path.name)
 def test_card_is_made_of_the_files_beside_it(bundle: Path, tmp_path: Path):
-    for name in ("manifest.json", "training.json", "scores.json"):
-        shutil.copyfile(bundle / name, tmp_path / name)
+    for file in bundle.glob("*.json"):
+        shutil.copyfile(file, tmp_path / file.name)
     write_card(tmp_path)
     made = (tmp_path / "MODEL_CARD.md").read_text(encoding="utf-8")
     assert made == (bundle / "MODEL_CARD.md").read_text(encoding="utf-8")
@@ -52,3 +54,29 @@ def test_named_recipe_with_its_changes_is_what_was_trained(bundle: Path):
     trained.check()
     stages = read_stages(MODEL / "recipes" / training["recipe_file"], training["set"])
     assert stages[-1].recipe == trained
+
+
+@pytest.mark.parametrize("bundle", BUNDLES, ids=lambda path: path.name)
+def test_card_shows_examples_that_nobody_chose(bundle: Path):
+    manifest, scores = read_manifest(bundle), read_json(bundle / "scores.json")
+    assert scores is not None
+    task = manifest["task"].removeprefix("TASK_").lower()
+    texts = card_examples(task, manifest["source_language_code"])
+    assert len(texts) == len(set(texts)) >= (50 if task == "translate" else 12)
+    assert set(texts) <= {example["text"] for example in scores["examples"]}
+    assert not set(texts) & {example["source_text"] for example in manifest["golden_examples"]}
+
+
+def test_verdicts_are_on_answers_of_the_translator_that_ships():
+    bundle = MODEL / "bundles" / "en-de"
+    scores, judgements = read_json(bundle / "scores.json"), read_json(bundle / everyday.FILE)
+    assert scores is not None
+    assert judgements is not None
+    # The answers are not decoded again: another processor may round a tie the other way.
+    for key in ("model_sha256", "engine", "options"):
+        assert judgements[key] == scores[key]
+    rows = judgements["judged"]
+    everyday.check(rows)
+    assert [row["text"] for row in rows] == lines_of("everyday-en")
+    assert len({row["text"] for row in rows}) == 100
+    assert all(row["verdict"] for row in rows)

@@ -19,6 +19,13 @@ from linnet_model.network.model_config import require
 from linnet_model.tokenizer import load_tokenizer
 
 COMPUTE, DEVICE = "--compute", "--device"
+OPTIONS = {  # of the manifest's default_options, by the flag of linnet-decode that replaces each
+    "--beam": "beam_size",
+    "--beam-size": "beam_size",
+    "--length-penalty": "length_penalty",
+    "--no-repeat-ngram-size": "no_repeat_ngram_size",
+    "--max-ngram-repeats": "max_ngram_repeats",
+}
 SPEED = ("--threads", "--batch")  # flags of linnet-decode that change no answer
 
 
@@ -41,6 +48,20 @@ class Decoding:
             return "the search in Python (linnet_model.export.search), float32"
         others = {k: v for k, v in self.flags.items() if k not in (COMPUTE, *SPEED)}
         return ", ".join(["linnet-decode", self.flags[COMPUTE], *words(others)])
+
+    def options(self, manifest: dict[str, Any]) -> str:
+        """Names the options of the search: the manifest's, but those that a flag replaces. Other
+        flags are in the name."""
+        options = dict(manifest["default_options"])
+        for flag, value in self.flags.items():
+            if flag in OPTIONS:
+                options[OPTIONS[flag]] = value
+        text = f"beam {options['beam_size']}, length penalty {float(options['length_penalty']):g}"
+        if int(options["no_repeat_ngram_size"]):
+            text += f", no {options['no_repeat_ngram_size']}-gram twice"
+        if int(options.get("max_ngram_repeats", 0)):
+            text += f", no n-gram more than {options['max_ngram_repeats']} times in a row"
+        return text
 
     def answers(self, bundle: Path, manifest: dict[str, Any], texts: Sequence[str]) -> list[str]:
         if self.program:

@@ -1,4 +1,4 @@
-"""linnet-score: scores a model on the test sets of its data, beside a trivial baseline.
+"""linnet-score: scores a model on the test sets of its data, beside baselines that need no model.
 
 A bundle is decoded by linnet-decode in float32 if that is built, else by the search in Python.
 Translations get BLEU and chrF of sacreBLEU; summaries get ROUGE-1, 2 and L (F1, stemmed, the best
@@ -17,7 +17,6 @@ import sys
 import time
 from itertools import compress
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import sacrebleu
@@ -25,11 +24,13 @@ import sacrebleu
 from linnet_model.bundle import read_manifest
 from linnet_model.command_line import command, parser_for
 from linnet_model.config import ConfigError, DataConfig, from_tables
+from linnet_model.evaluation.baselines import baselines, described
 from linnet_model.evaluation.decoding import Decoding, choose_decoding, tokenizer_of
 from linnet_model.evaluation.facts import carried_over, made_up_sentences
 from linnet_model.evaluation.loops import looping_share
 from linnet_model.evaluation.score_run import score_run, test_rows
-from linnet_model.export.card import read_json, write_card
+from linnet_model.evaluation.texts import card_examples
+from linnet_model.export.card import read_json, write_card, write_json
 from linnet_model.text_files import DataError, Pair, read_lines
 from linnet_model.train.stages import result_of
 from linnet_model.train.validation import ROUGE, rouge
@@ -82,7 +83,7 @@ def length_ratio(references: list[list[str]], answers: list[str]) -> float:
 def signatures(task: str) -> dict[str, str]:
     if task != "translate":
         version = importlib.metadata.version("rouge-score")
-        return {"ROUGE": f"rouge-score {version}, F1, use_stemmer=True"}
+        return {"ROUGE": f"rouge-score {version}, F1, use_stemmer=True, the best of all references"}
     bleu, chrf = sacrebleu.BLEU(), sacrebleu.CHRF()
     bleu.corpus_score(["a"], [["a"]])
     chrf.corpus_score(["a"], [["a"]])
@@ -134,6 +135,7 @@ def score(
         raise ConfigError(f"{bundle} has no training.json, which names its data folder")
     config = from_tables(DataConfig, training["recipe"]["data"], "data.")
     task, folder = training["recipe"]["bundle"]["task"], data / config.folder
+    language = manifest.get("source_language_code", "")
     reading = tokenizer_of(bundle, manifest, "source")
     longest = manifest["limits"]["max_source_tokens"]
 
@@ -153,11 +155,7 @@ def score(
         begin = time.monotonic()
         answers = answered(texts)
         seconds = time.monotonic() - begin
-        if task == "translate":
-            trivial = texts
-        else:
-            words = round(median(len(r[0].split()) for r in references))
-            trivial = [" ".join(text.split()[:words]) for text in texts]
+        trivial = baselines(task, language, texts, references)
         if answers_folder is not None:
             write_answers(answers_folder / f"{domain}.tsv", texts, references, answers)
         tests.append(
@@ -169,7 +167,9 @@ def score(
                 "length_ratio": round(length_ratio(references, answers), 3),
                 "looping_share": round(looping_share(texts, answers), 5),
                 "model": measure(task, references, answers),
-                "baseline": measure(task, references, trivial),
+                "baselines": {
+                    name: measure(task, references, found) for name, found in trivial.items()
+                },
             }
         )
         if not all(fits):
@@ -178,12 +178,11 @@ def score(
                 f"than the {longest} tokens that the model reads",
                 file=sys.stderr,
             )
-        shown = "  ".join(
-            f"{k} {v:.2f} ({tests[-1]['baseline'][k]:.2f})" for k, v in tests[-1]["model"].items()
-        )
+        best = {k: max(b[k] for b in tests[-1]["baselines"].values()) for k in tests[-1]["model"]}
+        shown = "  ".join(f"{k} {v:.2f} ({best[k]:.2f})" for k, v in tests[-1]["model"].items())
         print(f"{domain:12} {len(pairs):5} rows  {shown}  {seconds:.0f} s", flush=True)
     examples = training["recipe"]["bundle"].get("examples", [])
-    options = manifest["default_options"]
+    examples = [*examples, *card_examples(task, language)]
     facts = {}
     if (manifest.get("source_language_code"), manifest.get("target_language_code")) == ("en", "de"):
         sentences = made_up_sentences(FACT_SENTENCES)
@@ -194,22 +193,9 @@ def score(
             f["sha256"] for f in manifest["files"] if f["name"] == manifest["model_file"]
         ),
         "engine": decoding.name,
-        "options": f"beam {options['beam_size']}, length penalty {options['length_penalty']:g}"
-        + (
-            f", no {options['no_repeat_ngram_size']}-gram twice"
-            if options["no_repeat_ngram_size"]
-            else ""
-        )
-        + (
-            f", no n-gram more than {options['max_ngram_repeats']} times in a row"
-            if options.get("max_ngram_repeats")
-            else ""
-        ),
-        "baseline": "source copied"
-        if task == "translate"
-        else "first words (as many as the median reference)",
+        "options": decoding.options(manifest),
         "measures": list(tests[0]["model"]),
-        "signatures": signatures(task),
+        "signatures": signatures(task) | described(list(tests[0]["baselines"])),
         "tests": tests,
         **facts,
         "examples": [
@@ -282,10 +268,6 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
             "--engine, --decode and --decode-flag are for --bundle, --run has no use of them"
         )
     return options
-
-
-def write_json(path: Path, values: dict[str, Any]) -> None:
-    path.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 @command

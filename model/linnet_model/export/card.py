@@ -1,4 +1,4 @@
-"""MODEL_CARD.md of a bundle, from its manifest, training.json and scores.json."""
+"""MODEL_CARD.md of a bundle, from its manifest, training.json, scores.json and judgements.json."""
 
 from __future__ import annotations
 
@@ -10,9 +10,17 @@ from typing import Any
 from linnet_model.config import ConfigError
 from linnet_model.sources import sources_of
 
+# A training counts as converged with one of these.
+CONVERGED_TOKENS = 150_000_000  # target tokens of a translator, over all continuations
+STALE = 5  # validations in a row without a lower loss
+
 
 def read_json(path: Path) -> dict[str, Any] | None:
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+
+
+def write_json(path: Path, values: dict[str, Any]) -> None:
+    path.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def table(head: list[str], rows: Iterable[list[Any]]) -> list[str]:
@@ -35,6 +43,7 @@ def write_card(folder: Path) -> None:
         lines += [recipe["bundle"]["intended_use"].strip(), ""]
     lines += model_part(manifest, training) + data_part(training) + recipe_part(training)
     lines += score_part(scores, data["domains"]) + fact_part(scores) + example_part(scores)
+    lines += judged_part(read_json(folder / "judgements.json"))
     lines += notice_part(data)
     (folder / "MODEL_CARD.md").write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
 
@@ -182,6 +191,7 @@ def recipe_part(training: dict[str, Any]) -> list[str]:
             if earlier
             else []
         ),
+        how_it_ended(training),
         *([training["note"]] if training.get("note") else []),
         *(
             [
@@ -205,6 +215,32 @@ def stage_part(training: dict[str, Any]) -> list[str]:
     return [f"Stages before the last one, which follows: {', '.join(stages)}."] if stages else []
 
 
+def how_it_ended(training: dict[str, Any]) -> str:
+    """Returns which criterion of convergence the training met when its set length ended it.
+
+    A training of before validations_without_gain was recorded cannot have met that criterion if
+    it had fewer validations.
+    """
+    position, train = training["position"], training["recipe"]["train"]
+    length = f"{train['seconds']:,.0f} seconds" if train.get("seconds") else ""
+    length = length or f"{train['updates']:,} updates"
+    met: dict[str, bool] = {}
+    if training["recipe"]["bundle"]["task"] == "translate":
+        tokens = position["target_tokens"] + position.get("earlier_target_tokens", 0)
+        met[f"{CONVERGED_TOKENS:,} target tokens in all"] = tokens >= CONVERGED_TOKENS
+    validations = position["update"] // train["valid_updates"] + 1
+    without_gain = training.get("validations_without_gain", None if validations > STALE else 0)
+    if without_gain is not None:
+        met[f"{STALE} validations in a row without gain"] = without_gain >= STALE
+    reached = [name for name, is_met in met.items() if is_met]
+    if reached:
+        return f"The training ended at its set length, {length}, with {' and '.join(reached)}."
+    return (
+        f"The training ended at its set length, {length}, not by convergence: it did not have "
+        f"{' or '.join(met) or 'a criterion that is recorded'}."
+    )
+
+
 def recipe_file(training: dict[str, Any]) -> str:
     """Names the recipe's file and the keys that were set on the command line, if they are known."""
     if "recipe_file" not in training:
@@ -218,6 +254,11 @@ def score_part(scores: dict[str, Any] | None, trained: Iterable[str]) -> list[st
         return ["## Scores", "", "Not measured yet: run `linnet-score`.", ""]
     names = scores["measures"]
     unseen = [t["domain"] for t in scores["tests"] if t["domain"] not in trained]
+    behind = [
+        t["domain"]
+        for t in scores["tests"]
+        if any(b[m] >= t["model"][m] for b in t["baselines"].values() for m in names)
+    ]
     rows = []
     for test in scores["tests"]:
         part = "" if test["rows"] == test["rows_of_file"] else f" of {test['rows_of_file']}"
@@ -228,7 +269,6 @@ def score_part(scores: dict[str, Any] | None, trained: Iterable[str]) -> list[st
                 f"{test['length_ratio']:.2f}",
                 f"{test['looping_share']:.2%}",
                 *[f"{test['model'][m]:.1f}" for m in names],
-                *[f"{test['baseline'][m]:.1f}" for m in names],
             ]
         )
     return [
@@ -236,16 +276,21 @@ def score_part(scores: dict[str, Any] | None, trained: Iterable[str]) -> list[st
         "",
         f"Decoded by {scores['engine']}, {scores['options']}.",
         "",
+        *table(["test set", "rows", "length ratio", "looping", *names], rows),
+        "Baselines that need no model, on the same rows:",
+        "",
         *table(
+            ["test set", "baseline", *names],
             [
-                "test set",
-                "rows",
-                "length ratio",
-                "looping",
-                *names,
-                *[f"{m}, {scores['baseline']}" for m in names],
+                [test["domain"], name, *[f"{values[m]:.1f}" for m in names]]
+                for test in scores["tests"]
+                for name, values in test["baselines"].items()
             ],
-            rows,
+        ),
+        *(
+            [f"A baseline is as good as the model or better, by some measure: {', '.join(behind)}."]
+            if behind
+            else []
         ),
         "Length ratio: words of all answers by words of their references. Looping: answers that "
         "repeat up to six words three times or more in a row, or a syllable four times, where the "
@@ -276,7 +321,7 @@ def fact_part(scores: dict[str, Any] | None) -> list[str]:
 
 
 def example_part(scores: dict[str, Any] | None) -> list[str]:
-    """Returns the recipe's examples with the model's answers."""
+    """Returns the recipe's examples and those of the card with the model's answers."""
     examples = scores.get("examples", []) if scores else []
     if not examples:
         return []
@@ -288,6 +333,41 @@ def example_part(scores: dict[str, Any] | None) -> list[str]:
         "",
         *table(["text", "answer"], rows),
     ]
+
+
+def judged_part(judgements: dict[str, Any] | None) -> list[str]:
+    """Returns how many answers to everyday sentences a reader found right, and all of them."""
+    if judgements is None:
+        return []
+    rows = judgements["judged"]
+    kept = sum(row["verdict"] == "kept" for row in rows)
+    unjudged = sum(not row["verdict"] for row in rows)
+    goal = judgements["goal"]
+    return [
+        "## Everyday sentences",
+        "",
+        f"Of {len(rows)} everyday sentences that were written down before any was translated, "
+        f"{kept} answers keep meaning and facts"
+        + (f", {unjudged} are not judged yet" if unjudged else "")
+        + f". The goal is {goal}"
+        + (f": {goal - kept} too few." if kept < goal and not unjudged else "."),
+        f"Decoded by {judgements['engine']}, {judgements['options']}. The verdicts were made by "
+        "reading the answers, not by a program; the rubric:",
+        "",
+        f"> {judgements['rubric']}",
+        "",
+        *table(
+            ["text", "answer", "verdict"],
+            [
+                [cell(row["text"]), cell(row["answer"]), ": ".join(filter(None, verdict(row)))]
+                for row in rows
+            ],
+        ),
+    ]
+
+
+def verdict(row: dict[str, str]) -> tuple[str, str]:
+    return row["verdict"] or "not judged yet", cell(row["reason"])
 
 
 def cell(text: str) -> str:

@@ -94,7 +94,13 @@ def training_facts(run: Path, recipe: Recipe, position: Any, parameters: int) ->
         "sentencepiece": settings["sentencepiece"],
         "train": settings["train"],
         "last_validation": valid[-1] if valid else None,
+        "validations_without_gain": without_gain([entry["nll_all"] for entry in valid]),
     }
+
+
+def without_gain(losses: list[float]) -> int:
+    """Returns how many validations came after the one with the lowest loss."""
+    return len(losses) - 1 - losses.index(min(losses)) if losses else 0
 
 
 def license_line(data: dict[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """Tests that scores say how their answers were decoded, and that only a bundle's own search is
 published."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from linnet_model.evaluation import decoding
 from linnet_model.evaluation.decoding import choose_decoding
 from linnet_model.evaluation.score import main
 
+BUNDLE = Path(__file__).resolve().parents[3] / "model" / "bundles" / "en-de"
 ECHO = """#!/usr/bin/env python3
 import json, sys
 for line in sys.stdin:
@@ -41,6 +43,39 @@ def test_name_has_every_flag_that_may_change_answers(echo: Path):
     given = ["--beam=1", "--shortlist", "--batch=4", "--device=cuda"]
     chosen = choose_decoding("auto", echo, given, publish=False)
     assert chosen.name == "linnet-decode, float32, --beam=1, --shortlist, --device=cuda"
+
+
+def test_options_are_those_of_the_search_that_ran(echo: Path):
+    manifest = {
+        "default_options": {
+            "beam_size": 4,
+            "length_penalty": 1.4,
+            "no_repeat_ngram_size": 0,
+            "max_ngram_repeats": 2,
+        }
+    }
+    for given, text in (
+        ([], "beam 4, length penalty 1.4, no n-gram more than 2 times in a row"),
+        (["--beam-size=5"], "beam 5, length penalty 1.4, no n-gram more than 2 times in a row"),
+        (["--beam=5", "--max-ngram-repeats=0"], "beam 5, length penalty 1.4"),
+        (
+            ["--length-penalty=1", "--max-ngram-repeats=0", "--no-repeat-ngram-size=3"],
+            "beam 4, length penalty 1, no 3-gram twice",
+        ),
+    ):
+        chosen = choose_decoding("command", echo, given, publish=False)
+        assert chosen.options(manifest) == text
+
+
+def test_printed_scores_state_the_options_that_were_used(echo: Path, tmp_path: Path, capsys):
+    (tmp_path / "en-de").mkdir()
+    (tmp_path / "en-de/test.x.tsv").write_text("a cat\teine Katze\tx\n")
+    given = ["--bundle", BUNDLE, "--data", tmp_path, "--decode", echo, "--decode-flag=--beam=5"]
+    assert main([str(word) for word in given]) == 0
+    printed = capsys.readouterr().out
+    scores = json.loads(printed[printed.index("{") :])
+    assert scores["options"].startswith("beam 5, length penalty 1.4")
+    assert scores["engine"] == "linnet-decode, float32, --beam=5"
 
 
 @pytest.mark.parametrize(

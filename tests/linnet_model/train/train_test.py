@@ -13,6 +13,7 @@ import linnet_model.train.trainer
 from linnet_model.bundle import load_module, read_bundle_weights, read_manifest
 from linnet_model.config import TrainConfig, read_recipe
 from linnet_model.evaluation import score
+from linnet_model.evaluation.texts import card_examples
 from linnet_model.export.command import main as export_main
 from linnet_model.network.encoder_decoder import PAD
 from linnet_model.tokenizer import load_tokenizer
@@ -200,8 +201,9 @@ def test_run_is_exported_scored_and_continued(
     assert len(answers) == 3
     assert all(len(line.split("\t")) == 3 for line in answers)
     # targets equal sources
-    assert scores["tests"][0]["baseline"]["BLEU"] == pytest.approx(100)
-    assert [example["text"] for example in scores["examples"]] == examples
+    assert scores["tests"][0]["baselines"]["source copied"]["BLEU"] == pytest.approx(100)
+    shown = [example["text"] for example in scores["examples"]]
+    assert shown == [*examples, *card_examples("translate", "en")]
     card = (bundle / "MODEL_CARD.md").read_text()
     for part in (
         "Provisional",
