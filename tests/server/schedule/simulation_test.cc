@@ -420,7 +420,8 @@ int FromEnvironment(const char* name, int otherwise) {
 
 TEST(SimulationTest, EveryCallEndsOnceAndNoClientStarves) {
   const int calls = FromEnvironment("LINNET_SIMULATION_CALLS", kCallsOfASeed);
-  const int first = FromEnvironment("LINNET_SIMULATION_SEED", 1);
+  // In the first run a process ends.
+  const int first = FromEnvironment("LINNET_SIMULATION_SEED", 3);
   Outcomes all;
   for (int seed = first; all.calls < calls; ++seed) {
     SCOPED_TRACE(absl::StrCat("LINNET_SIMULATION_SEED=", seed));
