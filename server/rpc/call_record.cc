@@ -111,9 +111,13 @@ CallRecord::CallRecord(const CallServices& services, Method method,
 
 void CallRecord::Headers() {
   if (std::exchange(ids_sent_, true)) return;
-  ReturnIds(caller_, context_, [&](const char* name, const std::string& value) {
-    context_.AddInitialMetadata(name, value);
-  });
+  try {
+    ReturnIds(caller_, context_, [&](const char* name, const std::string& value) {
+      context_.AddInitialMetadata(name, value);
+    });
+  } catch (...) {
+    LogException("ids_not_sent");
+  }
 }
 
 grpc::Status CallRecord::Ended(absl::Status status, const CallFacts& facts) {

@@ -64,7 +64,8 @@ class CallRecord {
   absl::StatusOr<std::shared_ptr<Permit>> Admit(const grpc::ByteBuffer& buffer,
                                                 google::protobuf::Message& request) const;
 
-  // Sends the headers. Call it before the first message of a stream.
+  // Sends the headers, without the ids if there is no memory for them. Call it before the first
+  // message of a stream.
   void Headers();
   // Mark the read of the only or first message: the call of a client that is too slow to send it is
   // cancelled.

@@ -76,7 +76,6 @@ class StreamCall final : public SingleRequestCall<StreamRequest, Response> {
       MutexLock lock(mu_);
       if (written) writing_ = false;
       if (writing_) return;
-      if (ended_.has_value() && !unwritten_.ok()) ended_ = unwritten_;
       // After an error the unsent parts are dropped.
       const bool failed = !unwritten_.ok() || (ended_.has_value() && !ended_->ok());
       std::optional<linnet::v1::TextPart> part;
@@ -85,12 +84,15 @@ class StreamCall final : public SingleRequestCall<StreamRequest, Response> {
       writing_ = true;  // stays set after the end
       if (part.has_value()) {
         unwritten_ = Serialize(*std::move(part));
-        if (!unwritten_.ok()) {
+        if (!unwritten_.ok() && !ended_.has_value()) {
+          this->cancelled_->Cancel();  // then End is called
           writing_ = false;
-          this->cancelled_->Cancel();  // then the call ends
           return;
         }
-      } else {
+      }
+      if (!unwritten_.ok()) {
+        end = unwritten_;
+      } else if (!part.has_value()) {
         end = *ended_;
       }
     }

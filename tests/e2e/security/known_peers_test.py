@@ -140,7 +140,8 @@ def test_open_calls_hold_no_more_than_the_memory_of_requests(kind, start_with):
     ).samples
     assert polite_call(server) == "OK"
     server.wait_for(COMPLETE, lambda calls: calls >= MANY)  # known connections
-    assert (max(samples) - before) << 10 < LITTLE
+    # Their connections, and calls that are being refused, add to the open calls.
+    assert (max(samples) - before) << 10 < 1.5 * LITTLE
 
 
 @pytest.mark.memory
@@ -153,12 +154,8 @@ def test_watches_of_long_names_hold_no_more_than_the_memory_of_requests(start_wi
     request = b"\x0a" + b"\xc0\x84\x3d" + name  # a field and its length: HealthCheckRequest
     watches = [watch(request, timeout=60) for _ in range(90)]
     for each in watches:
-        try:
+        with pytest.raises(grpc.RpcError) as refused:
             next(each)
-        except grpc.RpcError:
-            break  # refused
+        assert refused.value.code().name in ("INVALID_ARGUMENT", "RESOURCE_EXHAUSTED")
     assert polite_call(server) == "OK"
-    grown = (resources.resident_kib(server.process.pid) - before) << 10
-    for each in watches:
-        each.cancel()
-    assert grown < LITTLE
+    assert (resources.resident_kib(server.process.pid) - before) << 10 < LITTLE
