@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import subprocess
@@ -73,6 +74,14 @@ def require_commit(out: Path) -> None:
     version = _version()
     if out.resolve() == ROOT / "tests/bench/results" and version.endswith("-dirty"):
         raise SystemExit(f"the tree is {version}: commit first, or write elsewhere than {out}")
+
+
+def write_result(path: Path, data: dict[str, Any], report: str) -> None:
+    """Writes a result to `path`, which ends in .json, and its report beside it, which ends in
+    .md."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(data, indent=1) + "\n")
+    path.with_suffix(".md").write_text(report)
 
 
 def hardware(machine: dict[str, Any]) -> str:

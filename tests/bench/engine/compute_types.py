@@ -110,10 +110,8 @@ def main(words: list[str] | None = None) -> int:
     facts = machine.facts(sorted(os.sched_getaffinity(0)))
     tests = [compare(Path(bundle), domain, options) for bundle, domain in options.test]
     data = {"machine": facts, "tests": tests}
-    folder = options.out / machine.slug(facts)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "compute-types.json").write_text(json.dumps(data, indent=1) + "\n")
-    (folder / "compute-types.md").write_text(markdown(data))
+    path = options.out / machine.slug(facts) / "compute-types.json"
+    machine.write_result(path, data, markdown(data))
     print(markdown(data))
     return 0
 

@@ -129,9 +129,7 @@ class Results:
     def add(self, compute: str, batch: int, beam: int, found: dict[str, Any]) -> None:
         group = {"compute": compute, "batch": batch, "beam": beam, "engines": found}
         self.data["groups"].append(group)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.write_text(json.dumps(self.data, indent=1) + "\n")
-        self.path.with_suffix(".md").write_text(markdown(self.data))
+        machine.write_result(self.path, self.data, markdown(self.data))
 
 
 def main(words: list[str] | None = None) -> int:

@@ -323,14 +323,12 @@ def main(words: list[str] | None = None) -> int:
         raise SystemExit("CTranslate2 is not installed: run tests/bench/run --quick first")
     facts = machine.facts(sorted(os.sched_getaffinity(0)))
     settings = {key: getattr(options, key) for key in ("compute", "threads", "rounds", "max_drift")}
-    folder = options.out / machine.slug(facts)
-    folder.mkdir(parents=True, exist_ok=True)
-    data = kept(folder / "families.json", {"machine": facts, **settings}, options.family)
+    path = options.out / machine.slug(facts) / "families.json"
+    data = kept(path, {"machine": facts, **settings}, options.family)
     for name in options.family:
         data["families"].append(measure(name, options) | {"version": facts["version"]})
         data["families"].sort(key=lambda found: list(FAMILIES).index(found["family"]))
-        (folder / "families.json").write_text(json.dumps(data, indent=1) + "\n")
-        (folder / "families.md").write_text(markdown(data))
+        machine.write_result(path, data, markdown(data))
     print(markdown(data))
     return 0
 

@@ -135,10 +135,8 @@ def main(words: list[str] | None = None) -> int:
     machine.require_commit(options.out)
     facts = machine.facts(sorted(os.sched_getaffinity(0)))
     data = {"machine": facts, "rounds": options.rounds, "processes": measure(options)}
-    folder = options.out / machine.slug(facts)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "memory-floor.json").write_text(json.dumps(data, indent=1) + "\n")
-    (folder / "memory-floor.md").write_text(markdown(data))
+    path = options.out / machine.slug(facts) / "memory-floor.json"
+    machine.write_result(path, data, markdown(data))
     print(markdown(data))
     return 0
 

@@ -200,11 +200,8 @@ def main(words: list[str] | None = None) -> int:
         "multiply_adds": options.repeat * multiply_adds(sizes, options.batch),
         "peak": peak(options.programs / "bench_ops") if options.compute == "int8" else None,
     }
-    folder = options.out / machine.slug(data["machine"])
-    folder.mkdir(parents=True, exist_ok=True)
-    name = name_of(options.batch)
-    (folder / f"{name}.json").write_text(json.dumps(data, indent=1) + "\n")
-    (folder / f"{name}.md").write_text(markdown(data))
+    path = options.out / machine.slug(data["machine"]) / f"{name_of(options.batch)}.json"
+    machine.write_result(path, data, markdown(data))
     print(markdown(data))
     return 0
 

@@ -173,9 +173,7 @@ def main(words: list[str] | None = None) -> int:
         }
     if "quality" in options.parts:
         data["quality"] = quality(options.bundle, options)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(data, indent=1) + "\n")
-    path.with_suffix(".md").write_text(markdown(data))
+    machine.write_result(path, data, markdown(data))
     print(markdown(data))
     return 0
 

@@ -10,7 +10,6 @@ Writes DIR/MACHINE/one-connection.json and one-connection.md.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import subprocess
@@ -156,10 +155,8 @@ def main() -> None:
     machine.require_commit(options.out)
     facts = machine.facts(sorted(os.sched_getaffinity(0)))
     results = {"machine": facts, "warm_up": options.warm_up, "slices": measure(options)}
-    folder = options.out / machine.slug(facts)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "one-connection.json").write_text(json.dumps(results, indent=1) + "\n")
-    (folder / "one-connection.md").write_text(markdown(results))
+    path = options.out / machine.slug(facts) / "one-connection.json"
+    machine.write_result(path, results, markdown(results))
 
 
 if __name__ == "__main__":

@@ -226,9 +226,7 @@ def write(options: argparse.Namespace, rows: list[dict[str, Any]]) -> None:
         "settings": {"connections": options.connections, "timeout": options.timeout},
         "rows": rows,
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(results, indent=1) + "\n")
-    path.with_suffix(".md").write_text(markdown(results))
+    machine.write_result(path, results, markdown(results))
     print(markdown(results))
 
 

@@ -305,9 +305,7 @@ def main() -> None:
         data |= measure(settings)
     except Unsteady as error:
         raise SystemExit(f"error: {error}") from error
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(data, indent=1) + "\n")
-    path.with_suffix(".md").write_text(markdown(data))
+    machine.write_result(path, data, markdown(data))
     print(markdown(data))
 
 

@@ -184,11 +184,9 @@ def main(words: list[str] | None = None) -> int:
     results = measure(options, cores)
     results["machine"] = machine.facts(cores)
     results["settings"] = {"cores": cores, "seconds": options.seconds, "rounds": options.rounds}
-    out = options.results / machine.slug(results["machine"])
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "load-generator.json").write_text(json.dumps(results, indent=1) + "\n")
-    (out / "load-generator.md").write_text(markdown(results))
-    print(f"wrote {out / 'load-generator.md'}")
+    path = options.results / machine.slug(results["machine"]) / "load-generator.json"
+    machine.write_result(path, results, markdown(results))
+    print(f"wrote {path.with_suffix('.md')}")
     return 0
 
 

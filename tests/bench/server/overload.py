@@ -299,11 +299,9 @@ def main(words: list[str] | None = None) -> int:
             for key in ("compute", "beam", "rows", "deadline", "seconds", "max_drift")
         },
     }
-    out = options.results / machine.slug(results["machine"])
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "overload.json").write_text(json.dumps(results, indent=1) + "\n")
-    (out / "overload.md").write_text(markdown(results))
-    print(f"wrote {out / 'overload.md'}")
+    path = options.results / machine.slug(results["machine"]) / "overload.json"
+    machine.write_result(path, results, markdown(results))
+    print(f"wrote {path.with_suffix('.md')}")
     return 0
 
 

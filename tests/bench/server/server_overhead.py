@@ -303,8 +303,7 @@ def main(words: list[str] | None = None) -> int:
         "sentences": options.sentences,
         "max_drift": options.max_drift,
     }
-    folder = options.out / machine.slug(facts["machine"])
-    path = folder / "server-overhead.json"
+    path = options.out / machine.slug(facts["machine"]) / "server-overhead.json"
     results = kept(path, facts)
     name = "all" if options.all_cores else "apart"
     placement = Placement(cores, cores) if options.all_cores else Placement(cores[:1], cores[1:2])
@@ -317,11 +316,8 @@ def main(words: list[str] | None = None) -> int:
             raise SystemExit(f"error: {error}") from error
         case = {"compute": compute, "cores": name, "beam": beam, **rounds}
         put(results.setdefault(what, []), case)
-    folder.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(results, indent=1) + "\n")
-    text = markdown(results)
-    path.with_suffix(".md").write_text(text)
-    print(text)
+    machine.write_result(path, results, markdown(results))
+    print(markdown(results))
     return 0
 
 

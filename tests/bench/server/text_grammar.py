@@ -114,10 +114,8 @@ def main(words: list[str] | None = None) -> int:
             "rounds": options.rounds,
             "speeds": speeds(bundles, options),
         }
-    out = options.out / machine.slug(facts)
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "text-grammar.json").write_text(json.dumps(data, indent=1) + "\n")
-    (out / "text-grammar.md").write_text(markdown(data))
+    path = options.out / machine.slug(facts) / "text-grammar.json"
+    machine.write_result(path, data, markdown(data))
     return 0
 
 
