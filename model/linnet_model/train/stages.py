@@ -41,15 +41,12 @@ class Stage:
     def folder(self, out: Path) -> Path:
         return out / self.name
 
-    def finished(self, out: Path) -> bool:
-        """Returns whether the stage has been trained to the end of its schedule and validated."""
-        folder = self.folder(out)
-        if not checkpoints(folder):
-            return False
-        checkpoint = load_checkpoint(folder)
+    def finished(self, out: Path, checkpoint: dict[str, Any]) -> bool:
+        """Returns whether the stage has been trained to the end of its schedule and validated, by
+        its last checkpoint."""
         wanted, found = self.recipe.train, checkpoint["recipe"]["train"]
         return (wanted.updates, wanted.seconds) == (found["updates"], found["seconds"]) and (
-            has_ended(folder, checkpoint["position"]["update"])
+            has_ended(self.folder(out), checkpoint["position"]["update"])
         )
 
 
@@ -144,15 +141,17 @@ def first_unfinished(stages: list[Stage], out: Path, resume: bool) -> int:
         f"and the recipe has {'the stages ' + ', '.join(names) if names else 'none'}: use another "
         "--out, or add stages only at the end",
     )
-    for stage in stages:
-        if not checkpoints(stage.folder(out)):
+    left = []
+    for number, stage in enumerate(stages):
+        folder = stage.folder(out)
+        if not checkpoints(folder):
+            left.append(number)
             continue
-        require(
-            resume,
-            f"{stage.folder(out)} already has checkpoints, use --resume or another --out",
-        )
-        same_settings(stage.recipe, load_checkpoint(stage.folder(out)), stage.folder(out))
-    left = [number for number, stage in enumerate(stages) if not stage.finished(out)]
+        require(resume, f"{folder} already has checkpoints, use --resume or another --out")
+        checkpoint = load_checkpoint(folder)
+        same_settings(stage.recipe, checkpoint, folder)
+        if not stage.finished(out, checkpoint):
+            left.append(number)
     for number in left[:1]:
         for later in stages[number + 1 :]:
             require(
