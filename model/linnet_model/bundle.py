@@ -185,6 +185,12 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def model_sha256(manifest: dict[str, Any]) -> str:
+    """Returns the SHA-256 of the file with the weights."""
+    files = {file["name"]: file["sha256"] for file in manifest["files"]}
+    return str(files[manifest["model_file"]])
+
+
 def save_module(
     model: EncoderDecoder | Ensemble, sizes: ModelConfig, weight_type: str, path: Path
 ) -> None:

@@ -9,7 +9,7 @@ from linnet_model.bundle import read_manifest
 from linnet_model.config import Recipe, from_tables
 from linnet_model.evaluation import everyday
 from linnet_model.evaluation.texts import card_examples, lines_of
-from linnet_model.export.card import read_json, write_card
+from linnet_model.export.card import JUDGEMENTS, read_json, write_card
 from linnet_model.train.stages import read_stages
 
 MODEL = Path(__file__).resolve().parents[2] / "model"
@@ -69,7 +69,7 @@ def test_card_shows_examples_that_nobody_chose(bundle: Path):
 
 def test_verdicts_are_on_answers_of_the_translator_that_ships():
     bundle = MODEL / "bundles" / "en-de"
-    scores, judgements = read_json(bundle / "scores.json"), read_json(bundle / everyday.FILE)
+    scores, judgements = read_json(bundle / "scores.json"), read_json(bundle / JUDGEMENTS)
     assert scores is not None
     assert judgements is not None
     # The answers are not decoded again: another processor may round a tie the other way.

@@ -13,16 +13,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from linnet_model.bundle import read_manifest
+from linnet_model.bundle import model_sha256, read_manifest
 from linnet_model.command_line import command, parser_for
 from linnet_model.config import ConfigError
 from linnet_model.evaluation.decoding import choose_decoding
 from linnet_model.evaluation.texts import lines_of
-from linnet_model.export.card import read_json, write_card, write_json
+from linnet_model.export.card import JUDGEMENTS, KEPT, read_json, write_card, write_json
 
-FILE = "judgements.json"
 GOAL = 90  # answers out of a hundred that keep meaning and facts
-KEPT, MEANING, FACT = VERDICTS = ("kept", "meaning lost", "fact lost")
+MEANING, FACT = "meaning lost", "fact lost"
+VERDICTS = (KEPT, MEANING, FACT)
 RUBRIC = (
     "kept: who reads the answer alone learns without guessing what the text says: who does what "
     "to whom, and whether that is stated, asked, ordered, wished or denied; and all its numbers, "
@@ -72,14 +72,12 @@ def judgements(bundle: Path, decode: Path | None) -> dict[str, Any]:
             f"{bundle} has the task {manifest['task']} and reads {language}, the sentences are for "
             "translators from en"
         )
-    before = (read_json(bundle / FILE) or {}).get("judged", [])
+    before = (read_json(bundle / JUDGEMENTS) or {}).get("judged", [])
     check(before)
     decoding = choose_decoding("command", decode, [], publish=True)
     texts = lines_of("everyday-en")
     return {
-        "model_sha256": next(
-            f["sha256"] for f in manifest["files"] if f["name"] == manifest["model_file"]
-        ),
+        "model_sha256": model_sha256(manifest),
         "engine": decoding.name,
         "options": decoding.options(manifest),
         "goal": GOAL,
@@ -106,12 +104,12 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
 def main(arguments: list[str] | None = None) -> None:
     options = parse_arguments(arguments)
     found = judgements(options.bundle, options.decode)
-    write_json(options.bundle / FILE, found)
+    write_json(options.bundle / JUDGEMENTS, found)
     write_card(options.bundle)
     verdicts = [row["verdict"] for row in found["judged"]]
     print(
         f"{verdicts.count(KEPT)} of {len(verdicts)} answers keep meaning and facts, "
-        f"{verdicts.count('')} are not judged yet: {options.bundle / FILE}"
+        f"{verdicts.count('')} are not judged yet: {options.bundle / JUDGEMENTS}"
     )
 
 

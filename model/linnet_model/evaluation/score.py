@@ -21,7 +21,7 @@ from typing import Any
 
 import sacrebleu
 
-from linnet_model.bundle import read_manifest
+from linnet_model.bundle import model_sha256, read_manifest
 from linnet_model.command_line import command, parser_for
 from linnet_model.config import ConfigError, DataConfig, from_tables
 from linnet_model.evaluation.baselines import baselines, described
@@ -189,9 +189,7 @@ def score(
         facts["facts"] = carried_over(sentences, answered([it.text for it in sentences]))
     return {
         "bundle_version": manifest["version"],
-        "model_sha256": next(
-            f["sha256"] for f in manifest["files"] if f["name"] == manifest["model_file"]
-        ),
+        "model_sha256": model_sha256(manifest),
         "engine": decoding.name,
         "options": decoding.options(manifest),
         "measures": list(tests[0]["model"]),

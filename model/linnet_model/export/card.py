@@ -13,6 +13,8 @@ from linnet_model.sources import sources_of
 # A training counts as converged with one of these.
 CONVERGED_TOKENS = 150_000_000  # target tokens of a translator, over all continuations
 STALE = 5  # validations in a row without a lower loss
+JUDGEMENTS = "judgements.json"  # a reader's verdicts on answers (evaluation/everyday.py)
+KEPT = "kept"  # the verdict on an answer that keeps meaning and facts
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
@@ -43,7 +45,7 @@ def write_card(folder: Path) -> None:
         lines += [recipe["bundle"]["intended_use"].strip(), ""]
     lines += model_part(manifest, training) + data_part(training) + recipe_part(training)
     lines += score_part(scores, data["domains"]) + fact_part(scores) + example_part(scores)
-    lines += judged_part(read_json(folder / "judgements.json"))
+    lines += judged_part(read_json(folder / JUDGEMENTS))
     lines += notice_part(data)
     (folder / "MODEL_CARD.md").write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
 
@@ -340,7 +342,7 @@ def judged_part(judgements: dict[str, Any] | None) -> list[str]:
     if judgements is None:
         return []
     rows = judgements["judged"]
-    kept = sum(row["verdict"] == "kept" for row in rows)
+    kept = sum(row["verdict"] == KEPT for row in rows)
     unjudged = sum(not row["verdict"] for row in rows)
     goal = judgements["goal"]
     return [

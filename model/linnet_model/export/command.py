@@ -29,7 +29,7 @@ from linnet_model.bundle import (
 )
 from linnet_model.command_line import command, parser_for
 from linnet_model.config import SERVED, ConfigError, Recipe, to_tables
-from linnet_model.export.card import data_of_stages, write_card
+from linnet_model.export.card import data_of_stages, write_card, write_json
 from linnet_model.export.search import Options, beam_search
 from linnet_model.network.encoder_decoder import EOS, parameter_count
 from linnet_model.sources import sources_of
@@ -173,9 +173,7 @@ def export(
         )
         manifest["golden_examples"] = [{"source_text": s, "target_text": t} for s, t in golden]
         write_manifest(partial, manifest)
-        (partial / "training.json").write_text(
-            json.dumps(training, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
-        )
+        write_json(partial / "training.json", training)
         write_card(partial)
     return manifest
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from linnet_model.config import ConfigError
-from linnet_model.evaluation.everyday import FILE, check, judged, main
-from linnet_model.export.card import judged_part
+from linnet_model.evaluation.everyday import check, judged, main
+from linnet_model.export.card import JUDGEMENTS, judged_part
 
 BUNDLES = Path(__file__).resolve().parents[3] / "model" / "bundles"
 PROGRAM = """#!/usr/bin/env python3
@@ -58,7 +58,7 @@ def test_command_writes_answers_to_judge_and_the_card(tmp_path: Path, capsys):
     program.chmod(0o755)
     assert main(["--bundle", str(bundle), "--decode", str(program)]) == 0
     assert "0 of 100 answers keep meaning and facts, 100 are not" in capsys.readouterr().out
-    rows = json.loads((bundle / FILE).read_text(encoding="utf-8"))["judged"]
+    rows = json.loads((bundle / JUDGEMENTS).read_text(encoding="utf-8"))["judged"]
     assert rows[2] == row("The soup needs more salt.", "THE SOUP NEEDS MORE SALT.")
     card = (bundle / "MODEL_CARD.md").read_text(encoding="utf-8")
     assert "| The soup needs more salt. | THE SOUP NEEDS MORE SALT. | not judged yet |" in card
