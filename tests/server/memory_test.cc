@@ -1,6 +1,7 @@
 // Checks that a permit holds the memory of its call before it is allocated, and that running out of
 // memory fails one call alone. A binary of its own, in which every allocation is counted.
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -219,19 +220,18 @@ TEST(MemoryTest, KnowsTheMemoryOfAMessageBeforeParsing) {
   }
 }
 
-// Lets allocations of both threads of a pool fail.
+// Lets allocations of both threads of a pool fail. The jobs share what they wait for: each may still
+// look at it after the other one and this function have returned.
 void LetPoolFail(TextPool& pool) {
-  test::Notification first, second;
-  for (test::Notification* own : {&first, &second}) {
-    test::Notification* other = own == &first ? &second : &first;
-    pool.Run({.run = [own, other] {
+  const auto begun = std::make_shared<std::array<test::Notification, 2>>();
+  for (int own : {0, 1}) {
+    pool.Run({.run = [begun, own] {
       Allocations::MayFail(true);
-      own->Open();
-      other->Pass();
+      (*begun)[own].Open();
+      (*begun)[1 - own].Pass();
     }});
   }
-  first.Pass();
-  second.Pass();
+  for (test::Notification& one : *begun) one.Pass();
 }
 
 // For every allocation of the text stage that fails: the call ends once, with OUT_OF_MEMORY or as

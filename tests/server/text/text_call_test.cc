@@ -102,13 +102,14 @@ TEST(TextCallTest, CallWithoutDeadlineGetsTheDefault) {
 }
 
 TEST(TextCallTest, CallsThatCannotBePreparedInTimeAreRefused) {
+  // Before the fixture, whose threads may look at them until it is destroyed.
+  test::Notification inside[2], go_on, done;
   TextFixture fixture;
   TranslateResponse response;
   const TranslateRequest request = ToGerman({"The dog runs."});
   ASSERT_THAT(fixture.Call(&TextCalls::Translate, request, response), IsOk())
       << "from now on a speed is known";
   // While both threads are busy, the client has more to prepare than can be done in years.
-  test::Notification inside[2], go_on, done;
   for (test::Notification& one : inside) {
     fixture.pool.Run({.run = [&] {
       one.Open();
