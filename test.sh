@@ -102,6 +102,15 @@ style() {
   return "$status"
 }
 
+# python_tests NAME ARGUMENT…: runs pytest on all cores, with its report in NAME.xml. A test that takes its process down, or
+# does not end, ends the suite, which names it: pytest-xdist would wait for ever.
+python_tests() {
+  local name=$1
+  shift
+  .venv/bin/python -m pytest "$@" -q -n "$jobs" --dist loadfile --max-worker-restart=0 \
+    -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true --junitxml="$logs/$name.xml"
+}
+
 # sanitizer PRESET FOLDER: builds and runs the C++ tests of FOLDER in the build of PRESET.
 sanitizer() {
   step "Configuring (preset $1)" cmake --preset "$1"
@@ -115,8 +124,8 @@ sanitized() {
   local status=0
   sanitizer asan tests || status=1
   step "Building the programs (preset asan)" cmake --build --preset asan --target programs
-  LINNET_BIN_DIR=build/asan/bin LSAN_OPTIONS=suppressions=$PWD/tests/support/lsan.supp .venv/bin/python -m pytest tests/e2e -q -n "$jobs" --dist loadfile -m 'not slow and not long and not memory' \
-    --junitxml="$logs/pytest-asan.xml" || status=1
+  LINNET_BIN_DIR=build/asan/bin LSAN_OPTIONS=suppressions=$PWD/tests/support/lsan.supp \
+    python_tests pytest-asan tests/e2e -m 'not slow and not long and not memory' || status=1
   return "$status"
 }
 
@@ -154,7 +163,7 @@ step "Building the tests" cmake --build --preset release
 rm -f "$logs"/{ctest,pytest}*.xml
 
 suite ctest ctest --preset release -j "$jobs" --no-tests=error --output-junit "$PWD/$logs/ctest.xml"
-suite pytest .venv/bin/python -m pytest tests -q -n "$jobs" --dist loadfile --junitxml="$logs/pytest.xml"
+suite pytest python_tests pytest tests
 suite check ./start.sh --check
 suite style style
 if [[ $all ]]; then
