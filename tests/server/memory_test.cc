@@ -7,6 +7,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "server/base/errors.h"
@@ -225,11 +226,13 @@ TEST(MemoryTest, KnowsTheMemoryOfAMessageBeforeParsing) {
 void LetPoolFail(TextPool& pool) {
   const auto begun = std::make_shared<std::array<test::Notification, 2>>();
   for (int own : {0, 1}) {
-    pool.Run({.run = [begun, own] {
+    TextJob job;
+    job.run = [begun, own] {
       Allocations::MayFail(true);
       (*begun)[own].Open();
       (*begun)[1 - own].Pass();
-    }});
+    };
+    pool.Run(std::move(job));
   }
   for (test::Notification& one : *begun) one.Pass();
 }
