@@ -100,8 +100,8 @@ Connections::Limits ConnectionLimits(const SecurityOptions& security, int64_t ma
           .bytes = security.max_unauthenticated_bytes,
           .bytes_per = std::max(kFirstBytes, security.max_streams * Connections::kCallBytes) +
                        (tokens ? 0 : max_request_bytes),
-          // Twice the max number of concurrent calls.
-          .calls_per = 2 * int64_t{security.max_streams},
+          // All concurrent calls, and half as many again after some of them have ended.
+          .calls_per = int64_t{security.max_streams} * 3 / 2,
           .tokens = tokens};
 }
 

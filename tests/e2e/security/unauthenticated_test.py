@@ -7,13 +7,14 @@ cost in ten.
 from __future__ import annotations
 
 import time
+from itertools import count, islice
 from pathlib import Path
 
 import grpc
 import http2
 import pytest
-from attacks import ATTACKS, HELLO, WITH_TOKENS, attack, headers, idle
-from http2 import DATA, END_STREAM, RawClient, frame, message_prefix
+from attacks import ATTACKS, HELLO, LIST_MODELS, WITH_TOKENS, attack, headers, idle
+from http2 import DATA, END_STREAM, HEADERS, RST_STREAM, RawClient, frame, message_prefix
 from resources import cpu_seconds, resident_kib
 
 TOKEN = "search-0123456789abcdef"
@@ -187,6 +188,35 @@ def test_authenticated_connection_stays_open(strict):
         assert call(request, timeout=30, metadata=strict.metadata)
         assert grpc.ChannelConnectivity.CONNECTING not in connected
     assert strict.metric(CLOSED) >= 1
+
+
+def test_first_calls_of_a_busy_client_are_answered(strict, on_patched_grpc):
+    """As many as it may begin at once, with 1 KB of headers each, such as a signed token. Those
+    that are refused before the first message has come are sent again, as gRPC's clients do."""
+    more = {f"x-{i}": "a" * 100 for i in range(10)} | {"authorization": f"Bearer {TOKEN}"}
+    client = RawClient(strict.grpc)
+    client.socket.settimeout(30)
+    numbers = count(1, 2)
+
+    def calls(streams: list[int]) -> bytes:
+        return b"".join(
+            headers(stream, LIST_MODELS, **more)
+            + frame(DATA, END_STREAM, stream, message_prefix(0))
+            for stream in streams
+        )
+
+    left = set(islice(numbers, 100))
+    client.socket.sendall(calls(sorted(left)))
+    for arrived in client.frames():
+        if arrived.kind == HEADERS and arrived.flags & END_STREAM:
+            left.remove(arrived.stream)
+        if arrived.kind == RST_STREAM and arrived.payload == REFUSED_STREAM:
+            left.remove(arrived.stream)
+            left.add(next(numbers))
+            client.socket.sendall(calls([max(left)]))
+        if not left:
+            break
+    assert not left
 
 
 def test_health_call_does_not_authenticate_a_peer(start, tokens):
