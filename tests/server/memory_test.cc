@@ -221,8 +221,8 @@ TEST(MemoryTest, KnowsTheMemoryOfAMessageBeforeParsing) {
   }
 }
 
-// Lets allocations of both threads of a pool fail. The jobs share what they wait for: each may still
-// look at it after the other one and this function have returned.
+// Lets allocations of both threads of a pool fail. The jobs share what they wait for: each may
+// still look at it after the other one and this function have returned.
 void LetPoolFail(TextPool& pool) {
   const auto begun = std::make_shared<std::array<test::Notification, 2>>();
   for (int own : {0, 1}) {
