@@ -45,6 +45,8 @@ def training_speed(options: argparse.Namespace, base: Recipe) -> dict[str, list[
                 tokens += values["tokens"]
             if turn > 0:
                 rates[mixer].append(tokens / (clock() - begin))
+    for trainer in trainers.values():
+        trainer.close()
     return rates
 
 

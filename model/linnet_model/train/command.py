@@ -285,8 +285,11 @@ def train_run(
     )
     log = Log(out, options.tensorboard, trainer.position.update)
     log.write("start", trainer.position.update, {"parameters": settings["parameters"]})
-    run(trainer, valid, tokenizer, out, log)
-    log.close()
+    try:
+        run(trainer, valid, tokenizer, out, log)
+    finally:
+        trainer.close()
+        log.close()
 
 
 def setting_lines(recipe: Recipe) -> str:

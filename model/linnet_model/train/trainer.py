@@ -52,6 +52,10 @@ class Trainer:
         self.worker = ThreadPoolExecutor(1, "batches")
         self.ahead: tuple[tuple[int, int], Future[tuple[Batch, tuple[int, int]]]] | None = None
 
+    def close(self) -> None:
+        """Ends the thread that makes batches; no update may follow."""
+        self.worker.shutdown(cancel_futures=True)
+
     def start_from(self, weights: dict[str, torch.Tensor]) -> None:
         """Loads float32 weights; optimizer and data start from the beginning."""
         self.model.load_state_dict(weights)

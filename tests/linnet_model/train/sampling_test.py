@@ -1,6 +1,7 @@
 """Tests of drawn pieces and of batches that are made ahead."""
 
 import random
+import threading
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,7 @@ def test_resumed_training_draws_the_same_pieces(
     assert all(torch.equal(whole[name], resumed[name]) for name in whole)
     plain = train("plain", 0.0)
     assert not all(torch.equal(whole[name], plain[name]) for name in whole)
+    assert not any(thread.name.startswith("batches") for thread in threading.enumerate())
 
 
 def test_batches_made_ahead_are_those_of_the_position(
@@ -129,6 +131,7 @@ def test_batches_made_ahead_are_those_of_the_position(
     trainer.position.epoch, trainer.position.batch = 0, 1
     assert torch.equal(trainer.next_batch().source, wanted[1].source)
     assert torch.equal(wanted[1].lengths, (wanted[1].source != PAD).sum(1))
+    trainer.close()
 
 
 @pytest.mark.parametrize(
