@@ -145,8 +145,8 @@ def decoded_sample(
     task: str,
 ) -> tuple[dict[str, float], list[tuple[str, str, str]]]:
     """Decodes the first `rows` pairs; returns their scores and (source, reference, answer) of each.
-    Both are empty for a language model."""
-    if not model.has_source:
+    Both are empty for a language model, and for no rows."""
+    if not model.has_source or rows == 0:
         return {}, []
     chosen = numpy.arange(min(rows, len(dataset)))
     chosen = chosen[numpy.argsort(dataset.source_lengths[chosen], kind="stable")]

@@ -116,6 +116,17 @@ def test_loss_falls_and_log_has_all_updates(recipe_file: Path, data_folder: Path
     assert "answer" in (tmp_path / "run" / "samples.txt").read_text()
 
 
+def test_validation_decodes_no_row_if_none_is_asked_for(
+    recipe_file: Path, data_folder: Path, tmp_path: Path
+):
+    more = ["--set", "train.updates=2", "--set", "train.valid_rows=0"]
+    assert train(recipe_file, data_folder, tmp_path / "run", *more) == 0
+    log = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    (valid,) = [entry for entry in log if entry["kind"] == "valid"]
+    assert valid["nll_all"] > 0
+    assert "bleu" not in valid
+
+
 def test_timed_training_ends_with_its_schedule(
     recipe_file: Path, data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
