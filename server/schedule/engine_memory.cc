@@ -36,6 +36,18 @@ void EngineMemory::Release(Scheduler& scheduler) {
   reserved_.erase(reserved);
 }
 
+void EngineMemory::RecordLoad(int64_t bytes, absl::Duration time) {
+  MutexLock lock(mu_);
+  loaded_bytes_ += bytes;
+  load_time_ += time;
+}
+
+absl::Duration EngineMemory::EstimateLoad(int64_t bytes) const {
+  MutexLock lock(mu_);
+  if (loaded_bytes_ == 0) return absl::ZeroDuration();
+  return load_time_ * (static_cast<double>(bytes) / static_cast<double>(loaded_bytes_));
+}
+
 int64_t EngineMemory::bytes() const {
   MutexLock lock(mu_);
   return bytes_;

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/time/time.h"
 #include "server/base/mutex.h"
 
 namespace linnet::server {
@@ -13,6 +14,9 @@ class Scheduler;
 // Bounds the memory of the engines that are loaded on demand. A scheduler reserves memory before it
 // loads its engine. If there is no room, the engines that were used least recently are asked to
 // unload, among those that hold no sequences and are not pinned; none in use is ever unloaded.
+//
+// It also knows how long loads take, from all of them: what a model that was never loaded will
+// need.
 //
 // One per server; outlives the schedulers. Thread-safe. Its lock is taken before that of a
 // scheduler.
@@ -30,6 +34,11 @@ class EngineMemory {
   // The engine is unloaded, or was not loaded.
   void Release(Scheduler& scheduler);
 
+  // A bundle of `bytes` was loaded in this time.
+  void RecordLoad(int64_t bytes, absl::Duration time);
+  // The time that a bundle of `bytes` will take; zero before the first load of any.
+  absl::Duration EstimateLoad(int64_t bytes) const;
+
   int64_t max_bytes() const { return max_bytes_; }
   int64_t bytes() const;  // reserved
 
@@ -42,6 +51,9 @@ class EngineMemory {
   std::map<Scheduler*, int64_t> reserved_ ABSL_GUARDED_BY(mu_);
   int64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;  // sum of them
   Scheduler* loading_ ABSL_GUARDED_BY(mu_) = nullptr;
+  // Sums over all loads.
+  int64_t loaded_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  absl::Duration load_time_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace linnet::server

@@ -69,7 +69,9 @@ struct LoadStats {
   int64_t failures = 0;
   int64_t unloads = 0;
   int64_t bytes = 0;  // memory of the engine, measured in its last load; 0: not loaded yet
-  absl::Duration last_load = absl::ZeroDuration();  // with the warm-up
+  // Of the last load, the first one with its warm-up; before it, an estimate by the loads of other
+  // models.
+  absl::Duration load_time = absl::ZeroDuration();
 };
 
 // Runs a batcher and its engine on a thread of its own, with a thread-safe inbox for sequences.

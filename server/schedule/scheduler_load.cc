@@ -31,8 +31,14 @@ int64_t ResidentBytes() {
 }  // namespace
 
 LoadStats Scheduler::load_stats() const {
+  // First: the lock of EngineMemory is taken before this one.
+  const absl::Duration estimate = demand_.memory == nullptr
+                                      ? absl::ZeroDuration()
+                                      : demand_.memory->EstimateLoad(demand_.bytes);
   MutexLock lock(mu_);
-  return loads_;
+  LoadStats stats = loads_;
+  if (stats.loads == 0) stats.load_time = estimate;
+  return stats;
 }
 
 std::optional<MonotonicTime> Scheduler::idle_since() const {
@@ -92,7 +98,7 @@ bool Scheduler::Load() {
   const LoadStats stats = load_stats();
   Log(LogLevel::kInfo, "engine_loaded",
       {{"model", model_},
-       {"seconds", absl::ToDoubleSeconds(stats.last_load)},
+       {"seconds", absl::ToDoubleSeconds(stats.load_time)},
        {"bytes", stats.bytes}});
   return true;
 }
@@ -115,11 +121,14 @@ bool Scheduler::WarmUp() {
 }
 
 void Scheduler::Loaded(MonotonicTime began) {
+  const MonotonicTime now = MonotonicNow();
+  const absl::Duration time = Elapsed(began, now);
+  if (demand_.memory != nullptr) demand_.memory->RecordLoad(demand_.bytes, time);
   MutexLock lock(mu_);
   loads_.state = LoadState::kLoaded;
   ++loads_.loads;
-  last_used_ = MonotonicNow();
-  loads_.last_load = Elapsed(began, last_used_);
+  last_used_ = now;
+  loads_.load_time = time;
 }
 
 bool Scheduler::ReserveMemory() {

@@ -75,7 +75,7 @@ absl::Status DecodingCall::Submit() {
       pool_.EstimateTime(TextStage::kAnswer, FlowOf(context_.caller), request_.text_bytes);
   if (const LoadStats loads = request_.model->scheduler->load_stats();
       loads.state != LoadState::kLoaded) {
-    needed.answer += loads.last_load;
+    needed.answer += loads.load_time;
     unusual_ = true;
   }
   // A call that the cache has answered costs no work, and nothing remains to be estimated.
@@ -125,7 +125,7 @@ absl::Status DecodingCall::Charge(CallWork work) {
     work.next = NextWork();
     if (const LoadStats loads = request_.second->model->scheduler->load_stats();
         loads.state != LoadState::kLoaded)
-      work.answer += loads.last_load;
+      work.answer += loads.load_time;
   }
   const absl::Time now = absl::Now();
   if (!permit_->has_next()) return permit_->Charge(work, now);

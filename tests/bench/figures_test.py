@@ -33,7 +33,7 @@ ALLOWED = {
         "The goal is that an attacker": "the goal",
         "and 32 KiB each beyond": "a bound",
         "32 KiB of unparsed header": "a bound",
-        "one for each 512 bytes": "a bound",
+        "one for each 2 KiB": "a bound",
         "16 KiB each of": "a bound",
         "except for 32 KiB of each": "a bound",
         "by more than 2 % an hour": "the goal",

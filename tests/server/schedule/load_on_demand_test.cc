@@ -138,6 +138,21 @@ TEST(LoadOnDemandTest, AllSequencesWaitForTheSameLoad) {
   EXPECT_EQ(model.builds, 1);
 }
 
+TEST(LoadOnDemandTest, FirstLoadIsEstimatedByTheLoadsOfOtherModels) {
+  EngineMemory memory(0);
+  DemandedModel known(memory), unknown(memory);
+  EXPECT_EQ(unknown.scheduler->load_stats().load_time, absl::ZeroDuration());
+  known.on_build = [] { absl::SleepFor(absl::Milliseconds(20)); };
+  EXPECT_THAT(known.Decode(), IsOk());
+  const absl::Duration time = known.scheduler->load_stats().load_time;
+  EXPECT_GE(time, absl::Milliseconds(20));
+  const absl::Duration estimate = unknown.scheduler->load_stats().load_time;
+  EXPECT_DOUBLE_EQ(absl::FDivDuration(estimate, time), 1) << "it has as many bytes";
+  EXPECT_DOUBLE_EQ(absl::FDivDuration(memory.EstimateLoad(kEngineBytes / 2), time), 0.5);
+  EXPECT_THAT(unknown.Decode(), IsOk());
+  EXPECT_NE(unknown.scheduler->load_stats().load_time, estimate) << "its own";
+}
+
 TEST(LoadOnDemandTest, UnloadsTheEngineThatWasUsedLeastRecently) {
   EngineMemory memory(5 * kEngineBytes / 2);
   DemandedModel a(memory), b(memory), c(memory);
