@@ -6,8 +6,9 @@ cost in ten.
 
 from __future__ import annotations
 
+import struct
 import time
-from itertools import count, islice
+from itertools import count
 from pathlib import Path
 
 import grpc
@@ -190,33 +191,57 @@ def test_authenticated_connection_stays_open(strict):
     assert strict.metric(CLOSED) >= 1
 
 
-def test_first_calls_of_a_busy_client_are_answered(strict, on_patched_grpc):
-    """As many as it may begin at once, with 1 KB of headers each, such as a signed token. Those
-    that are refused before the first message has come are sent again, as gRPC's clients do."""
+def busy_calls(streams: list[int]) -> bytes:
+    """Calls with 1 KB of headers each, such as a signed token, as gRPC's clients may send them."""
     more = {f"x-{i}": "a" * 100 for i in range(10)} | {"authorization": f"Bearer {TOKEN}"}
-    client = RawClient(strict.grpc)
-    client.socket.settimeout(30)
-    numbers = count(1, 2)
+    return b"".join(
+        headers(stream, LIST_MODELS, **more)
+        + frame(DATA, 0, stream, message_prefix(0))
+        + frame(DATA, END_STREAM, stream, b"")
+        for stream in streams
+    )
 
-    def calls(streams: list[int]) -> bytes:
-        return b"".join(
-            headers(stream, LIST_MODELS, **more)
-            + frame(DATA, END_STREAM, stream, message_prefix(0))
-            for stream in streams
-        )
 
-    left = set(islice(numbers, 100))
-    client.socket.sendall(calls(sorted(left)))
+def wait_for_answers(client: RawClient, streams: list[int]) -> None:
+    """Those that are refused before the first message has come are sent again, as gRPC's clients
+    do."""
+    left, numbers = set(streams), count(max(streams) + 2, 2)
     for arrived in client.frames():
+        if arrived.stream not in left:
+            continue
         if arrived.kind == HEADERS and arrived.flags & END_STREAM:
             left.remove(arrived.stream)
         if arrived.kind == RST_STREAM and arrived.payload == REFUSED_STREAM:
             left.remove(arrived.stream)
             left.add(next(numbers))
-            client.socket.sendall(calls([max(left)]))
+            client.socket.sendall(busy_calls([max(left)]))
         if not left:
             break
     assert not left
+
+
+def test_first_calls_of_a_busy_client_are_answered(strict, on_patched_grpc):
+    """As many as it may begin at once."""
+    client = RawClient(strict.grpc)
+    client.socket.settimeout(30)
+    first = list(range(1, 200, 2))
+    client.socket.sendall(busy_calls(first))
+    wait_for_answers(client, first)
+
+
+def test_client_that_cancels_all_of_its_calls_at_once_stays_connected(strict, on_patched_grpc):
+    client = RawClient(strict.grpc)
+    client.socket.settimeout(30)
+    client.socket.sendall(busy_calls([1]))
+    wait_for_answers(client, [1])
+    cancelled = range(3, 203, 2)
+    cancel = struct.pack(">I", 8)
+    calls = [busy_calls([stream]) for stream in cancelled]
+    ends = [frame(RST_STREAM, 0, stream, cancel) for stream in cancelled]
+    client.socket.sendall(b"".join(calls + ends))
+    again = list(range(203, 403, 2))
+    client.socket.sendall(busy_calls(again))
+    wait_for_answers(client, again)
 
 
 def test_health_call_does_not_authenticate_a_peer(start, tokens):
