@@ -69,8 +69,8 @@ struct LoadStats {
   int64_t failures = 0;
   int64_t unloads = 0;
   int64_t bytes = 0;  // memory of the engine, measured in its last load; 0: not loaded yet
-  // Of the last load, the first one with its warm-up; before it, an estimate by the loads of other
-  // models.
+  // The time of the last load, of the first one with its warm-up; before that, an estimate by the
+  // loads of other models.
   absl::Duration load_time = absl::ZeroDuration();
 };
 
