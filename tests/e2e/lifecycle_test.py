@@ -90,7 +90,7 @@ def test_server_at_capacity_returns_a_retry_delay(start, api):
 
 
 def test_sigterm_finishes_running_and_refuses_new_calls(start, api):
-    server = start()
+    server = start("--drain-timeout", "300")  # with a sanitizer the call takes long
     running = server.translate_slowly(8)
     server.wait_for(RUNNING, lambda running: running > 0)
     server.process.send_signal(signal.SIGTERM)
