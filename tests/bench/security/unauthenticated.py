@@ -8,7 +8,8 @@ resident memory at its highest and the CPU time are above those with idle connec
 the number of connections; idle connections are measured once on a server of each kind. Without
 tokens, with them, and through HAProxy as deploy/balancers/haproxy-edge.cfg has it, with its
 timeouts of clients set to that of the server: memory and CPU time are then those of the server and
-the proxy together. Memory and time for TLS handshakes are not part of it.
+the proxy together. Memory and time for TLS handshakes are not part of it. An attack is measured several
+times, and the run with the median CPU time counts.
 
 All is on one machine: the attackers take the server's cores as well, and what they could not send
 for that reason is part of the result (`sent`). Writes DIR/MACHINE/unauthenticated.{json,md}.
@@ -132,6 +133,12 @@ def measure(
     return row
 
 
+def typical(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """The run with the median CPU time, of an odd number of runs."""
+    by_time = sorted(runs, key=lambda run: float(run["milliseconds"]))
+    return {**by_time[len(runs) // 2], "runs": len(runs)}
+
+
 def commit_of(row: dict[str, Any], results: dict[str, Any]) -> str:
     """The commit that a row was measured with; `merge` keeps rows of earlier ones."""
     return row.get("linnet", results["machine"]["version"])
@@ -194,6 +201,9 @@ def main() -> None:
     parser.add_argument("--connections", type=int, default=500)
     parser.add_argument("--timeout", type=float, default=10.0)
     parser.add_argument("--kinds", nargs="*", choices=KINDS, default=list(KINDS))
+    parser.add_argument(
+        "--rounds", type=int, choices=(1, 3, 5, 7), default=3, help="of which the median counts"
+    )
     parser.add_argument("--only", nargs="*", help="names of attacks to run")
     options = parser.parse_args()
     machine.require_commit(options.out)
@@ -211,7 +221,8 @@ def main() -> None:
             quiet = measure_idle(options, kind)
             for name in [*ATTACKS, *(WITH_TOKENS if kind == "tokens" else [])]:
                 if not options.only or name in options.only:
-                    rows.append(measure(options, name, kind, quiet))
+                    runs = [measure(options, name, kind, quiet) for _ in range(options.rounds)]
+                    rows.append(typical(runs))
             write(options, rows)
 
 
