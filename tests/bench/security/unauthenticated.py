@@ -8,8 +8,8 @@ resident memory at its highest and the CPU time are above those with idle connec
 the number of connections; idle connections are measured once on a server of each kind. Without
 tokens, with them, and through HAProxy as deploy/balancers/haproxy-edge.cfg has it, with its
 timeouts of clients set to that of the server: memory and CPU time are then those of the server and
-the proxy together. Memory and time for TLS handshakes are not part of it. An attack is measured several
-times, and the run with the median CPU time counts.
+the proxy together. Memory and time for TLS handshakes are not part of it. An attack is measured
+several times, and the run with the median CPU time counts.
 
 All is on one machine: the attackers take the server's cores as well, and what they could not send
 for that reason is part of the result (`sent`). Writes DIR/MACHINE/unauthenticated.{json,md}.
