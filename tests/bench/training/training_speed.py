@@ -3,10 +3,10 @@
 Each round trains every setting for a few updates at both commits, one after the other, in rotating
 order, with the same rows, vocabulary and batches; ratios are taken within rounds. The first updates
 of a training warm up and do not count. Reading the data, validation and checkpoints do not count
-either. A setting that the earlier commit does not know is measured at this one alone.
+either.
 
 The rows are the first of a domain of DATA/en-de, tokenised with the vocabulary of the bundle en-de.
-Takes about a quarter of an hour on a machine that does nothing else. Writes
+Takes about 40 minutes on a machine that does nothing else. Writes
 DIR/MACHINE/training-speed.json and training-speed.md.
 """
 
