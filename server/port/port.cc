@@ -101,7 +101,7 @@ Connections::Limits ConnectionLimits(const SecurityOptions& security, int64_t ma
           .bytes_per = std::max(kFirstBytes, security.max_streams * Connections::kCallBytes) +
                        (tokens ? 0 : max_request_bytes),
           // All concurrent calls, and half as many again after some of them have ended.
-          .calls_per = int64_t{security.max_streams} * 3 / 2,
+          .calls_per = (3 * int64_t{security.max_streams} + 1) / 2,
           .tokens = tokens};
 }
 

@@ -31,13 +31,14 @@ int64_t ResidentBytes() {
 }  // namespace
 
 LoadStats Scheduler::load_stats() const {
-  // First: the lock of EngineMemory is taken before this one.
-  const absl::Duration estimate = demand_.memory == nullptr
-                                      ? absl::ZeroDuration()
-                                      : demand_.memory->EstimateLoad(demand_.bytes);
-  MutexLock lock(mu_);
-  LoadStats stats = loads_;
-  if (stats.loads == 0) stats.load_time = estimate;
+  LoadStats stats;
+  {
+    MutexLock lock(mu_);
+    stats = loads_;
+  }
+  // Without this lock: that of EngineMemory is taken before it.
+  if (stats.loads == 0 && demand_.memory != nullptr)
+    stats.load_time = demand_.memory->EstimateLoad(demand_.bytes);
   return stats;
 }
 
