@@ -27,8 +27,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "engine"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import drift
+import engines
 import machine
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -257,9 +259,8 @@ def main(words: list[str] | None = None) -> int:
         help="updates of a line of the log [%(default)s]",
     )
     add("--parts", type=int, default=3, metavar="N", help="lines that count [%(default)s]")
-    add("--programs", type=Path, default=ROOT / "build/release/bin")
-    add("--out", type=Path, default=ROOT / "tests/bench/results")
     drift.add_max_drift(parser)
+    engines.add_folders(parser, programs="the build", bundles=False)
     options = parser.parse_args(words)
     for name in ("rounds", "every", "parts"):
         if getattr(options, name) < 1:
