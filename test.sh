@@ -103,12 +103,16 @@ style() {
 }
 
 # python_tests NAME ARGUMENT…: runs pytest on all cores, with its report in NAME.xml. A test that takes its process down, or
-# does not end, ends the suite, which names it: pytest-xdist would wait for ever.
+# does not end, ends the suite, which names it: pytest-xdist would wait for ever. Where that process was then is printed
+# once more after the report, which is longer than what many a log keeps.
 python_tests() {
-  local name=$1
+  local name=$1 status=0
   shift
   .venv/bin/python -m pytest "$@" -q -n "$jobs" --dist loadfile --max-worker-restart=0 \
-    -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true --junitxml="$logs/$name.xml"
+    -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true --junitxml="$logs/$name.xml" 2>&1 |
+    tee "$logs/$name.log" || status=$?
+  sed -n '/Check failed/p; /^Fatal Python error/p; /^Current thread/,/^$/p' "$logs/$name.log"
+  return "$status"
 }
 
 # sanitizer PRESET FOLDER: builds and runs the C++ tests of FOLDER in the build of PRESET.

@@ -12,6 +12,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 
+# No test needs grpcio's support for forks, which some environments switch on, and which has crashed
+# processes with channels in use (grpc/grpc#43055). Read when grpc is imported.
+os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
+
 
 @pytest.fixture(scope="session")
 def binaries() -> Path:

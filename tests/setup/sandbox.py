@@ -40,6 +40,7 @@ TOOLS = [
     "sort",
     "tail",
     "tar",
+    "tee",
     "timeout",
     "touch",
     "tr",

@@ -31,6 +31,7 @@ case $1 in -) exec python3 "$@" ;; esac
 case $* in
   *"-m pytest"*)
     echo pytest >>"$SANDBOX/commands"
+    printf '%b' "${PYTEST_PRINTS:-}"
     for last; do :; done
     report=${last#--junitxml=}
 """
@@ -86,6 +87,13 @@ def test_failure_does_not_stop_other_suites(machine, broken, failed):
     assert output.count(" FAILED ") == 1
     assert output.count(" passed ") == 3  # the other suites
     assert output.splitlines()[-1] == f"tests: {6 - failed} passed, {failed} failed, 2 skipped"
+
+
+def test_place_of_a_crash_is_printed_after_the_report(machine):
+    crash = r"Fatal Python error: Aborted\n\nThread 1:\n  wait\n\nCurrent thread 2:\n  call\n\n"
+    status, output = machine.run("test.sh", PYTEST_FAILS="1", PYTEST_PRINTS=crash + r"report\n")
+    assert status == 1
+    assert "Fatal Python error: Aborted\nCurrent thread 2:\n  call\n" in output.split("report")[1]
 
 
 def test_failed_build_ends_without_a_count(machine):
