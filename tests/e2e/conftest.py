@@ -100,19 +100,29 @@ def bundles(tmp_path_factory) -> Path:
 
 
 class Api:
-    """Message classes of linnet.v1 and google.rpc by their short names: api.TranslateRequest."""
+    """Message classes of linnet.v1 and google.rpc by their short names: api.TranslateRequest.
+
+    All are made at the start and kept. A class that is made for each use is garbage afterwards, and
+    protobuf 7.36 may use it while another thread collects it, which crashed the process.
+    """
 
     def __init__(self, descriptor_set: bytes):
         pool = descriptor_pool.DescriptorPool()
-        for file in descriptor_pb2.FileDescriptorSet.FromString(descriptor_set).file:
+        files = descriptor_pb2.FileDescriptorSet.FromString(descriptor_set).file
+        for file in files:
             pool.Add(file)
-        self._pool = pool
+        self._classes: dict[str, type] = {}
+        for file in files:
+            self._add(pool.FindFileByName(file.name).message_types_by_name.values())
+
+    def _add(self, messages) -> None:
+        for message in messages:
+            self._classes[message.full_name] = message_factory.GetMessageClass(message)
+            self._add(message.nested_types)
 
     def __getattr__(self, name: str):
         package = "google.rpc" if name in GOOGLE_RPC else "linnet.v1"
-        return message_factory.GetMessageClass(
-            self._pool.FindMessageTypeByName(f"{package}.{name}")
-        )
+        return self._classes[f"{package}.{name}"]
 
     def details(self, error: grpc.RpcError) -> dict:
         """The details of an error by the name of their message."""
