@@ -103,7 +103,7 @@ style() {
 }
 
 # python_tests NAME ARGUMENT…: runs pytest on all cores, with its report in NAME.xml. A test that takes its process down, or
-# does not end, ends the suite, which names it: pytest-xdist would wait for ever. Where that process was then is printed
+# does not end, ends the suite, which names it: pytest-xdist would wait for ever. Where a process went down is printed
 # once more after the report, which is longer than what many a log keeps.
 python_tests() {
   local name=$1 status=0

@@ -1,5 +1,5 @@
-"""Where the tests find the programs under test (LINNET_BIN_DIR, else build/release/bin), and what
-they need of the processor."""
+"""Where the tests find the programs under test (LINNET_BIN_DIR, else build/release/bin), what they
+need of the processor, and what they switch off in grpcio."""
 
 from __future__ import annotations
 
