@@ -27,6 +27,7 @@ SCHEDULES = ("inverse_sqrt", "cosine", "trapezoid")
 OBJECTIVES = ("pairs", "language_model", "span_corruption")
 SERVED = ("translate", "summarize")  # tasks of the service
 TASKS = (*SERVED, "classify", "language_model", "pretrain")
+STYLES = ("title", "sentence", "paragraph")  # of summaries
 FILE_ENDINGS = (".tsv.xz", ".tsv")  # of files with rows, tried in this order
 PLAIN_DOMAIN = "text"  # domain of rows from plain files
 BUNDLE_NAME = re.compile("[a-z0-9][a-z0-9._-]{0,63}")  # the server accepts no other
@@ -131,6 +132,14 @@ class DataConfig:
     # Rows added, as a share of all: the target as its own source. The attention to the source
     # trains sooner with them.
     echo_share: float = 0.0
+    # Style of each domain's summaries: "title", "sentence" or "paragraph". The source begins with a
+    # placeholder that stands for it, so a request can ask for a style; the first domain's style is
+    # the default. Empty: the model has no styles.
+    styles: dict[str, str] = field(default_factory=dict)
+    # Rows added, as a share of all: English texts with their own sentences that are closest to the
+    # target, a single one as "sentence" or, for a third of the rows, three as "paragraph". Domains
+    # with a larger share give more of them. Needs styles.
+    extract_share: float = 0.0
 
     def plain(self, split: str) -> list[str]:
         """Returns the plain files of "train", "valid" or "test", source and target; either may be
@@ -193,11 +202,41 @@ class DataConfig:
             f"data.sampling_alpha is {self.sampling_alpha}, pieces are drawn for pairs with a "
             "target and whole sources: set it to 0",
         )
-        for name in ("copy_share", "echo_share", "fact_share"):
+        for name in ("copy_share", "echo_share", "fact_share", "extract_share"):
             require(
                 whole or getattr(self, name) == 0.0,
                 f"data.{name} is {getattr(self, name)}, added rows are pairs with a target",
             )
+        self.check_styles(whole)
+
+    def check_styles(self, pairs: bool) -> None:
+        require(
+            not self.styles or (pairs and not self.capitals_mark and not self.placeholder_share),
+            "data.styles is given, only summaries have styles: leave out capitals_mark and "
+            "placeholder_share, and train on pairs with a target",
+        )
+        require(
+            not self.styles or self.sampling_alpha == 0.0,
+            f"data.sampling_alpha is {self.sampling_alpha} and data.styles is given, pieces are "
+            "drawn for sources without a style: set it to 0",
+        )
+        for domain, style in self.styles.items():
+            require(
+                domain in self.domains,
+                f"data.styles names {domain}, which data.domains lacks",
+            )
+            require(
+                style in STYLES,
+                f"data.styles.{domain} is {style!r}, known are {', '.join(STYLES)}",
+            )
+        for domain in self.domains if self.styles else []:
+            require(domain in self.styles, f"data.styles lacks the domain {domain}")
+        named = set(self.styles.values())
+        require(
+            self.extract_share == 0.0 or {"sentence", "paragraph"} <= named,
+            f"data.extract_share is {self.extract_share}, the rows are added to domains with the "
+            "styles sentence and paragraph: name one of each in data.styles",
+        )
 
     def check_files(self) -> None:
         require(len(self.files) > 0, "data.files is empty, the usual one is train")

@@ -18,13 +18,14 @@ MAX_PAIRS = 1 << 14
 @dataclass(frozen=True)
 class LanguageTokens:
     """A pair, BCP-47, and its ids: read before the text of a source and behind its end token, and
-    forced at the start of every target."""
+    forced at the start of every target. `style`: of a summariser, the style that they ask for."""
 
     source: str
     target: str
     before: tuple[int, ...] = ()
     after: tuple[int, ...] = ()
     forced: tuple[int, ...] = ()
+    style: str = ""
 
     def manifest(self) -> dict[str, Any]:
         fields: dict[str, Any] = {
@@ -38,6 +39,8 @@ class LanguageTokens:
         ):
             if ids:
                 fields[name] = list(ids)
+        if self.style:
+            fields["style"] = f"SUMMARY_STYLE_{self.style.upper()}"
         return fields
 
 
@@ -48,12 +51,13 @@ def max_forced(pairs: Sequence[LanguageTokens]) -> int:
 def check_pairs(pairs: Sequence[LanguageTokens], source: str, target: str) -> None:
     """Refuses pairs that no server loads; `source` and `target` are the manifest's own pair."""
     names = [(pair.source, pair.target) for pair in pairs]
+    styled = [(*name, pair.style) for name, pair in zip(names, pairs, strict=True)]
     require(
         len(pairs) <= MAX_PAIRS,
         f"{len(pairs)} language pairs are more than the {MAX_PAIRS} that a server reads, leave out "
         "languages",
     )
-    require(len(set(names)) == len(names), "a language pair is there twice")
+    require(len(set(styled)) == len(styled), "a language pair is there twice")
     require(
         not pairs or (source, target) in names,
         f"the language pairs do not have the model's own, {source} to {target}",

@@ -7,31 +7,9 @@ import re
 import sys
 from statistics import median
 
+from linnet_model.sentences import split_sentences
+
 LEAD = (1, 2)  # first sentences of lead-1 and lead-2
-# A sentence ends at one of .!?… with the quotes and brackets that close behind it, before a blank
-# and a character that can begin one.
-END = re.compile(r"""([.!?…]["'”’)\]]*)\s+(?=["'“‘(\[]*[A-Z0-9])""")
-NO_END = re.compile(
-    r"(?:\b[A-Z]|\b(?:Dr|Mr|Mrs|Ms|Prof|St|No|Nr|vs|cf|ca|approx|Fig|Eq|Sec|al|e\.g|i\.e))\.$"
-)
-
-
-def split_sentences(text: str) -> list[str]:
-    """Splits an English text into sentences by rule, with no data of a language.
-
-    A sentence ends at a full stop, question mark or exclamation mark before a blank and a capital
-    or digit, but not after an initial or a common abbreviation. A text without such an end is one
-    sentence. It does not see ends before a lower-case word, and takes an unknown abbreviation
-    before a name for an end.
-    """
-    sentences, start = [], 0
-    for end in END.finditer(text):
-        sentence = text[start : end.end(1)].strip()
-        if NO_END.search(sentence):
-            continue
-        sentences.append(sentence)
-        start = end.end()
-    return [*sentences, text[start:].strip()] if text[start:].strip() else sentences
 
 
 def lead(text: str, count: int) -> str:

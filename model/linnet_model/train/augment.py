@@ -10,6 +10,7 @@ import re
 from linnet_model.capitals import in_capitals
 from linnet_model.config import DataConfig
 from linnet_model.text_files import Pair, turned
+from linnet_model.train.extracts import extracts
 from linnet_model.train.fact_pairs import fact_pairs
 from linnet_model.train.made_up import address, name, number
 
@@ -129,7 +130,7 @@ def varied(source: str, target: str, config: DataConfig, rng: random.Random) -> 
 
 
 def augmented(pairs: list[Pair], config: DataConfig, seed: int) -> list[Pair]:
-    """Varies all pairs and adds the copies, echoes and facts of the recipe."""
+    """Varies all pairs and adds the copies, echoes, facts and extracts of the recipe."""
     rng = random.Random(seed)
     pairs = [Pair(*varied(p.source, p.target, config, rng), p.domain) for p in pairs]
     copies = copied_pairs(round(len(pairs) * config.copy_share), rng)
@@ -143,4 +144,5 @@ def augmented(pairs: list[Pair], config: DataConfig, seed: int) -> list[Pair]:
         *(Pair(source, target, "copies") for source, target in copies),
         *turned(facts, config),
         *(Pair(pair.target, pair.target, "echoes") for pair in echoes),
+        *extracts(pairs, config.domains, round(len(pairs) * config.extract_share), rng),
     ]

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from linnet_model.config import DataConfig
 from linnet_model.network.encoder_decoder import EOS, PAD
+from linnet_model.styles import style_ids, style_of
 from linnet_model.text_files import DataError, Pair, Reading, read_split
 from linnet_model.train.augment import augmented
 
@@ -43,6 +44,7 @@ class PairDataset:
         # A piece has at most 16 characters, so later characters cannot reach the kept tokens.
         longest = config.max_source_tokens
         maximum = 16 * longest if config.cut_source else None
+        marks = style_ids(tokenizer, config.styles)
         for begin in range(0, len(pairs), 10_000):
             part = pairs[begin : begin + 10_000]
             for pair, source, target in zip(
@@ -51,6 +53,8 @@ class PairDataset:
                 tokenizer.encode([p.target for p in part]),
                 strict=True,
             ):
+                if config.styles:
+                    source = [marks[style_of(config.styles, pair.domain)], *source]
                 if config.cut_source:
                     short = rng is not None and rng.random() < config.short_share
                     source = source[: (config.short_tokens if short else longest) - 1]
