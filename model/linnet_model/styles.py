@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import sentencepiece
 
 from linnet_model.config import STYLES
@@ -41,3 +43,22 @@ def style_of(styles: dict[str, str], domain: str) -> str:
 def styled_languages(language: str, ids: dict[str, int]) -> list[LanguageTokens]:
     """Returns the entries of the manifest's `languages` for a summariser with these styles."""
     return [LanguageTokens(language, language, (id_,), style=name) for name, id_ in ids.items()]
+
+
+def styles_of(manifest: dict[str, Any]) -> list[str]:
+    """Returns the styles of a bundle, the default first."""
+    languages = manifest.get("languages", [])
+    names = [pair["style"] for pair in languages if "style" in pair]
+    return [name.removeprefix("SUMMARY_STYLE_").lower() for name in names]
+
+
+def before_source(manifest: dict[str, Any], style: str = "") -> tuple[int, ...]:
+    """Returns the ids that a source in this style begins with; "": the default style."""
+    known = styles_of(manifest)
+    require(
+        style in ("", *known),
+        f"the style {style!r} is asked for, {manifest['name']} has {', '.join(known) or 'none'}",
+    )
+    if not known:
+        return ()
+    return tuple(manifest["languages"][known.index(style or known[0])]["before_source_ids"])

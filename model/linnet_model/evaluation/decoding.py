@@ -13,9 +13,10 @@ from sentencepiece import SentencePieceProcessor
 
 from linnet_model.bundle import load_module
 from linnet_model.config import ConfigError
-from linnet_model.decode_command import decode_texts, find_decode
+from linnet_model.decode_command import decode_lines, find_decode
 from linnet_model.export.search import Options, answer_texts
 from linnet_model.network.model_config import require
+from linnet_model.styles import before_source
 from linnet_model.tokenizer import load_tokenizer
 
 COMPUTE, DEVICE = "--compute", "--device"
@@ -63,9 +64,13 @@ class Decoding:
             text += f", no n-gram more than {options['max_ngram_repeats']} times in a row"
         return text
 
-    def answers(self, bundle: Path, manifest: dict[str, Any], texts: Sequence[str]) -> list[str]:
+    def answers(
+        self, bundle: Path, manifest: dict[str, Any], texts: Sequence[str], style: str = ""
+    ) -> list[str]:
+        """Decodes the texts; of a summariser in a style, "": the default."""
         if self.program:
-            return decode_texts(self.program, bundle, texts, words(self.flags))
+            lines = [{"text": text, **({"style": style} if style else {})} for text in texts]
+            return decode_lines(self.program, bundle, lines, words(self.flags))
         return answer_texts(
             load_module(bundle / manifest["model_file"]),
             tokenizer_of(bundle, manifest, "source"),
@@ -73,6 +78,7 @@ class Decoding:
             list(texts),
             Options.of_manifest(manifest),
             manifest["limits"]["max_target_tokens"],
+            before=before_source(manifest, style),
         )
 
 

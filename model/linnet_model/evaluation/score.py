@@ -31,6 +31,7 @@ from linnet_model.evaluation.loops import looping_share
 from linnet_model.evaluation.score_run import score_run, test_rows
 from linnet_model.evaluation.texts import card_examples
 from linnet_model.export.card import read_json, write_card, write_json
+from linnet_model.styles import before_source, styles_of
 from linnet_model.text_files import DataError, Pair, read_lines
 from linnet_model.train.stages import result_of
 from linnet_model.train.validation import ROUGE, rouge
@@ -138,12 +139,13 @@ def score(
     language = manifest.get("source_language_code", "")
     reading = tokenizer_of(bundle, manifest, "source")
     longest = manifest["limits"]["max_source_tokens"]
+    before = before_source(manifest)  # of any style, as all have as many
 
     def fits_the_model(text: str) -> bool:
-        return len(reading.encode(text)) + 1 <= longest  # with the end token
+        return len(before) + len(reading.encode(text)) + 1 <= longest  # with the end token
 
-    def answered(texts: list[str]) -> list[str]:
-        return decoding.answers(bundle, manifest, texts) if texts else []
+    def answered(texts: list[str], style: str = "") -> list[str]:
+        return decoding.answers(bundle, manifest, texts, style) if texts else []
 
     tests: list[dict[str, Any]] = []
     for domain, every in test_rows(folder, config, domains).items():
@@ -152,8 +154,9 @@ def score(
         fits = [fits_the_model(pair.source) for pair in pairs]
         pairs, references = list(compress(pairs, fits)), list(compress(references, fits))
         texts = [pair.source for pair in pairs]
+        style = config.styles.get(domain, "")
         begin = time.monotonic()
-        answers = answered(texts)
+        answers = answered(texts, style)
         seconds = time.monotonic() - begin
         trivial = baselines(task, language, texts, references)
         if answers_folder is not None:
@@ -161,6 +164,7 @@ def score(
         tests.append(
             {
                 "domain": domain,
+                **({"style": style} if style else {}),
                 "rows": len(pairs),
                 "rows_of_file": len(every),
                 "seconds": round(seconds, 1),
@@ -183,6 +187,10 @@ def score(
         print(f"{domain:12} {len(pairs):5} rows  {shown}  {seconds:.0f} s", flush=True)
     examples = training["recipe"]["bundle"].get("examples", [])
     examples = [*examples, *card_examples(task, language)]
+    styles = styles_of(manifest)
+    columns = {style: answered(examples, style) for style in styles} or {
+        "answer": answered(examples)
+    }
     facts = {}
     if (manifest.get("source_language_code"), manifest.get("target_language_code")) == ("en", "de"):
         sentences = made_up_sentences(FACT_SENTENCES)
@@ -197,8 +205,8 @@ def score(
         "tests": tests,
         **facts,
         "examples": [
-            {"text": text, "answer": answer}
-            for text, answer in zip(examples, answered(examples), strict=True)
+            {"text": text, **dict(zip(columns, row, strict=True))}
+            for text, *row in zip(examples, *columns.values(), strict=True)
         ],
     }
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from linnet_model.config import ConfigError
 from linnet_model.sources import sources_of
+from linnet_model.styles import PARAGRAPHS, SENTENCES
 
 # A training counts as converged with one of these.
 CONVERGED_TOKENS = 150_000_000  # target tokens of a translator, over all continuations
@@ -128,8 +129,9 @@ def data_part(training: dict[str, Any]) -> list[str]:
                 source["attribution"],
             ]
         )
-    copies = train.get("copies", {}).get("rows", 0)
-    facts = train.get("facts", {}).get("rows", 0)
+    copies, facts, sentences, paragraphs = (
+        train.get(name, {}).get("rows", 0) for name in ("copies", "facts", SENTENCES, PARAGRAPHS)
+    )
     return [
         "## Data",
         "",
@@ -163,6 +165,14 @@ def data_part(training: dict[str, Any]) -> list[str]:
         *(
             [f"{facts:,} rows are made-up sentences with facts, translated by rule."]
             if facts
+            else []
+        ),
+        *(
+            [
+                f"{sentences:,} rows have as their summary the sentence of the text closest to its "
+                f"title, and {paragraphs:,} the three closest."
+            ]
+            if sentences
             else []
         ),
         "",
@@ -266,7 +276,7 @@ def score_part(scores: dict[str, Any] | None, trained: Iterable[str]) -> list[st
         part = "" if test["rows"] == test["rows_of_file"] else f" of {test['rows_of_file']}"
         rows.append(
             [
-                test["domain"],
+                test["domain"] + (f" ({test['style']})" if "style" in test else ""),
                 f"{test['rows']}{part}",
                 f"{test['length_ratio']:.2f}",
                 f"{test['looping_share']:.2%}",
@@ -327,13 +337,14 @@ def example_part(scores: dict[str, Any] | None) -> list[str]:
     examples = scores.get("examples", []) if scores else []
     if not examples:
         return []
-    rows = [[cell(e["text"]), cell(e["answer"])] for e in examples]
+    columns = list(examples[0])  # text and answer, or text and each style
+    rows = [[cell(example[column]) for column in columns] for example in examples]
     return [
         "## Examples",
         "",
         "Not chosen for their answers.",
         "",
-        *table(["text", "answer"], rows),
+        *table(columns, rows),
     ]
 
 

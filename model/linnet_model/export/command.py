@@ -34,6 +34,7 @@ from linnet_model.export.search import Options, beam_search
 from linnet_model.network.encoder_decoder import EOS, parameter_count
 from linnet_model.sources import sources_of
 from linnet_model.stored_weights import WEIGHT_TYPES
+from linnet_model.styles import style_ids, styled_languages
 from linnet_model.tokenizer import free_placeholders, load_tokenizer
 from linnet_model.train.checkpoint import averaged_model, checkpoints
 from linnet_model.train.stages import earlier_stages, read_stages, result_of
@@ -49,12 +50,14 @@ def golden_examples(
     tokenizer: sentencepiece.SentencePieceProcessor,
     manifest: dict[str, Any],
     texts: list[str],
+    before: tuple[int, ...] = (),
 ) -> list[tuple[str, str]]:
-    """Returns the texts with equal answers in float32 and bfloat16, and these answers."""
+    """Returns the texts with equal answers in float32 and bfloat16, and these answers. `before`:
+    ids that each source begins with."""
     if not texts:
         return []
     answers = []
-    sources = [[*tokenizer.encode(text), EOS] for text in texts]
+    sources = [[*before, *tokenizer.encode(text), EOS] for text in texts]
     for dtype in (torch.float32, torch.bfloat16):
         found = beam_search(
             load_module(model_file, dtype),
@@ -164,12 +167,26 @@ def export(
         if recipe.bundle.task == "translate"
         else [],
     )
+    styled = styled_languages(
+        recipe.bundle.source_language, style_ids(tokenizer, recipe.data.styles)
+    )
     with new_bundle(out, replace=True) as partial:
         manifest = write_bundle(
-            partial, model.eval(), recipe.model, recipe.bundle, tokenizers, weight_type, facts
+            partial,
+            model.eval(),
+            recipe.model,
+            recipe.bundle,
+            tokenizers,
+            weight_type,
+            facts,
+            languages=styled,
         )
         golden = golden_examples(
-            partial / manifest["model_file"], tokenizer, manifest, recipe.bundle.examples
+            partial / manifest["model_file"],
+            tokenizer,
+            manifest,
+            recipe.bundle.examples,
+            styled[0].before if styled else (),
         )
         manifest["golden_examples"] = [{"source_text": s, "target_text": t} for s, t in golden]
         write_manifest(partial, manifest)

@@ -211,10 +211,14 @@ def answer_texts(
     maximum: int,
     longest: int = 0,
     batch: int = 32,
+    before: tuple[int, ...] = (),
 ) -> list[str]:
     """Returns the best answer to each text. longest: max source tokens read, with the end token; 0:
-    all."""
-    sources = [[*reading.encode(text)[: longest - 1 if longest else None], EOS] for text in texts]
+    all. before: ids that each source begins with."""
+    sources = [
+        [*[*before, *reading.encode(text)][: longest - 1 if longest else None], EOS]
+        for text in texts
+    ]
     order = sorted(range(len(texts)), key=lambda i: len(sources[i]))
     answers = [""] * len(texts)
     for begin in tqdm(range(0, len(order), batch), unit="batch", disable=None):

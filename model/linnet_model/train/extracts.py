@@ -14,7 +14,7 @@ from linnet_model.styles import PARAGRAPHS, SENTENCES
 from linnet_model.text_files import Pair
 
 PARAGRAPH_SENTENCES = 3
-# Of a text with fewer, most would be its own summary.
+# A shorter text would mostly be its own summary.
 MIN_SENTENCES = PARAGRAPH_SENTENCES + 2
 SENTENCE_WORDS = range(6, 51)
 WORD = re.compile(r"[^\W\d_]{4,}|\d+")  # words that carry meaning; shorter ones mostly do not

@@ -5,8 +5,8 @@ import sys
 import pytest
 
 from linnet_model.evaluation.baselines import baselines, described, lead
-from linnet_model.sentences import split_sentences
 from linnet_model.export.card import score_part
+from linnet_model.sentences import split_sentences
 
 TEXT = "We thank Dr. J. Smith. Is it new? (It is.) See Fig. 3 of Lee et al. 2019. e.g. this one"
 
