@@ -6,7 +6,7 @@ from typing import Any
 
 import sentencepiece
 
-from linnet_model.config import STYLES
+from linnet_model.data_config import STYLES
 from linnet_model.languages import LanguageTokens
 from linnet_model.network.encoder_decoder import UNK
 from linnet_model.network.model_config import require

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from linnet_model.config import FILE_ENDINGS, PLAIN_DOMAIN, DataConfig
+from linnet_model.data_config import FILE_ENDINGS, PLAIN_DOMAIN, DataConfig
 
 OPENERS: dict[str, Callable[[Path, str], Any]] = {
     ".xz": lzma.open,

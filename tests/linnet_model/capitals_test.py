@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from linnet_model.capitals import mark_capitals, restore_capitals
-from linnet_model.config import ConfigError, DataConfig
+from linnet_model.config import ConfigError
+from linnet_model.data_config import DataConfig
 from linnet_model.tokenizer import load_tokenizer
 from linnet_model.train.augment import varied
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from linnet_model.bundle import read_manifest
-from linnet_model.config import ConfigError, DataConfig
+from linnet_model.config import ConfigError
+from linnet_model.data_config import DataConfig
 from linnet_model.evaluation.decoding import choose_decoding
 from linnet_model.evaluation.score import main as score
 from linnet_model.export.command import main as export

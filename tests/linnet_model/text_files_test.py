@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from linnet_model.config import DataConfig
+from linnet_model.data_config import DataConfig
 from linnet_model.text_files import (
     MOJIBAKE,
     DataError,

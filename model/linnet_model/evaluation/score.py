@@ -23,7 +23,8 @@ import sacrebleu
 
 from linnet_model.bundle import model_sha256, read_manifest
 from linnet_model.command_line import command, parser_for
-from linnet_model.config import ConfigError, DataConfig, from_tables
+from linnet_model.config import ConfigError, from_tables
+from linnet_model.data_config import DataConfig
 from linnet_model.evaluation.baselines import baselines, described
 from linnet_model.evaluation.decoding import Decoding, choose_decoding, tokenizer_of
 from linnet_model.evaluation.facts import carried_over, made_up_sentences

@@ -14,7 +14,8 @@ import numpy
 import torch
 
 from linnet_model.bundle import default_options
-from linnet_model.config import PLAIN_DOMAIN, ConfigError, DataConfig, Recipe
+from linnet_model.config import ConfigError, Recipe
+from linnet_model.data_config import PLAIN_DOMAIN, DataConfig
 from linnet_model.export.search import Options, answer_texts
 from linnet_model.network import ops
 from linnet_model.network.encoder_decoder import EncoderDecoder

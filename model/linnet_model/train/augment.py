@@ -8,7 +8,7 @@ import random
 import re
 
 from linnet_model.capitals import in_capitals
-from linnet_model.config import DataConfig
+from linnet_model.data_config import DataConfig
 from linnet_model.text_files import Pair, turned
 from linnet_model.train.extracts import extracts
 from linnet_model.train.fact_pairs import fact_pairs

@@ -17,7 +17,7 @@ import sentencepiece
 import torch
 from torch import Tensor
 
-from linnet_model.config import DataConfig
+from linnet_model.data_config import DataConfig
 from linnet_model.network.encoder_decoder import EOS, PAD
 from linnet_model.styles import style_ids, style_of
 from linnet_model.text_files import DataError, Pair, Reading, read_split

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import numpy
 import sentencepiece
 
-from linnet_model.config import ConfigError, DataConfig
+from linnet_model.config import ConfigError
+from linnet_model.data_config import DataConfig
 from linnet_model.network.encoder_decoder import EOS
 from linnet_model.text_files import DataError, Pair
 from linnet_model.tokenizer import known_placeholders

@@ -1,4 +1,5 @@
-"""The page of all recipe keys with type, default and meaning, made from the comments in config.py.
+"""The page of all recipe keys with type, default and meaning, made from the comments in config.py
+and data_config.py.
 
 `linnet-train --options` prints it; docs/RECIPE_OPTIONS.md is a copy.
 """

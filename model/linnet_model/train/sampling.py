@@ -7,7 +7,7 @@ import random
 import numpy
 import sentencepiece
 
-from linnet_model.config import DataConfig
+from linnet_model.data_config import DataConfig
 from linnet_model.network.encoder_decoder import EOS
 from linnet_model.text_files import Pair
 from linnet_model.tokenizer import known_placeholders

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from linnet_model.config import ConfigError, DataConfig
+from linnet_model.config import ConfigError
+from linnet_model.data_config import DataConfig
 from linnet_model.evaluation.score import (
     keep_other_tests,
     length_ratio,

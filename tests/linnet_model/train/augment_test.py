@@ -3,7 +3,7 @@
 import random
 import re
 
-from linnet_model.config import DataConfig
+from linnet_model.data_config import DataConfig
 from linnet_model.text_files import Pair
 from linnet_model.train.augment import (
     QUOTES,

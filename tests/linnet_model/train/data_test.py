@@ -7,7 +7,7 @@ import numpy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linnet_model.config import DataConfig
+from linnet_model.data_config import DataConfig
 from linnet_model.network.encoder_decoder import EOS, PAD
 from linnet_model.text_files import Pair
 from linnet_model.train.data import (

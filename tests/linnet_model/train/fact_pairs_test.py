@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from linnet_model.config import ConfigError, DataConfig, read_recipe
+from linnet_model.config import ConfigError, read_recipe
+from linnet_model.data_config import DataConfig
 from linnet_model.evaluation.facts import TEMPLATES
 from linnet_model.text_files import Pair
 from linnet_model.train.augment import augmented

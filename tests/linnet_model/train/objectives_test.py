@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linnet_model.bundle import read_manifest
-from linnet_model.config import ConfigError, DataConfig, read_recipe
+from linnet_model.config import ConfigError, read_recipe
+from linnet_model.data_config import DataConfig
 from linnet_model.evaluation import score
 from linnet_model.evaluation.score_run import unigram_perplexities
 from linnet_model.export.command import main as export_main

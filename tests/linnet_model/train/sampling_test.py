@@ -8,7 +8,8 @@ import pytest
 import sentencepiece
 import torch
 
-from linnet_model.config import ConfigError, DataConfig, read_recipe
+from linnet_model.config import ConfigError, read_recipe
+from linnet_model.data_config import DataConfig
 from linnet_model.export.random_bundle import made_up_lines
 from linnet_model.network.encoder_decoder import PAD
 from linnet_model.text_files import Pair
