@@ -93,9 +93,9 @@ class DataConfig:
     # placeholder that stands for it, so a request can ask for a style; the first domain's style is
     # the default. Empty: the model has no styles.
     styles: dict[str, str] = field(default_factory=dict)
-    # Rows added, as a share of all: English texts with their own sentences that are closest to the
-    # target, a single one as "sentence" or, for a third of the rows, three as "paragraph". Domains
-    # with a larger share give more of them. Needs styles.
+    # Rows added, as a share of all: parts of English texts with those of their sentences that are
+    # closest to the text's summary, half of them with one as "sentence", half with two or three as
+    # "paragraph". Domains with a larger share give more of them. Needs styles.
     extract_share: float = 0.0
 
     def plain(self, split: str) -> list[str]:

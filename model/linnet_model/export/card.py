@@ -169,8 +169,8 @@ def data_part(training: dict[str, Any]) -> list[str]:
         ),
         *(
             [
-                f"{sentences:,} rows have as their summary the sentence of the text closest to its "
-                f"title, and {paragraphs:,} the three closest."
+                f"Beside these, {sentences:,} rows whose summary is the sentence of a text that is "
+                f"closest to its title, and {paragraphs:,} with the two or three closest."
             ]
             if sentences
             else []

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from linnet_model.data_config import DataConfig
 from linnet_model.network.encoder_decoder import EOS, PAD
-from linnet_model.styles import style_ids, style_of
+from linnet_model.styles import ADDED, style_ids, style_of
 from linnet_model.text_files import DataError, Pair, Reading, read_split
 from linnet_model.train.augment import augmented
 
@@ -56,7 +56,11 @@ class PairDataset:
                 if config.styles:
                     source = [marks[style_of(config.styles, pair.domain)], *source]
                 if config.cut_source:
-                    short = rng is not None and rng.random() < config.short_share
+                    short = (
+                        rng is not None
+                        and pair.domain not in ADDED  # whose targets are anywhere in the source
+                        and rng.random() < config.short_share
+                    )
                     source = source[: (config.short_tokens if short else longest) - 1]
                 if len(source) >= longest or len(target) >= config.max_target_tokens:
                     self.dropped[pair.domain] += 1

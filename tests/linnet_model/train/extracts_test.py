@@ -2,8 +2,15 @@
 
 import random
 
+from linnet_model.sentences import split_sentences
 from linnet_model.text_files import Pair
-from linnet_model.train.extracts import closeness, content_words, extract, extracts
+from linnet_model.train.extracts import (
+    closeness,
+    content_words,
+    extract,
+    extract_pair,
+    extracts,
+)
 
 TEXT = (
     "Birds of the north were long thought to sleep in winter. "
@@ -24,35 +31,49 @@ def test_closeness_is_f1_of_content_words():
 
 
 def test_single_extract_is_the_closest_sentence():
-    assert extract(TEXT, TITLE, 1) == (
+    assert extract(split_sentences(TEXT), TITLE, 1) == (
         "We counted owls in forty snowy forests for three whole winters."
     )
 
 
 def test_several_sentences_keep_the_order_of_the_text():
-    assert extract(TEXT, TITLE, 3) == (
+    assert extract(split_sentences(TEXT), TITLE, 3) == (
         "We counted owls in forty snowy forests for three whole winters. "
         "Most owls hunted every single night of the winters that we saw. "
         "Our counts of owls are free for everybody to use and change."
     )
 
 
-def test_texts_that_are_short_or_unlike_their_title_give_none():
-    assert extract("Owls hunt in the forests of the north. They do so at night.", TITLE, 1) is None
-    assert extract(TEXT, "Zebras", 1) is None
+def test_sentences_unlike_the_title_give_none():
+    assert extract(split_sentences(TEXT), "Zebras", 1) is None
+    assert extract(split_sentences(TEXT)[:2], TITLE, 3) is None
 
 
-def test_a_third_of_the_rows_are_paragraphs_and_each_has_another_text():
-    pairs = [Pair(f"{TEXT} Number {i} of them ends here today.", TITLE, "a") for i in range(30)]
+def test_rows_are_parts_of_a_text_with_its_own_sentences():
+    pair, rng, lengths = Pair(TEXT, TITLE, "a"), random.Random(1), set()
+    for _ in range(60):
+        for domain in ("sentences", "paragraphs"):
+            row = extract_pair(pair, domain, rng)
+            if row is None:
+                continue
+            text, chosen = split_sentences(row.source), split_sentences(row.target)
+            assert row.source in TEXT
+            assert [sentence for sentence in text if sentence in chosen] == chosen
+            assert len(chosen) == (1 if domain == "sentences" else 2 if len(text) < 6 else 3)
+            lengths.add(len(text))
+    assert lengths == {3, 4, 5, 6}
+    assert extract_pair(Pair("Owls hunt. They sleep.", TITLE, "a"), "sentences", rng) is None
+
+
+def test_half_of_the_rows_are_paragraphs_and_each_has_another_text():
+    pairs = [Pair(f"{TEXT} Owl number {i} is here.", f"{TITLE} {i}", "a") for i in range(40)]
     found = extracts(pairs, {"a": 1.0}, 12, random.Random(1))
-    assert [row.domain for row in found] == ["sentences", "sentences", "paragraphs"] * 4
-    assert len({row.source for row in found}) == 12
-    assert all(sentence in row.source for row in found for sentence in row.target.split(". ")[:1])
-    assert len(extracts(pairs, {"a": 1.0}, 100, random.Random(1))) == 30
+    assert [row.domain for row in found] == ["sentences", "paragraphs"] * 6
+    assert 30 <= len(extracts(pairs, {"a": 1.0}, 100, random.Random(1))) <= 40
 
 
 def test_domains_with_a_larger_share_give_more_rows():
-    pairs = [Pair(f"{TEXT} {i}", TITLE, "rare" if i % 2 else "often") for i in range(200)]
-    sources = {pair.source: pair.domain for pair in pairs}
+    texts = {"often": TEXT, "rare": TEXT.upper()}
+    pairs = [Pair(text, TITLE, domain) for domain, text in texts.items() for _ in range(100)]
     found = extracts(pairs, {"rare": 0.25, "often": 4.0}, 60, random.Random(2))
-    assert sum(sources[row.source] == "often" for row in found) > 45  # about 56 expected
+    assert sum(not row.source.isupper() for row in found) > 45  # about 56 expected
