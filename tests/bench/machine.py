@@ -76,12 +76,13 @@ def require_commit(out: Path) -> None:
         raise SystemExit(f"the tree is {version}: commit first, or write elsewhere than {out}")
 
 
-def write_result(path: Path, data: dict[str, Any], report: str) -> None:
-    """Writes a result to `path`, which ends in .json, and its report beside it, which ends in
-    .md."""
+def write_result(path: Path, data: dict[str, Any], report: str | None = None) -> None:
+    """Writes a result to `path`, which ends in .json, and its report, if it has one, beside it,
+    which ends in .md."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(data, indent=1) + "\n")
-    path.with_suffix(".md").write_text(report)
+    if report is not None:
+        path.with_suffix(".md").write_text(report)
 
 
 def hardware(machine: dict[str, Any]) -> str:

@@ -232,8 +232,7 @@ def main() -> int:
         "glossaries": measure_glossaries(options, tests, aligned),
     }
     path = options.out / machine.slug(results["machine"]) / "words.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(results, indent=1) + "\n")
+    machine.write_result(path, results)
     print(f"wrote {path}")
     return 0
 

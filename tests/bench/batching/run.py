@@ -246,11 +246,9 @@ def main() -> None:
         measured["runs"] += [r | {"requests": run["requests"]} for r in run["runs"]]
     results["measured"] = measured
 
-    folder = ROOT / "tests/bench/results" / machine.slug(results["machine"])
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "batching.json").write_text(json.dumps(results, indent=1) + "\n")
-    (folder / "batching.md").write_text(report(results, args.beam, args.sequences))
-    print(folder / "batching.md")
+    path = ROOT / "tests/bench/results" / machine.slug(results["machine"]) / "batching.json"
+    machine.write_result(path, results, report(results, args.beam, args.sequences))
+    print(path.with_suffix(".md"))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -119,12 +118,8 @@ def main(words: list[str] | None = None) -> int:
                 print(f"{compute}, {batch} sentences, beam {beam} …", file=sys.stderr)
                 groups.append(measure(options, compute, batch, beam))
     data = {"machine": facts, "rounds": options.rounds, "groups": groups}
-    folder = options.out / machine.slug(facts)
-    folder.mkdir(parents=True, exist_ok=True)
-    # The two numbers of a round stay on one line.
-    text = re.sub(r"\[\s+([\d.]+),\s+([\d.]+)\s+\]", r"[\1, \2]", json.dumps(data, indent=1))
-    (folder / "cores.json").write_text(text + "\n")
-    (folder / "cores.md").write_text(markdown(data))
+    path = options.out / machine.slug(facts) / "cores.json"
+    machine.write_result(path, data, markdown(data))
     print(markdown(data))
     return 0
 

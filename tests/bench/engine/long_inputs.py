@@ -26,7 +26,7 @@ import engines
 import machine
 from decoding import SIZES
 from engines import Broken, Sizes
-from long_inputs_report import Part, write_report
+from long_inputs_report import Part, report
 
 PARTS = ("encoder", "decoder", "operators")
 SOURCES = (16, 64, 256, 1024, 4096)
@@ -135,8 +135,7 @@ def main(words: list[str] | None = None) -> int:
         "compute": options.compute,
         "beam": options.beam,
     }
-    folder = options.out / machine.slug(facts["machine"])
-    path = folder / "long-inputs.json"
+    path = options.out / machine.slug(facts["machine"]) / "long-inputs.json"
     results: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
     if any(results.get(key) != value for key, value in facts.items() if key != "machine"):
         results = {}
@@ -155,9 +154,9 @@ def main(words: list[str] | None = None) -> int:
     except (Broken, engines.Unavailable) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    folder.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(results, indent=1) + "\n")
-    print(write_report(results, folder))
+    text = report(results)
+    machine.write_result(path, results, text)
+    print(text)
     return 0
 
 

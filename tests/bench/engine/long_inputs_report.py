@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -81,8 +80,8 @@ def operator_lines(cases: list[dict[str, Any]]) -> list[str]:
     return [*lines, ""]
 
 
-def write_report(results: dict[str, Any], folder: Path) -> str:
-    """Writes long-inputs.md of the measured parts; returns the text."""
+def report(results: dict[str, Any]) -> str:
+    """Returns the tables of the measured parts."""
     lines = [
         f"# Long inputs, {results['size']} size, {results['compute']}",
         "",
@@ -112,6 +111,4 @@ def write_report(results: dict[str, Any], folder: Path) -> str:
             "",
             *operator_lines(results["operators"]),
         ]
-    text = "\n".join(lines).rstrip() + "\n"
-    (folder / "long-inputs.md").write_text(text)
-    return text
+    return "\n".join(lines).rstrip() + "\n"

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import os
 import statistics
 import subprocess
@@ -276,12 +275,10 @@ def main() -> None:
     options = parser.parse_args()
     machine.require_commit(options.out)
     folder = options.out / machine.slug(machine.facts(sorted(os.sched_getaffinity(0))))
-    folder.mkdir(parents=True, exist_ok=True)
     options.out = ROOT / "build/logs"
     options.out.mkdir(parents=True, exist_ok=True)
     result = attack(options)
-    (folder / "attack.json").write_text(json.dumps(result, indent=1) + "\n")
-    (folder / "attack.md").write_text(markdown(result))
+    machine.write_result(folder / "attack.json", result, markdown(result))
     print(markdown(result))
     if result["fault"]:
         raise SystemExit(f"error: {result['fault']}")

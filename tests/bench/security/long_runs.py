@@ -11,7 +11,6 @@ simulation. A run that failed, or is missing, is an error: the result would prom
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import sys
@@ -96,9 +95,7 @@ def main(arguments: list[str]) -> int:
         "imports": imported(options.logs),
         "simulation": simulated(options.logs),
     }
-    folder = options.out / machine.slug(result["machine"])
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "robustness.json").write_text(json.dumps(result, indent=1) + "\n")
+    machine.write_result(options.out / machine.slug(result["machine"]) / "robustness.json", result)
     return 0
 
 

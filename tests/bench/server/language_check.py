@@ -86,8 +86,7 @@ def main() -> None:
         "total": total,
     }
     print(json.dumps(result, indent=1))
-    options.results.mkdir(parents=True, exist_ok=True)
-    (options.results / "language-check.json").write_text(json.dumps(result, indent=1) + "\n")
+    machine.write_result(options.results / "language-check.json", result)
 
 
 if __name__ == "__main__":

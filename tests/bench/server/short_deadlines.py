@@ -70,9 +70,7 @@ def main() -> None:
         "refused": {reason: count for reason, count in refused.items() if count},
     }
     print(json.dumps(result, indent=1), *outcomes.most_common(), sep="\n")
-    out = options.results / machine.slug(facts)
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "short-deadlines.json").write_text(json.dumps(result, indent=1) + "\n")
+    machine.write_result(options.results / machine.slug(facts) / "short-deadlines.json", result)
 
 
 if __name__ == "__main__":
