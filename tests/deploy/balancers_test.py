@@ -93,11 +93,11 @@ def balanced(request, replicas, tmp_path_factory) -> Iterator[str]:
 
 
 @pytest.fixture
-def callers(balanced, whole, tmp_path) -> Iterator[ConcurrentCalls]:
+def callers(balanced, whole) -> Iterator[ConcurrentCalls]:
     """Running callers that have been answered."""
     alone = balanced.startswith("ipv4:")
     config = "client_balances.json" if alone else "client_retries.json"
-    running = ConcurrentCalls(balanced, config, CALLERS, tmp_path)
+    running = ConcurrentCalls(balanced, config, CALLERS)
     running.wait_for_calls(20)
     yield running
     running.stop()

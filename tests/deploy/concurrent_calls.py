@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-import subprocess
 import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import grpc
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from messages import Messages
 from programs import ROOT
 
 DEADLINE_SECONDS = 30  # of a call with its retries
 TEXT = "A dog runs across the street."
-
-
-def messages(folder: Path):
-    """The classes of TranslateRequest and TranslateResponse."""
-    out = folder / "set.pb"
-    proto = ["protoc", f"-I{ROOT / 'proto'}", "--include_imports", f"--descriptor_set_out={out}"]
-    subprocess.run([*proto, "linnet/v1/text_service.proto"], check=True)
-    pool = descriptor_pool.DescriptorPool()
-    for file in descriptor_pb2.FileDescriptorSet.FromString(out.read_bytes()).file:
-        pool.Add(file)
-    names = ("linnet.v1.TranslateRequest", "linnet.v1.TranslateResponse")
-    return [message_factory.GetMessageClass(pool.FindMessageTypeByName(name)) for name in names]
 
 
 @dataclass
@@ -40,8 +26,10 @@ class Call:
 class ConcurrentCalls:
     """A number of concurrent callers, each with one call after another, until stop()."""
 
-    def __init__(self, target: str, service_config: str, count: int, folder: Path):
-        request, response = messages(folder)
+    def __init__(self, target: str, service_config: str, count: int):
+        messages = Messages()
+        request = messages["linnet.v1.TranslateRequest"]
+        response = messages["linnet.v1.TranslateResponse"]
         self.request = request(
             contents=[TEXT], source_language_code="en", target_language_code="de"
         )

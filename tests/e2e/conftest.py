@@ -1,8 +1,4 @@
-"""Fixtures with the real linnet-server and linnet on tiny bundles with random weights.
-
-The messages of the API are made from the .proto files at run time, so that the tree contains no
-generated code.
-"""
+"""Fixtures with the real linnet-server and linnet on tiny bundles with random weights."""
 
 from __future__ import annotations
 
@@ -18,7 +14,7 @@ from pathlib import Path
 
 import grpc
 import pytest
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from messages import Messages
 from python_package import install_package
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -100,29 +96,14 @@ def bundles(tmp_path_factory) -> Path:
 
 
 class Api:
-    """Message classes of linnet.v1 and google.rpc by their short names: api.TranslateRequest.
+    """Message classes of linnet.v1 and google.rpc by their short names: api.TranslateRequest."""
 
-    All are made at the start and kept. A class that is made for each use is garbage afterwards, and
-    protobuf 7.36 may use it while another thread collects it, which crashed the process.
-    """
-
-    def __init__(self, descriptor_set: bytes):
-        pool = descriptor_pool.DescriptorPool()
-        files = descriptor_pb2.FileDescriptorSet.FromString(descriptor_set).file
-        for file in files:
-            pool.Add(file)
-        self._classes: dict[str, type] = {}
-        for file in files:
-            self._add(pool.FindFileByName(file.name).message_types_by_name.values())
-
-    def _add(self, messages) -> None:
-        for message in messages:
-            self._classes[message.full_name] = message_factory.GetMessageClass(message)
-            self._add(message.nested_types)
+    def __init__(self, messages: Messages):
+        self._messages = messages
 
     def __getattr__(self, name: str):
         package = "google.rpc" if name in GOOGLE_RPC else "linnet.v1"
-        return self._classes[f"{package}.{name}"]
+        return self._messages[f"{package}.{name}"]
 
     def details(self, error: grpc.RpcError) -> dict:
         """The details of an error by the name of their message."""
@@ -152,25 +133,8 @@ class Api:
 
 
 @pytest.fixture(scope="session")
-def api(tmp_path_factory) -> Api:
-    out = tmp_path_factory.mktemp("proto") / "set.pb"
-    protos = [
-        "linnet/v1/admin_service.proto",
-        "linnet/v1/text_service.proto",
-        "google/rpc/error_details.proto",
-        "google/rpc/status.proto",
-    ]
-    subprocess.run(
-        [
-            "protoc",
-            f"-I{ROOT / 'proto'}",
-            "--include_imports",
-            f"--descriptor_set_out={out}",
-            *protos,
-        ],
-        check=True,
-    )
-    return Api(out.read_bytes())
+def api() -> Api:
+    return Api(Messages())
 
 
 class Running:

@@ -11,16 +11,14 @@ import hashlib
 import json
 import re
 import struct
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
-from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
+from google.protobuf import json_format
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/e2e/security"))
+sys.path += [str(ROOT / "tests/e2e/security"), str(ROOT / "tests/proto")]
 
 from http2 import (  # noqa: E402
     ACK,
@@ -40,6 +38,7 @@ from http2 import (  # noqa: E402
     header_block,
     message_prefix,
 )
+from messages import Messages  # noqa: E402
 
 CORPUS = ROOT / "tests/fuzz/corpus"
 
@@ -72,31 +71,11 @@ TRANSLATE: dict[str, dict[str, Any]] = {
 }
 
 
-def api() -> descriptor_pool.DescriptorPool:
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "set"
-        protos = ["linnet/v1/text_service.proto", "google/rpc/status.proto"]
-        subprocess.run(
-            [
-                "protoc",
-                f"-I{ROOT / 'proto'}",
-                "--include_imports",
-                f"--descriptor_set_out={out}",
-                *protos,
-            ],
-            check=True,
-        )
-        pool = descriptor_pool.DescriptorPool()
-        for file in descriptor_pb2.FileDescriptorSet.FromString(out.read_bytes()).file:
-            pool.Add(file)
-        return pool
-
-
 def requests() -> dict[str, bytes]:
-    pool = api()
+    messages = Messages()
 
     def pack(choice: str, message: str, **fields: Any) -> bytes:
-        kind = message_factory.GetMessageClass(pool.FindMessageTypeByName(f"linnet.v1.{message}"))
+        kind = messages[f"linnet.v1.{message}"]
         return choice.encode() + kind(**fields).SerializeToString(deterministic=True)
 
     found = {}
@@ -192,7 +171,7 @@ def manifests() -> dict[str, bytes]:
     }
     for name, change in changes.items():
         found[name] = json.dumps(tiny | change).encode()
-    kind = message_factory.GetMessageClass(api().FindMessageTypeByName("linnet.v1.BundleManifest"))
+    kind = Messages()["linnet.v1.BundleManifest"]
     for name, text in list(found.items()):
         message = json_format.Parse(text, kind())
         found[f"message-{name}"] = b"p" + message.SerializeToString(deterministic=True)

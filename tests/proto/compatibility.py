@@ -12,14 +12,13 @@ reserved number may become a field, because the numbers reserved here never were
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from google.protobuf import descriptor_pb2
+from messages import compile_protos
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORD = ROOT / "proto/linnet.v1.binpb"
@@ -31,16 +30,6 @@ PROTOS = (
 
 FileSet = descriptor_pb2.FileDescriptorSet
 Field = descriptor_pb2.FieldDescriptorProto
-
-
-def compile_protos(proto_dir: Path = ROOT / "proto") -> FileSet:
-    """The files of PROTOS as protoc reads them, without imports and comments."""
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "set"
-        subprocess.run(
-            ["protoc", f"-I{proto_dir}", f"--descriptor_set_out={out}", *PROTOS], check=True
-        )
-        return FileSet.FromString(out.read_bytes())
 
 
 def read_record() -> FileSet:
@@ -164,7 +153,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--record", action="store_true", help="write what was added to the record")
     options = parser.parse_args(arguments)
-    now = compile_protos()
+    now = compile_protos(PROTOS)
     broken = breaking_changes(read_record(), now) if RECORD.exists() else []
     for change in broken:
         print(change, file=sys.stderr)

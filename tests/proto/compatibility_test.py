@@ -8,13 +8,14 @@ from typing import Any
 import compatibility
 import pytest
 from google.protobuf import descriptor_pb2
+from messages import compile_protos
 
 Field = descriptor_pb2.FieldDescriptorProto
 
 
 @pytest.fixture(scope="module")
 def now() -> compatibility.FileSet:
-    return compatibility.compile_protos()
+    return compile_protos(compatibility.PROTOS)
 
 
 @pytest.fixture
