@@ -65,6 +65,14 @@ CLI::App* AddSummarize(CLI::App* app, Flags* flags) {
        {"truncate", v1::LONG_INPUT_TRUNCATE}},
       [flags](v1::LongInput value) { flags->summarize.set_long_input(value); },
       "a text longer than the model's limit is refused, read in chunks, or cut at the limit");
+  AddChoice<v1::SummaryStyle>(
+      summarize, "--style",
+      {{"title", v1::SUMMARY_STYLE_TITLE},
+       {"sentence", v1::SUMMARY_STYLE_SENTENCE},
+       {"paragraph", v1::SUMMARY_STYLE_PARAGRAPH}},
+      [flags](v1::SummaryStyle value) { flags->summarize.set_style(value); },
+      "a title, one sentence or a short paragraph; by default the model's first, see 'linnet "
+      "models'");
   CLI::Option* words =
       summarize
           ->add_option_function<int>(
@@ -86,6 +94,7 @@ CLI::App* AddSummarize(CLI::App* app, Flags* flags) {
   summarize->footer(
       "Examples:\n"
       "  linnet summarize --file abstract.txt\n"
+      "  linnet summarize --style paragraph --file abstract.txt\n"
       "  linnet summarize --max-target-tokens 20 < abstract.txt\n"
       "  linnet summarize --long-input chunk --file report.txt\n"
       "  linnet summarize --summary-sentences 2 --file article.txt\n"

@@ -111,7 +111,8 @@ void AddFlags(CLI::App& app, Flags& flags) {
       "\"target\": … or \"target_ids\": […] (end token last) is scored instead of searched for.\n"
       "\"source_language\": … and \"target_language\": … choose a pair of a bundle that has "
       "several "
-      "[the first]; without\nthem source_ids are read as they are.\n"
+      "[the first], and\n\"style\": \"title\", \"sentence\" or \"paragraph\" a style of its "
+      "summaries [the first]; without\nthem source_ids are read as they are.\n"
       "Any of top_k, top_p and seed selects sampling: beam_size targets are drawn (unset: n_best), "
       "and "
       "the n_best\nwith the highest scores are printed.");

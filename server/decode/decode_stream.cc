@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -130,17 +132,28 @@ absl::StatusOr<model::SequenceInput> DecodeStream::MakeInput(const std::string& 
   return input;
 }
 
-// A text has language tokens in any case, ids only if the line names a language.
+// A text has language tokens in any case, ids only if the line names a language or a style.
 absl::Status DecodeStream::AddLanguages(const InputLine& line, model::SequenceInput& input) const {
-  const bool named = line.source_language.has_value() || line.target_language.has_value();
+  const bool named = line.source_language.has_value() || line.target_language.has_value() ||
+                     line.style.has_value();
   if (!named && !line.text.has_value()) return absl::OkStatus();
   const linnet::v1::LanguageTokens& own = languages_.own();
   const std::string source = line.source_language.value_or(own.source_language_code());
   const std::string target = line.target_language.value_or(own.target_language_code());
-  const linnet::v1::LanguageTokens* const pair = languages_.Find(source, target);
+  const linnet::v1::LanguageTokens* pair = languages_.Find(source, target);
   if (pair == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat("the bundle has no pair \"", source, "\" to \"",
                                                    target, "\", it has ", languages_.Summary()));
+  }
+  if (line.style.has_value()) {
+    const std::vector<linnet::v1::SummaryStyle> styles = languages_.Styles(*pair);
+    const std::optional<linnet::v1::SummaryStyle> style = model::StyleNamed(*line.style);
+    pair = style.has_value() ? languages_.WithStyle(*pair, *style) : nullptr;
+    if (pair == nullptr) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the bundle has no style \"", *line.style,
+                       "\", its styles: ", model::StyleNames(styles)));
+    }
   }
   model::AddLanguageTokens(*pair, input);
   return absl::OkStatus();

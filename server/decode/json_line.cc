@@ -192,6 +192,7 @@ absl::StatusOr<InputLine> ParseInputLine(const std::string& line) {
                               {"source_ids", Into(source_ids)},
                               {"source_language", Into(input.source_language)},
                               {"target_language", Into(input.target_language)},
+                              {"style", Into(input.style)},
                               {"prefix_ids", Into(input.prefix_ids)},
                               {"constraint_ids", Into(input.constraint_ids)},
                               {"align", Into(input.align)},

@@ -18,12 +18,13 @@ namespace linnet::server {
 // One line of input: {"text": …} or {"source_ids": […]}, with optional "prefix_ids" and "options".
 // "target" or "target_ids" is scored instead of searched for. "constraint_ids" are phrases that the
 // target must contain. "align" adds the attention to the answer. "source_language" and
-// "target_language" choose one of the bundle's pairs.
+// "target_language" choose one of the bundle's pairs, "style" one of the styles of its summaries.
 struct InputLine {
   std::optional<std::string> text;         // one source, not segmented
   std::vector<model::TokenId> source_ids;  // if there is no text
   std::optional<std::string> source_language;
   std::optional<std::string> target_language;
+  std::optional<std::string> style;
   std::vector<model::TokenId> prefix_ids;
   std::vector<std::vector<model::TokenId>> constraint_ids;
   std::optional<std::string> target;

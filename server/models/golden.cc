@@ -89,12 +89,12 @@ absl::StatusOr<std::unique_ptr<Sequence>> GoldenSequence(const ServedModel& serv
   auto sequence = std::make_unique<Sequence>();
   sequence->input.options = served.bundle.default_options(static_cast<int>(tokens.size()));
   sequence->input.source = std::move(tokens);
-  // The manifest's check has found its pair.
+  // The manifest's check has found its pair and style.
   const bool own = example.source_language_code().empty();
-  const linnet::v1::LanguageTokens* const languages =
-      own ? &served.languages.own()
-          : served.languages.Exact(example.source_language_code(), example.target_language_code());
-  model::AddLanguageTokens(*languages, sequence->input);
+  const linnet::v1::LanguageTokens& pair =
+      own ? served.languages.own()
+          : *served.languages.Exact(example.source_language_code(), example.target_language_code());
+  model::AddLanguageTokens(*served.languages.WithStyle(pair, example.style()), sequence->input);
   return sequence;
 }
 

@@ -170,10 +170,15 @@ linnet::v1::Model ServedModel::Describe() const {
   model.set_max_beam_size(info.limits.max_beam_size);
   model.set_state(StateOf(scheduler->load_stats().state));
   for (const linnet::v1::LanguageTokens& each : languages.all()) {
+    // A pair with several styles has several entries.
+    const bool first =
+        &each == languages.Exact(each.source_language_code(), each.target_language_code());
+    if (!first) continue;
     linnet::v1::LanguagePair& pair = *model.add_language_pairs();
     pair.set_source_language_code(each.source_language_code());
     pair.set_target_language_code(each.target_language_code());
   }
+  for (const linnet::v1::SummaryStyle style : languages.Styles()) model.add_summary_styles(style);
   return model;
 }
 

@@ -216,6 +216,25 @@ absl::StatusOr<TextRequest> CheckTranslate(const linnet::v1::TranslateRequest& r
   return checked;
 }
 
+// Chooses the entry of a language with the requested style.
+absl::Status ApplyStyle(linnet::v1::SummaryStyle style, TextRequest& checked) {
+  const model::LanguagePairs& languages = checked.model->languages;
+  const linnet::v1::LanguageTokens* const styled = languages.WithStyle(*checked.languages, style);
+  if (styled == nullptr) {
+    const std::vector<linnet::v1::SummaryStyle> styles = languages.Styles(*checked.languages);
+    const std::string name = checked.model->name();
+    return BadField(
+        "style", Reason::kBadSetting,
+        absl::StrCat("is ", model::StyleName(style),
+                     styles.empty()
+                         ? absl::StrCat(", model \"", name, "\" has no styles: leave it unset")
+                         : absl::StrCat(", model \"", name, "\" has ", model::StyleNames(styles),
+                                        ": set one of these, or none")));
+  }
+  checked.languages = styled;
+  return absl::OkStatus();
+}
+
 absl::StatusOr<TextRequest> CheckSummarize(const linnet::v1::SummarizeRequest& request,
                                            std::optional<std::vector<TextItem>> items,
                                            const Catalog& catalog, const TextLimits& limits) {
@@ -245,11 +264,16 @@ absl::StatusOr<TextRequest> CheckSummarize(const linnet::v1::SummarizeRequest& r
     return BadField("long_input", Reason::kBadSetting,
                     absl::StrCat("is ", request.long_input(), ", which this server does not know"));
   }
+  if (!linnet::v1::SummaryStyle_IsValid(request.style())) {
+    return BadField("style", Reason::kBadSetting,
+                    absl::StrCat("is ", request.style(), ", which this server does not know"));
+  }
   ASSIGN_OR_RETURN(auto checked, Check(request, std::move(items), asked, catalog, limits));
   checked.language_check = limits.language_check;
   if (request.long_input() != linnet::v1::LONG_INPUT_UNSPECIFIED)
     checked.long_input = request.long_input();
   // The settings of a document may come before its language is known, and so its model.
+  if (checked.model != nullptr) RETURN_IF_ERROR(ApplyStyle(request.style(), checked));
   if (request.has_length() && checked.model != nullptr) {
     RETURN_IF_ERROR(ApplySummaryLength(request.length(), *checked.model, checked.language_code,
                                        checked.options));

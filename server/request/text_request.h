@@ -46,7 +46,7 @@ struct TextItem {
 struct TextRequest {
   std::shared_ptr<ServedModel> model;
   std::vector<TextItem> items;
-  const linnet::v1::LanguageTokens* languages = nullptr;  // the pair, owned by the model
+  const linnet::v1::LanguageTokens* languages = nullptr;  // pair and style, owned by the model
   std::string language_code;                              // of the source, as the model has it
   linnet::v1::DecodingOptions options;
   bool split = false;  // into segments; otherwise each text is one source

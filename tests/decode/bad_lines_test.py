@@ -18,6 +18,8 @@ BAD_LINES = [
     ({"text": 5}, "text is 5, it must be a string"),
     ('{"text": ' + "[" * 100000 + "]" * 100000 + "}", "the line is nested more than 64 deep"),
     ({"text": "a", "beam": 5}, 'the line has the unknown key "beam"'),
+    ({"text": "a", "style": 1}, "style is 1, it must be a string"),
+    ({"text": "a", "style": "title"}, 'the bundle has no style "title", its styles: none'),
     ({"source_ids": []}, "the source is empty"),
     ({"source_ids": [9, 8]}, "the source ends with token 8, it must end with the end token 2"),
     ({"source_ids": [9, 600, 2]}, "source token 600 is outside the vocabulary of 600 tokens"),

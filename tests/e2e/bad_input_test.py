@@ -141,6 +141,8 @@ BAD_SUMMARIES = {
     ),
     "no words": ({"length": {"words": 0}}, "length.words", "is 0, it must be from 1 to"),
     "no unit": ({"length": {}}, "length", "has neither words nor sentences"),
+    "a style of no model": ({"style": 1}, "style", "has no styles: leave it unset"),
+    "an unknown style": ({"style": 9}, "style", "is 9, which this server does not know"),
     "a negative bound": ({"max_summary_tokens": -1}, "max_summary_tokens", "-1"),
 }
 

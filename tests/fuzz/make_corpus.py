@@ -108,6 +108,9 @@ def requests() -> dict[str, bytes]:
         length={"sentences": 2},
         long_input=2,
     )
+    found["summarize-style"] = pack(
+        "b", "SummarizeRequest", contents=[TEXTS["sentences"]], language_code="en", style=2
+    )
     found["score"] = pack(
         "c",
         "ScoreRequest",
@@ -166,6 +169,19 @@ def manifests() -> dict[str, bytes]:
                     "forced_target_ids": [32],
                 }
                 for source, target in (("en", "de"), ("de", "en"))
+            ],
+        },
+        "styles": {
+            "task": "TASK_SUMMARIZE",
+            "target_language_code": "en",
+            "languages": [
+                {
+                    "source_language_code": "en",
+                    "target_language_code": "en",
+                    "before_source_ids": [id],
+                    "style": style,
+                }
+                for id, style in ((30, "SUMMARY_STYLE_TITLE"), (31, "SUMMARY_STYLE_PARAGRAPH"))
             ],
         },
     }

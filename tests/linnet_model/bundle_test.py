@@ -80,7 +80,8 @@ def test_manifest_has_every_proto_field(tmp_path: Path):
     assert set(manifest["limits"]) == fields("BundleLimits")
     assert set(manifest["default_options"]) == fields("DecodingDefaults")
     assert set(manifest["files"][0]) == fields("BundleFile")
-    assert set(manifest["languages"][0]) == fields("LanguageTokens")
+    of_styles = {"style"}  # of a summariser that has several
+    assert set(manifest["languages"][0]) == fields("LanguageTokens") - of_styles
 
 
 @pytest.mark.parametrize("name", ["", "En", "a b", ".a", "a/b", "a" * 65])

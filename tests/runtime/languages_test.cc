@@ -10,6 +10,10 @@ namespace {
 
 using linnet::v1::BundleManifest;
 using linnet::v1::LanguageTokens;
+using linnet::v1::SUMMARY_STYLE_PARAGRAPH;
+using linnet::v1::SUMMARY_STYLE_SENTENCE;
+using linnet::v1::SUMMARY_STYLE_TITLE;
+using linnet::v1::SUMMARY_STYLE_UNSPECIFIED;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -140,6 +144,86 @@ TEST_F(LanguagesTest, SummariserHasTheSameLanguageOnBothSides) {
   EXPECT_THAT(Read(), IsOk());
   EXPECT_EQ(LanguagePairs(manifest_).Languages(), "en/de");
   ExpectRefusal([](BundleManifest& m) { Add(m, "de", "en"); }, {"\"de\" to \"en\"", "summary"});
+}
+
+// A summariser of English and German, which has styles for English.
+void AddStyles(BundleManifest& manifest) {
+  manifest.set_task(linnet::v1::TASK_SUMMARIZE);
+  manifest.set_target_language_code("en");
+  manifest.mutable_golden_examples(0)->clear_target_language_code();
+  int id = 7;
+  for (const auto style : {SUMMARY_STYLE_SENTENCE, SUMMARY_STYLE_TITLE}) {
+    LanguageTokens& entry = Add(manifest, "en", "en");
+    entry.set_style(style);
+    entry.add_before_source_ids(id++);
+  }
+  Add(manifest, "de", "de").add_before_source_ids(id);
+}
+
+TEST_F(LanguagesTest, FindsTheEntryOfAStyle) {
+  AddStyles(manifest_);
+  ASSERT_THAT(Read(), IsOk());
+  const LanguagePairs pairs(manifest_);
+  const LanguageTokens* const english = pairs.Find("en-GB", "");
+  ASSERT_NE(english, nullptr);
+  EXPECT_EQ(english, &pairs.own());
+  EXPECT_EQ(english->style(), SUMMARY_STYLE_SENTENCE) << "the first of the manifest";
+  EXPECT_EQ(pairs.WithStyle(*english, SUMMARY_STYLE_UNSPECIFIED), english);
+  EXPECT_EQ(pairs.WithStyle(*english, SUMMARY_STYLE_SENTENCE), english);
+  const LanguageTokens* const title = pairs.WithStyle(*english, SUMMARY_STYLE_TITLE);
+  ASSERT_NE(title, nullptr);
+  EXPECT_THAT(title->before_source_ids(), ElementsAre(8));
+  EXPECT_EQ(pairs.WithStyle(*title, SUMMARY_STYLE_SENTENCE), english);
+  EXPECT_EQ(pairs.WithStyle(*english, SUMMARY_STYLE_PARAGRAPH), nullptr);
+  EXPECT_THAT(pairs.Styles(*english), ElementsAre(SUMMARY_STYLE_SENTENCE, SUMMARY_STYLE_TITLE));
+  EXPECT_THAT(pairs.Styles(), ElementsAre(SUMMARY_STYLE_SENTENCE, SUMMARY_STYLE_TITLE));
+  const LanguageTokens* const german = pairs.Exact("de", "de");
+  ASSERT_NE(german, nullptr);
+  EXPECT_THAT(pairs.Styles(*german), IsEmpty());
+  EXPECT_EQ(pairs.WithStyle(*german, SUMMARY_STYLE_UNSPECIFIED), german);
+  EXPECT_EQ(pairs.WithStyle(*german, SUMMARY_STYLE_TITLE), nullptr);
+  EXPECT_EQ(pairs.Languages(), "en/de");
+  EXPECT_EQ(pairs.Summary(), "en to en, de to de");
+  EXPECT_THAT(SourceControlIds(manifest_), ElementsAre(7, 8, 9));
+}
+
+TEST_F(LanguagesTest, RefusesStylesThatNoRequestCouldChoose) {
+  AddStyles(manifest_);
+  ExpectRefusal([](BundleManifest& m) { Add(m, "EN", "EN").set_style(SUMMARY_STYLE_TITLE); },
+                {"\"EN\" to \"EN\" twice with style SUMMARY_STYLE_TITLE", "leave one"});
+  ExpectRefusal([](BundleManifest& m) { Add(m, "en", "en"); },
+                {"with style SUMMARY_STYLE_SENTENCE and without a style", "every entry"});
+  ExpectRefusal([](BundleManifest& m) { Add(m, "de", "de").set_style(SUMMARY_STYLE_TITLE); },
+                {"\"de\" to \"de\" with style SUMMARY_STYLE_TITLE and without a style"});
+  ExpectRefusal([](BundleManifest& m) { Add(m, "de", "de"); }, {"\"de\" to \"de\" twice: leave"});
+  ExpectRefusal(
+      [](BundleManifest& m) {
+        m.mutable_languages(0)->set_style(static_cast<linnet::v1::SummaryStyle>(9));
+      },
+      {"style 9", "SUMMARY_STYLE_TITLE, SUMMARY_STYLE_SENTENCE, SUMMARY_STYLE_PARAGRAPH"});
+  ExpectRefusal([](BundleManifest& m) { m.set_task(linnet::v1::TASK_TRANSLATE); },
+                {"style SUMMARY_STYLE_SENTENCE", "only a model with TASK_SUMMARIZE", "leave it"});
+  ExpectRefusal(
+      [](BundleManifest& m) { m.mutable_golden_examples(0)->set_style(SUMMARY_STYLE_PARAGRAPH); },
+      {"golden_examples", "SUMMARY_STYLE_PARAGRAPH", "whose styles are sentence, title"});
+  manifest_.mutable_golden_examples(0)->set_style(SUMMARY_STYLE_TITLE);
+  EXPECT_THAT(Read(), IsOk());
+}
+
+TEST_F(LanguagesTest, StylesOfOneLanguageShareItsWordTokenizer) {
+  AddStyles(manifest_);
+  manifest_.mutable_languages()->RemoveLast();
+  manifest_.set_word_tokenizer(linnet::v1::WORD_TOKENIZER_MOSES);
+  EXPECT_THAT(Read(), IsOk());
+}
+
+TEST(StyleNamesTest, AreThoseOfTheApiInLowerCase) {
+  EXPECT_EQ(StyleName(SUMMARY_STYLE_PARAGRAPH), "paragraph");
+  EXPECT_EQ(StyleNamed("title"), SUMMARY_STYLE_TITLE);
+  EXPECT_EQ(StyleNamed("unspecified"), std::nullopt);
+  EXPECT_EQ(StyleNamed("Title"), std::nullopt);
+  EXPECT_EQ(StyleNames({SUMMARY_STYLE_TITLE, SUMMARY_STYLE_SENTENCE}), "title, sentence");
+  EXPECT_EQ(StyleNames({}), "none");
 }
 
 // A search with silent tokens is that of a model that has read them, without them.

@@ -22,6 +22,7 @@ const std::vector<FlagName>& Names() {
         {"target_language_code", "--to"},
         {"language_code", "--language"},
         {"long_input", "--long-input"},
+        {"style", "--style"},
         {"length.words", "--summary-words"},
         {"length.sentences", "--summary-sentences"},
         {"length", "--summary-words"},

@@ -174,12 +174,25 @@ std::string LanguagesOf(const v1::Model& model) {
   });
 }
 
-// The languages in a table, where a long list would make every line long.
+// "title/sentence"
+std::string StylesOf(const v1::Model& model) {
+  return absl::StrJoin(model.summary_styles(), "/", [](std::string* out, int style) {
+    const std::string name = v1::SummaryStyle_Name(style);
+    absl::StrAppend(out,
+                    name.empty()  // of a later server
+                        ? absl::StrCat("style ", style)
+                        : absl::AsciiStrToLower(absl::StripPrefix(name, "SUMMARY_STYLE_")));
+  });
+}
+
+// The languages in a table, where a long list would make every line long, and the styles of
+// summaries: "en (title/sentence)".
 std::string ShortLanguagesOf(const v1::Model& model) {
   constexpr size_t kMaxWidth = 60;
   std::string languages = LanguagesOf(model);
-  if (languages.size() <= kMaxWidth) return languages;
-  return absl::StrCat(model.language_pairs_size(), " pairs");
+  if (languages.size() > kMaxWidth) languages = absl::StrCat(model.language_pairs_size(), " pairs");
+  if (model.summary_styles().empty()) return languages;
+  return absl::StrCat(languages, " (", StylesOf(model), ")");
 }
 
 Row Describe(const v1::Model& model) {
@@ -362,6 +375,7 @@ void PrintModel(const v1::GetModelResponse& response, Form form, std::ostream& o
   line("name", row[0]);
   line("task", row[1]);
   line("languages", LanguagesOf(model));
+  line("styles", StylesOf(model));
   line("version", row[3]);
   line("parameters", row[4]);
   line("source tokens", absl::StrCat("at most ", model.limits().max_source_tokens()));

@@ -15,6 +15,7 @@ from .errors import LinnetError
 from .options import Options, Retry, Tls
 from .simple import summarize, translate
 from .texts import LinnetWarning
+from .v1.bundle_pb2 import SummaryStyle
 from .v1.text_service_pb2 import (
     DecodingOptions,
     DetectLanguageRequest,
@@ -65,6 +66,7 @@ __all__ = [
     "Stream",
     "SummarizeRequest",
     "SummarizeResponse",
+    "SummaryStyle",
     "TextPart",
     "Tls",
     "TranslateRequest",

@@ -251,6 +251,7 @@ class AsyncClient:
         model: str = "",
         words: int | None = None,
         sentences: int | None = None,
+        style: str = "",
         timeout: float | None = None,
         request_id: str = "",
     ) -> str: ...
@@ -263,6 +264,7 @@ class AsyncClient:
         model: str = "",
         words: int | None = None,
         sentences: int | None = None,
+        style: str = "",
         timeout: float | None = None,
         request_id: str = "",
     ) -> list[str]: ...
@@ -274,14 +276,17 @@ class AsyncClient:
         model: str = "",
         words: int | None = None,
         sentences: int | None = None,
+        style: str = "",
         timeout: float | None = None,
         request_id: str = "",
     ) -> api.SummarizeResponse | str | list[str]:
         """Same as Client.summarize."""
         if isinstance(text, api.SummarizeRequest):
-            check_request_alone(language=language, model=model, words=words, sentences=sentences)
+            check_request_alone(
+                language=language, model=model, words=words, sentences=sentences, style=style
+            )
             return await self._unary(self._text.Summarize, text, timeout, request_id)
-        settings = summary(language, model, words, sentences)
+        settings = summary(language, model, words, sentences, style)
 
         async def answers(contents: list[str]) -> list[TextAnswer]:
             request = api.SummarizeRequest()

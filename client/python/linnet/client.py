@@ -247,6 +247,7 @@ class Client:
         model: str = "",
         words: int | None = None,
         sentences: int | None = None,
+        style: str = "",
         timeout: float | None = None,
         request_id: str = "",
     ) -> str: ...
@@ -259,6 +260,7 @@ class Client:
         model: str = "",
         words: int | None = None,
         sentences: int | None = None,
+        style: str = "",
         timeout: float | None = None,
         request_id: str = "",
     ) -> list[str]: ...
@@ -270,16 +272,20 @@ class Client:
         model: str = "",
         words: int | None = None,
         sentences: int | None = None,
+        style: str = "",
         timeout: float | None = None,
         request_id: str = "",
     ) -> api.SummarizeResponse | str | list[str]:
         """Summarises a request, or a text or a list of texts in a line each. A text that is longer
         than the model's limit is summarised in chunks. A summary has at most so many `words`, and
-        at least three quarters of them, or so many `sentences`."""
+        at least three quarters of them, or so many `sentences`. `style` is "title", "sentence" or
+        "paragraph", if the model has it; by default the model's first."""
         if isinstance(text, api.SummarizeRequest):
-            check_request_alone(language=language, model=model, words=words, sentences=sentences)
+            check_request_alone(
+                language=language, model=model, words=words, sentences=sentences, style=style
+            )
             return self._unary(self._text.Summarize, text, timeout, request_id)
-        request = summary(language, model, words, sentences)
+        request = summary(language, model, words, sentences, style)
         plan = Plan.of(text, whole=True)
         for places in plan.calls():
             del request.contents[:]

@@ -84,6 +84,7 @@ def summarize(  # type: ignore[overload-overlap]
     model: str = "",
     words: int | None = None,
     sentences: int | None = None,
+    style: str = "",
     timeout: float | None = None,
     server: str = "",
 ) -> str: ...
@@ -95,6 +96,7 @@ def summarize(
     model: str = "",
     words: int | None = None,
     sentences: int | None = None,
+    style: str = "",
     timeout: float | None = None,
     server: str = "",
 ) -> list[str]: ...
@@ -105,12 +107,20 @@ def summarize(
     model: str = "",
     words: int | None = None,
     sentences: int | None = None,
+    style: str = "",
     timeout: float | None = None,
     server: str = "",
 ) -> str | list[str]:
     """Summarises a text or a list of texts in a line each. A text that is longer than the model's
     limit is summarised in chunks. A summary has at most so many `words`, and at least three
-    quarters of them, or so many `sentences`."""
+    quarters of them, or so many `sentences`. `style` is "title", "sentence" or "paragraph", if the
+    model has it; by default the model's first."""
     return default_client(server).summarize(
-        text, language=language, model=model, words=words, sentences=sentences, timeout=timeout
+        text,
+        language=language,
+        model=model,
+        words=words,
+        sentences=sentences,
+        style=style,
+        timeout=timeout,
     )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from google.protobuf.message import Message
 
 from .errors import LinnetError
+from .v1 import bundle_pb2 as bundle
 from .v1 import text_service_pb2 as api
 
 # A call is large enough to fill a batch of the server and small enough for its limits and timeouts.
@@ -182,8 +183,24 @@ def translation(
     )
 
 
+def style_named(name: str) -> bundle.SummaryStyle.ValueType:
+    """The style of the API with this name; unset for an empty one."""
+    prefix = "SUMMARY_STYLE_"
+    styles = {
+        value.removeprefix(prefix).lower(): number for value, number in bundle.SummaryStyle.items()
+    }
+    unset = styles.pop("unspecified")
+    if name and name not in styles:
+        raise LinnetError.local(f"style is {name!r}, known are {', '.join(styles)}", field="style")
+    return styles.get(name, unset)
+
+
 def summary(
-    language: str, model: str, words: int | None = None, sentences: int | None = None
+    language: str,
+    model: str,
+    words: int | None = None,
+    sentences: int | None = None,
+    style: str = "",
 ) -> api.SummarizeRequest:
     """The request without its texts."""
     if words is not None and sentences is not None:
@@ -191,7 +208,10 @@ def summary(
             "words and sentences are both given, a summary has one wished length", field="length"
         )
     request = api.SummarizeRequest(
-        language_code=language, model=model, long_input=api.LONG_INPUT_CHUNK
+        language_code=language,
+        model=model,
+        long_input=api.LONG_INPUT_CHUNK,
+        style=style_named(style),
     )
     if words is not None:
         request.length.words = words

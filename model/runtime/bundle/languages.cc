@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 
@@ -12,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "proto/status_macros.h"
 
 namespace linnet::model {
@@ -19,10 +22,12 @@ namespace {
 
 using linnet::v1::BundleManifest;
 using linnet::v1::LanguageTokens;
+using linnet::v1::SummaryStyle;
 
 // Far above every model: all pairs of 100 languages are 9900.
 constexpr int kMaxPairs = 1 << 14;
 constexpr int kMaxTokensPerField = 8;
+constexpr absl::string_view kStylePrefix = "SUMMARY_STYLE_";
 // Longer lists of pairs are shortened.
 constexpr size_t kMaxSummaryBytes = 200;
 
@@ -39,8 +44,36 @@ bool Serves(absl::string_view offered, absl::string_view asked) {
          absl::EqualsIgnoreCase(offered, Primary(asked));
 }
 
-void AddOnce(const std::string& tag, std::vector<std::string>& tags) {
-  if (std::find(tags.begin(), tags.end(), tag) == tags.end()) tags.push_back(tag);
+template <typename T>
+void AddOnce(const T& value, std::vector<T>& values) {
+  if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+}
+
+// The tags of a pair in lower case.
+std::pair<std::string, std::string> TagsOf(const LanguageTokens& pair) {
+  return {absl::AsciiStrToLower(pair.source_language_code()),
+          absl::AsciiStrToLower(pair.target_language_code())};
+}
+
+bool SamePair(const LanguageTokens& a, const LanguageTokens& b) {
+  return absl::EqualsIgnoreCase(a.source_language_code(), b.source_language_code()) &&
+         absl::EqualsIgnoreCase(a.target_language_code(), b.target_language_code());
+}
+
+std::vector<SummaryStyle> AllStyles() {
+  std::vector<SummaryStyle> styles;
+  const auto& names = *linnet::v1::SummaryStyle_descriptor();
+  for (int i = 0; i < names.value_count(); ++i) {
+    const auto style = static_cast<SummaryStyle>(names.value(i)->number());
+    if (style != linnet::v1::SUMMARY_STYLE_UNSPECIFIED) styles.push_back(style);
+  }
+  return styles;
+}
+
+// As the manifest has it.
+std::string NameOf(SummaryStyle style) {
+  return linnet::v1::SummaryStyle_IsValid(style) ? linnet::v1::SummaryStyle_Name(style)
+                                                 : absl::StrCat(static_cast<int>(style));
 }
 
 std::string NameOf(const LanguageTokens& pair) {
@@ -80,6 +113,62 @@ absl::Status CheckIds(const LanguageTokens& pair, const BundleManifest& manifest
   return absl::OkStatus();
 }
 
+absl::Status CheckStyle(const LanguageTokens& pair, const BundleManifest& manifest) {
+  if (pair.style() == linnet::v1::SUMMARY_STYLE_UNSPECIFIED) return absl::OkStatus();
+  if (!linnet::v1::SummaryStyle_IsValid(pair.style())) {
+    return BadLanguages("languages has style ", NameOf(pair.style()), " for ", NameOf(pair),
+                        ", known are ",
+                        absl::StrJoin(AllStyles(), ", ", [](std::string* out, SummaryStyle style) {
+                          absl::StrAppend(out, NameOf(style));
+                        }));
+  }
+  if (manifest.task() != linnet::v1::TASK_SUMMARIZE) {
+    return BadLanguages("languages has style ", NameOf(pair.style()), " for ", NameOf(pair),
+                        ", only a model with TASK_SUMMARIZE has styles: leave it out");
+  }
+  return absl::OkStatus();
+}
+
+// Checks that the entries of each pair differ in style.
+absl::Status CheckEntries(const BundleManifest& manifest) {
+  std::map<std::pair<std::string, std::string>, std::vector<SummaryStyle>> styles;  // by tags
+  for (const LanguageTokens& pair : manifest.languages()) {
+    std::vector<SummaryStyle>& seen = styles[TagsOf(pair)];
+    const bool unset = pair.style() == linnet::v1::SUMMARY_STYLE_UNSPECIFIED;
+    if (std::find(seen.begin(), seen.end(), pair.style()) != seen.end()) {
+      return BadLanguages("languages has ", NameOf(pair), " twice",
+                          unset ? "" : absl::StrCat(" with style ", NameOf(pair.style())),
+                          ": leave one of them out");
+    }
+    if (!seen.empty() && (unset || seen.front() == linnet::v1::SUMMARY_STYLE_UNSPECIFIED)) {
+      return BadLanguages("languages has ", NameOf(pair), " with style ",
+                          NameOf(unset ? seen.front() : pair.style()),
+                          " and without a style: set the style of every entry, or of none");
+    }
+    seen.push_back(pair.style());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckGoldenExample(const linnet::v1::GoldenExample& example,
+                                const LanguagePairs& pairs) {
+  const bool own = example.source_language_code().empty() && example.target_language_code().empty();
+  const LanguageTokens* const pair =
+      own ? &pairs.own()
+          : pairs.Exact(example.source_language_code(), example.target_language_code());
+  if (pair == nullptr) {
+    return BadLanguages("golden_examples has one for \"", example.source_language_code(),
+                        "\" to \"", example.target_language_code(), "\", the model has ",
+                        pairs.Summary());
+  }
+  if (pairs.WithStyle(*pair, example.style()) == nullptr) {
+    return BadLanguages("golden_examples has one with style ", NameOf(example.style()), " for ",
+                        NameOf(*pair), ", whose styles are ", StyleNames(pairs.Styles(*pair)),
+                        ": change it or leave it out");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckPair(const LanguageTokens& pair, const BundleManifest& manifest) {
   for (const auto& [field, code] :
        {std::pair("source_language_code", pair.source_language_code()),
@@ -94,6 +183,7 @@ absl::Status CheckPair(const LanguageTokens& pair, const BundleManifest& manifes
     return BadLanguages("languages has ", NameOf(pair),
                         ", a summary is in the language of its text");
   }
+  RETURN_IF_ERROR(CheckStyle(pair, manifest));
   return CheckIds(pair, manifest);
 }
 
@@ -126,8 +216,7 @@ LanguagePairs::LanguagePairs(const BundleManifest& manifest) {
   std::copy_if(manifest.languages().begin(), manifest.languages().end(), std::back_inserter(pairs_),
                std::not_fn(is_own));
   for (int i = 0; i < std::ssize(pairs_); ++i) {
-    const std::string source = absl::AsciiStrToLower(pairs_[i].source_language_code());
-    const std::string target = absl::AsciiStrToLower(pairs_[i].target_language_code());
+    const auto [source, target] = TagsOf(pairs_[i]);
     for (const auto& tags :
          {std::pair(source, target), std::pair(source, std::string()),
           std::pair(std::string(), target), std::pair<std::string, std::string>()})
@@ -149,6 +238,32 @@ const LanguageTokens* LanguagePairs::Find(absl::string_view source,
     }
   }
   return nullptr;
+}
+
+const LanguageTokens* LanguagePairs::WithStyle(const LanguageTokens& pair,
+                                               SummaryStyle style) const {
+  const auto found = std::find_if(pairs_.begin(), pairs_.end(), [&](const LanguageTokens& each) {
+    return SamePair(each, pair) &&
+           (style == linnet::v1::SUMMARY_STYLE_UNSPECIFIED || each.style() == style);
+  });
+  return found == pairs_.end() ? nullptr : &*found;
+}
+
+std::vector<SummaryStyle> LanguagePairs::Styles() const {
+  std::vector<SummaryStyle> styles;
+  for (const LanguageTokens& each : pairs_) {
+    if (each.style() != linnet::v1::SUMMARY_STYLE_UNSPECIFIED) AddOnce(each.style(), styles);
+  }
+  return styles;
+}
+
+std::vector<SummaryStyle> LanguagePairs::Styles(const LanguageTokens& pair) const {
+  std::vector<SummaryStyle> styles;
+  for (const LanguageTokens& each : pairs_) {
+    if (SamePair(each, pair) && each.style() != linnet::v1::SUMMARY_STYLE_UNSPECIFIED)
+      styles.push_back(each.style());
+  }
+  return styles;
 }
 
 std::vector<std::string> LanguagePairs::Sources(absl::string_view target) const {
@@ -173,7 +288,7 @@ std::string LanguagePairs::Summary() const {
   for (const std::string& source : Sources("")) {
     std::vector<std::string> targets;
     for (const LanguageTokens& pair : pairs_) {
-      if (pair.source_language_code() == source) targets.push_back(pair.target_language_code());
+      if (pair.source_language_code() == source) AddOnce(pair.target_language_code(), targets);
     }
     parts.push_back(absl::StrCat(source, " to ", absl::StrJoin(targets, "/")));
     bytes += parts.back().size();
@@ -204,33 +319,26 @@ absl::Status CheckLanguages(const BundleManifest& manifest) {
     return BadLanguages("languages has ", manifest.languages_size(), " pairs, at most ", kMaxPairs,
                         " are read: leave out languages");
   }
-  std::set<std::pair<std::string, std::string>> seen;
   for (const LanguageTokens& pair : manifest.languages()) {
     RETURN_IF_ERROR(CheckPair(pair, manifest));
-    if (!seen.emplace(absl::AsciiStrToLower(pair.source_language_code()),
-                      absl::AsciiStrToLower(pair.target_language_code()))
-             .second)
-      return BadLanguages("languages has ", NameOf(pair), " twice");
   }
+  RETURN_IF_ERROR(CheckEntries(manifest));
   const LanguagePairs pairs(manifest);
   if (pairs.Exact(manifest.source_language_code(), manifest.target_language_code()) == nullptr) {
     return BadLanguages("languages does not have the manifest's own pair, \"",
                         manifest.source_language_code(), "\" to \"",
                         manifest.target_language_code(), "\"");
   }
-  if (manifest.languages_size() > 1 &&
-      manifest.word_tokenizer() == linnet::v1::WORD_TOKENIZER_MOSES) {
+  const bool one_pair = std::all_of(
+      manifest.languages().begin(), manifest.languages().end(),
+      [&](const LanguageTokens& pair) { return SamePair(pair, manifest.languages(0)); });
+  if (!one_pair && manifest.word_tokenizer() == linnet::v1::WORD_TOKENIZER_MOSES) {
     return BadLanguages(
         "languages has ", manifest.languages_size(),
         " pairs, and WORD_TOKENIZER_MOSES has the rules of one: leave one of them out");
   }
   for (const linnet::v1::GoldenExample& example : manifest.golden_examples()) {
-    if (example.source_language_code().empty() && example.target_language_code().empty()) continue;
-    if (pairs.Exact(example.source_language_code(), example.target_language_code()) == nullptr) {
-      return BadLanguages("golden_examples has one for \"", example.source_language_code(),
-                          "\" to \"", example.target_language_code(), "\", the model has ",
-                          pairs.Summary());
-    }
+    RETURN_IF_ERROR(CheckGoldenExample(example, pairs));
   }
   return absl::OkStatus();
 }
@@ -249,6 +357,25 @@ std::vector<TokenId> TargetControlIds(const BundleManifest& manifest) {
   for (const LanguageTokens& pair : manifest.languages())
     ids.insert(pair.forced_target_ids().begin(), pair.forced_target_ids().end());
   return {ids.begin(), ids.end()};
+}
+
+std::string StyleName(SummaryStyle style) {
+  return absl::AsciiStrToLower(
+      absl::StripPrefix(linnet::v1::SummaryStyle_Name(style), kStylePrefix));
+}
+
+std::string StyleNames(const std::vector<SummaryStyle>& styles) {
+  if (styles.empty()) return "none";
+  return absl::StrJoin(styles, ", ", [](std::string* out, SummaryStyle style) {
+    absl::StrAppend(out, StyleName(style));
+  });
+}
+
+std::optional<SummaryStyle> StyleNamed(absl::string_view name) {
+  for (SummaryStyle style : AllStyles()) {
+    if (StyleName(style) == name) return style;
+  }
+  return std::nullopt;
 }
 
 bool IsLanguageCode(const std::string& code) {

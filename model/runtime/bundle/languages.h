@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,8 +13,9 @@
 
 namespace linnet::model {
 
-// The language pairs of a model, with their tokens. Immutable, so thread-safe; pointers to pairs
-// live as long as it does and is not moved.
+// The language pairs of a model, with their tokens. Of a summariser with several styles each
+// language has an entry per style. Immutable, so thread-safe; pointers to entries live as long as
+// it does and is not moved.
 class LanguagePairs {
  public:
   LanguagePairs() = default;
@@ -23,12 +25,18 @@ class LanguagePairs {
   const std::vector<linnet::v1::LanguageTokens>& all() const { return pairs_; }
   // The manifest's own pair.
   const linnet::v1::LanguageTokens& own() const { return pairs_.front(); }
-  // The pair with these tags (BCP-47, ignoring case), or null. An empty tag stands for any: then
-  // the first pair that fits.
+  // The pair with these tags (BCP-47, ignoring case), or null; its first entry if it has several
+  // styles. An empty tag stands for any: then the first pair that fits.
   const linnet::v1::LanguageTokens* Exact(absl::string_view source, absl::string_view target) const;
   // The same, and if there is none the pair with the primary subtag of the target, of the source,
   // or of both: "en-US" finds "en".
   const linnet::v1::LanguageTokens* Find(absl::string_view source, absl::string_view target) const;
+  // The entry of this pair with a style, the first one if the style is unset, or null.
+  const linnet::v1::LanguageTokens* WithStyle(const linnet::v1::LanguageTokens& pair,
+                                              linnet::v1::SummaryStyle style) const;
+  // The styles of all pairs, or of one, without duplicates, in the order of the entries.
+  std::vector<linnet::v1::SummaryStyle> Styles() const;
+  std::vector<linnet::v1::SummaryStyle> Styles(const linnet::v1::LanguageTokens& pair) const;
   // Source languages of the pairs for this target, and target languages of those for this source,
   // as Find matches them (empty: any), without duplicates, in the order of the pairs.
   std::vector<std::string> Sources(absl::string_view target) const;
@@ -44,7 +52,8 @@ class LanguagePairs {
 
  private:
   std::vector<linnet::v1::LanguageTokens> pairs_;
-  std::map<std::pair<std::string, std::string>, int> numbers_;  // by tags in lower case, or ""
+  // Indices of the first entries by tags, which are in lower case or "".
+  std::map<std::pair<std::string, std::string>, int> numbers_;
 };
 
 // Checks `languages`, `control_ids` and the languages of golden examples. Returns
@@ -56,6 +65,13 @@ absl::Status CheckLanguages(const linnet::v1::BundleManifest& manifest);
 // of `languages`.
 std::vector<TokenId> SourceControlIds(const linnet::v1::BundleManifest& manifest);
 std::vector<TokenId> TargetControlIds(const linnet::v1::BundleManifest& manifest);
+
+// The name of a style for people: "title".
+std::string StyleName(linnet::v1::SummaryStyle style);
+// "title, sentence", or "none".
+std::string StyleNames(const std::vector<linnet::v1::SummaryStyle>& styles);
+// The style with this name, or nothing.
+std::optional<linnet::v1::SummaryStyle> StyleNamed(absl::string_view name);
 
 // True for well-formed BCP-47 with a language of two or three letters: "de", "pt-BR", "zh-Hant".
 bool IsLanguageCode(const std::string& code);

@@ -118,6 +118,28 @@ TEST_F(CliTest, ListsEveryPairOfAModel) {
   EXPECT_THAT(out_, HasSubstr("languages       en to de/nl/xa/xb/"));
 }
 
+TEST_F(CliTest, ListsTheStylesOfASummariser) {
+  v1::Model& model = *server_.models.add_models();
+  model = ModelOf("titles", v1::TASK_SUMMARIZE, "en", "en");
+  model.add_summary_styles(v1::SUMMARY_STYLE_TITLE);
+  model.add_summary_styles(v1::SUMMARY_STYLE_PARAGRAPH);
+  EXPECT_EQ(Run({"models"}), kExitOk) << err_;
+  EXPECT_THAT(out_, HasSubstr("summarize  en (title/paragraph)  7 "));
+  EXPECT_EQ(Run({"models", "titles"}), kExitOk) << err_;
+  EXPECT_THAT(out_, HasSubstr("languages       en\n"
+                              "styles          title/paragraph\n"));
+}
+
+TEST_F(CliTest, StyleIsOneOfThree) {
+  EXPECT_EQ(Run({"summarize", "--language", "en", "--style", "sentence", "Long."}), kExitOk)
+      << err_;
+  EXPECT_EQ(server_.summarize_requests().back().style(), v1::SUMMARY_STYLE_SENTENCE);
+  EXPECT_EQ(Run({"summarize", "--language", "en", "Long."}), kExitOk) << err_;
+  EXPECT_EQ(server_.summarize_requests().back().style(), v1::SUMMARY_STYLE_UNSPECIFIED);
+  EXPECT_EQ(Run({"summarize", "--language", "en", "--style", "poem", "Long."}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("--style: \"poem\" is none of title, sentence, paragraph"));
+}
+
 TEST_F(CliTest, ListsWordsWithConfidenceBelowAnswer) {
   server_.on_translate = [](auto&, const v1::TranslateRequest& request,
                             v1::TranslateResponse& response) {

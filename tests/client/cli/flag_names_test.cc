@@ -51,7 +51,8 @@ TEST_F(FlagNamesTest, NamesRequestFieldsByTheirFlags) {
     const std::string error = InFlags(absl::StrCat(field, ": is wrong"));
     EXPECT_TRUE(translate.contains(error.substr(0, error.find(':')))) << error;
   }
-  for (const char* field : {"language_code", "long_input", "length.words", "length.sentences"}) {
+  for (const char* field :
+       {"language_code", "long_input", "style", "length.words", "length.sentences"}) {
     const std::string error = InFlags(absl::StrCat(field, ": is wrong"));
     EXPECT_TRUE(summarize.contains(error.substr(0, error.find(':')))) << error;
   }

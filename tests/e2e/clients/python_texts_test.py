@@ -135,6 +135,19 @@ def test_summary_takes_a_wished_length(linnet, client):
         client.summarize(text, words=2, sentences=1)
 
 
+def test_summary_takes_a_style(linnet, client):
+    with pytest.raises(
+        linnet.LinnetError, match="style is 'poem', known are title, sentence, paragraph"
+    ):
+        client.summarize("The dog runs.", style="poem")
+    with pytest.raises(linnet.LinnetError, match="has no styles") as raised:
+        client.summarize("The dog runs.", style="title")
+    assert raised.value.field == "style"
+    request = linnet.SummarizeRequest(contents=["The dog runs."])
+    with pytest.raises(linnet.LinnetError, match="style is given beside a request"):
+        client.summarize(request, style="title")
+
+
 def test_error_names_the_index_of_the_text(linnet, client):
     texts = ["one"] * 130 + ["e" + "\u0301" * 3000] + ["two"]
     with pytest.raises(linnet.LinnetError) as raised:
