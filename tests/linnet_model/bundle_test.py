@@ -42,7 +42,7 @@ def fields(message: str) -> set[str]:
 
 def test_manifest_has_every_proto_field(tmp_path: Path):
     """Uses every optional field: vocabularies, codes, word tokenizer, capitals mark, start token,
-    two vocabulary sizes, and a shortlist."""
+    two vocabulary sizes, a style, and a shortlist."""
     codes = tmp_path / "codes"
     codes.write_text("#version: 0.2\n")
     files = TokenizerFiles(
@@ -66,7 +66,7 @@ def test_manifest_has_every_proto_field(tmp_path: Path):
         "bfloat16",
         BundleFacts(version="1"),
         SpecialIds(start=1),
-        languages=[LanguageTokens("en", "de", before=(4,), after=(5,), forced=(6,))],
+        languages=[LanguageTokens("en", "de", (4,), (5,), (6,), style="title")],
         control_ids=[7],
     )
     add_shortlist(tmp_path, [1], {})
@@ -80,8 +80,7 @@ def test_manifest_has_every_proto_field(tmp_path: Path):
     assert set(manifest["limits"]) == fields("BundleLimits")
     assert set(manifest["default_options"]) == fields("DecodingDefaults")
     assert set(manifest["files"][0]) == fields("BundleFile")
-    of_styles = {"style"}  # of a summariser that has several
-    assert set(manifest["languages"][0]) == fields("LanguageTokens") - of_styles
+    assert set(manifest["languages"][0]) == fields("LanguageTokens")
 
 
 @pytest.mark.parametrize("name", ["", "En", "a b", ".a", "a/b", "a" * 65])

@@ -103,6 +103,7 @@ def test_bundle_names_its_styles_and_the_ids_that_ask_for_them(bundle: Path, tok
     assert manifest["languages"][0]["style"] == "SUMMARY_STYLE_SENTENCE"
     assert before_source(manifest) == before_source(manifest, "sentence")
     assert before_source(manifest, "title") == (tokenizer.piece_to_id("<ph0>"),)
+    assert manifest["control_ids"] == [tokenizer.piece_to_id(f"<ph{i}>") for i in range(8)]
     with pytest.raises(ConfigError, match="'poem' is asked for, toy has sentence, title"):
         before_source(manifest, "poem")
 

@@ -35,7 +35,7 @@ from linnet_model.network.encoder_decoder import EOS, parameter_count
 from linnet_model.sources import sources_of
 from linnet_model.stored_weights import WEIGHT_TYPES
 from linnet_model.styles import style_ids, styled_languages
-from linnet_model.tokenizer import free_placeholders, load_tokenizer
+from linnet_model.tokenizer import free_placeholders, known_placeholders, load_tokenizer
 from linnet_model.train.checkpoint import averaged_model, checkpoints
 from linnet_model.train.stages import earlier_stages, read_stages, result_of
 
@@ -180,6 +180,7 @@ def export(
             weight_type,
             facts,
             languages=styled,
+            control_ids=known_placeholders(tokenizer) if styled else (),
         )
         golden = golden_examples(
             partial / manifest["model_file"],
