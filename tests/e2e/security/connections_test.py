@@ -148,6 +148,17 @@ def test_concurrent_calls_per_connection_are_limited(strict):
     strict.wait_for(ADMITTED, lambda tokens: tokens == 0)
 
 
+def test_calls_of_a_usual_client_wait_for_the_only_stream(start):
+    server = start("--max-streams", "1")
+    call = server.api.TranslateRequest(
+        contents=["A bird sings."], source_language_code="en", target_language_code="de"
+    )
+    futures = [server.method("Translate").future(call, timeout=60) for _ in range(20)]
+    assert {future.result().model for future in futures} == {"en-de"}
+    assert server.metric(OPEN) == 1
+    assert server.stop() == 0
+
+
 def test_idle_connection_is_closed(start):
     server = start("--max-idle", "1")
     client = RawClient(server.grpc)
