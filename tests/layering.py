@@ -92,7 +92,7 @@ LAYERS = {
     "tests/support": f"gtest {API} model/ops {RUNTIME} {SERVER}",
     "tests/data": "sentencepiece numpy text-tools torch transformers",
     "tests/proto": f"gtest {API} python-tests",
-    "tests/fuzz": f"tests/support tests/server tests/e2e gtest {SERVER} {RUNTIME} {API}",
+    "tests/fuzz": f"tests/support tests/server tests/e2e tests/proto gtest {SERVER} {RUNTIME} {API}",
     "tests/ops": "tests/support gtest model/ops torch cuda python-tests numpy",
     "tests/runtime": f"tests/support gtest {RUNTIME} {API} sentencepiece icu json",
     "tests/torch": f"tests/support tests/runtime gtest {TORCH} {RUNTIME} model/ops {API}"
@@ -104,10 +104,10 @@ LAYERS = {
     "tests/bench": f"tests/support gtest benchmark {SERVER} server/port {TORCH} {RUNTIME} model/ops"
     f" {API} torch cuda json python-tests peers transformers plots numpy",
     "tests/decode": f"tests/data {PYTHON} {TRAINING} python-tests",
-    "tests/e2e": "client python-tests numpy grpc protobuf",
+    "tests/e2e": "tests/proto client python-tests numpy grpc protobuf",
     "tests/gpu": f"{PYTHON} {TRAINING} tests/bench",
     "tests/setup": "tests/gpu torch python-tests",
-    "tests/deploy": "tests/data python-tests grpc protobuf yaml",
+    "tests/deploy": "tests/data tests/proto python-tests grpc protobuf yaml",
 }
 # A few files, and the targets made of them, may use more than their layer.
 EXCEPTIONS = {
