@@ -92,7 +92,8 @@ LAYERS = {
     "tests/support": f"gtest {API} model/ops {RUNTIME} {SERVER}",
     "tests/data": "sentencepiece numpy text-tools torch transformers",
     "tests/proto": f"gtest {API} python-tests",
-    "tests/fuzz": f"tests/support tests/server tests/e2e tests/proto gtest {SERVER} {RUNTIME} {API}",
+    "tests/fuzz": f"tests/support tests/server tests/e2e tests/proto gtest {SERVER} {RUNTIME}"
+    f" {API}",
     "tests/ops": "tests/support gtest model/ops torch cuda python-tests numpy",
     "tests/runtime": f"tests/support gtest {RUNTIME} {API} sentencepiece icu json",
     "tests/torch": f"tests/support tests/runtime gtest {TORCH} {RUNTIME} model/ops {API}"
