@@ -16,6 +16,7 @@ import grpc
 import pytest
 from messages import Messages
 from python_package import install_package
+from random_bundles import random_bundle
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 120  # loading a bundle on a busy machine
@@ -64,34 +65,29 @@ def linnet_binary(program) -> Path:
     return program("linnet")
 
 
+@pytest.fixture
+def run_linnet(linnet_binary):
+    """Runs linnet: run_linnet(server, "translate", …, stdin="") returns the finished process."""
+
+    def run(server, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess:
+        return subprocess.run(
+            [str(linnet_binary), *arguments],
+            env={**os.environ, "LINNET_SERVER": server.grpc},
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    return run
+
+
 @pytest.fixture(scope="session")
 def bundles(tmp_path_factory) -> Path:
     """A translator en-de and a summariser en-summary, tiny, with random weights."""
     folder = tmp_path_factory.mktemp("bundles")
     for name, task in {"en-de": "translate", "en-summary": "summarize"}.items():
-        subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "linnet_model.export.random_bundle",
-                "--preset",
-                "tiny",
-                "--vocab",
-                "600",
-                "--seed",
-                "7",
-                "--tokenizer",
-                "--task",
-                task,
-                "--name",
-                name,
-                "--out",
-                str(folder / name),
-            ],
-            check=True,
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT / "model")},
-        )
+        random_bundle(folder / name, "--seed", "7", "--task", task)
     return folder
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+import functools
 from pathlib import Path
 
 import grpc
 import pytest
+from random_bundles import random_bundle
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = "The dog runs across the street. The bird sings in the garden."
@@ -18,29 +17,13 @@ TEXT = "The dog runs across the street. The bird sings in the garden."
 def server(start, tmp_path_factory):
     """A server with one model of six pairs, random weights."""
     folder = tmp_path_factory.mktemp("bundles")
-    command = [sys.executable, "-m", "linnet_model.export.random_bundle", "--preset", "tiny"]
-    command += ["--vocab", "600", "--seed", "7", "--tokenizer", "--name", "many"]
-    subprocess.run(
-        [*command, "--languages", "en,de,fr", "--out", str(folder / "many")],
-        check=True,
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "model")},
-    )
+    random_bundle(folder / "many", "--seed", "7", "--languages", "en,de,fr")
     return start(models=folder)
 
 
 @pytest.fixture
-def linnet(linnet_binary, server):
-    def run(*arguments: str) -> subprocess.CompletedProcess:
-        return subprocess.run(
-            [str(linnet_binary), *arguments],
-            env={**os.environ, "LINNET_SERVER": server.grpc},
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-
-    return run
+def linnet(run_linnet, server):
+    return functools.partial(run_linnet, server)
 
 
 def test_lists_every_pair(server, linnet):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import grpc
 import pytest
+from random_bundles import random_bundle
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXTS = ["Der Hund läuft. Ein Vogel singt.\n\nSie liest. ", "Noch ein Satz."]
@@ -21,22 +21,9 @@ def server(start, tmp_path_factory):
     """A server with two models, German and English, English and French; random weights."""
     folder = tmp_path_factory.mktemp("bundles")
     for seed, (name, languages) in enumerate({"de-en": "de,en", "en-fr": "en,fr"}.items()):
-        command = [sys.executable, "-m", "linnet_model.export.random_bundle", "--preset", "tiny"]
-        command += ["--vocab", "600", "--seed", str(seed + 7), "--tokenizer", "--name", name]
-        command += ["--languages", languages, "--max-target-tokens", "24"]
-        subprocess.run(
-            [
-                *command,
-                "--languages",
-                languages,
-                "--max-target-tokens",
-                "24",
-                "--out",
-                folder / name,
-            ],
-            check=True,
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT / "model")},
+        random_bundle(
+            folder / name,
+            *("--seed", str(seed + 7), "--languages", languages, "--max-target-tokens", "24"),
         )
     return start(models=folder)
 

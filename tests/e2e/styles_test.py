@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import grpc
 import pytest
+from random_bundles import random_bundle
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = "The dog runs."  # for which the random weights have an answer in each style
@@ -18,22 +18,11 @@ STYLES = ("SUMMARY_STYLE_SENTENCE", "SUMMARY_STYLE_TITLE", "SUMMARY_STYLE_PARAGR
 FIRST_ID = 590  # pieces of the vocabulary, one for each style
 
 
-def random_bundle(folder: Path, seed: int, *flags: str) -> None:
-    command = [sys.executable, "-m", "linnet_model.export.random_bundle", "--preset", "tiny"]
-    command += ["--vocab", "600", "--seed", str(seed), "--tokenizer", "--task", "summarize"]
-    subprocess.run(
-        [*command, "--name", folder.name, "--out", str(folder), *flags],
-        check=True,
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "model")},
-    )
-
-
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory) -> Path:
     """A summariser with three styles, random weights."""
     folder = tmp_path_factory.mktemp("bundles") / "many"
-    random_bundle(folder, 7)
+    random_bundle(folder, "--seed", "7", "--task", "summarize")
     path = folder / "manifest.json"
     manifest = json.loads(path.read_text())
     english = {"source_language_code": "en", "target_language_code": "en"}
@@ -50,28 +39,19 @@ def bundle(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def server(start, bundle):
     """A server with an answer cache; "plain" has no styles."""
-    random_bundle(bundle.parent / "plain", 8)
+    random_bundle(bundle.parent / "plain", "--seed", "8", "--task", "summarize")
     return start("--answer-cache-bytes", "1000000", models=bundle.parent)
 
 
 @pytest.fixture
-def linnet(linnet_binary, server):
-    def run(*arguments: str) -> subprocess.CompletedProcess:
-        return subprocess.run(
-            [str(linnet_binary), *arguments],
-            env={**os.environ, "LINNET_SERVER": server.grpc},
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-
-    return run
+def linnet(run_linnet, server):
+    return functools.partial(run_linnet, server)
 
 
-def summary(server, style: str | None = None, text: str = TEXT, **fields) -> str:
+def summary(server, style: str | None = None, **fields) -> str:
     chosen = {} if style is None else {"style": style}
     fields = {"model": "many", "options": SHORT, **chosen, **fields}
-    return server.summarize(text, **fields).summaries[0].text
+    return server.summarize(TEXT, **fields).summaries[0].text
 
 
 def test_models_list_their_styles(server, linnet):

@@ -17,13 +17,13 @@ ERRORS = ("google/rpc/error_details.proto", "google/rpc/status.proto")
 
 
 def compile_protos(
-    protos: Iterable[str], folder: Path = ROOT / "proto", imports: bool = False
+    protos: Iterable[str], imports: bool = False
 ) -> descriptor_pb2.FileDescriptorSet:
     """Returns the files as protoc reads them, without comments; with `imports` also the files that
     they import."""
     with tempfile.TemporaryDirectory() as place:
         out = Path(place) / "set"
-        flags = [f"-I{folder}", f"--descriptor_set_out={out}"]
+        flags = [f"-I{ROOT / 'proto'}", f"--descriptor_set_out={out}"]
         flags += ["--include_imports"] if imports else []
         subprocess.run(["protoc", *flags, *protos], check=True)
         return descriptor_pb2.FileDescriptorSet.FromString(out.read_bytes())

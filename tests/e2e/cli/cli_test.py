@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import pty
@@ -14,20 +15,8 @@ LONG = "The bird sings in the garden.  " * 300  # the tiny summariser reads 1024
 
 
 @pytest.fixture
-def linnet(linnet_binary, server):
-    """Runs the command: linnet("translate", …, stdin="") → the finished process."""
-
-    def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess:
-        return subprocess.run(
-            [str(linnet_binary), *arguments],
-            env={**os.environ, "LINNET_SERVER": server.grpc},
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-
-    return run
+def linnet(run_linnet, server):
+    return functools.partial(run_linnet, server)
 
 
 def test_score_command_equals_the_api(linnet, server):
