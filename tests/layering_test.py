@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,12 @@ def test_every_layer_was_read() -> None:
         "client",
     } <= layers
     assert {"linnet_client", "linnet_proto"} <= targets(Tree(ROOT)).keys()
+
+
+def test_python_tests_have_names_of_their_own() -> None:
+    """pytest imports a test by its file's name alone, and takes no second one of that name."""
+    names = Counter(path.name for path in (ROOT / "tests").rglob("*_test.py"))
+    assert [name for name, files in names.items() if files > 1] == []
 
 
 def test_the_table_has_no_circle() -> None:
