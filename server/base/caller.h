@@ -32,7 +32,8 @@ constexpr double WeightOf(Priority priority) {
 
 // The origin of a call, for fairness, quotas and the log.
 struct Caller {
-  // The unit of quotas and fair queueing: the authenticated subject, else the peer's address.
+  // The unit of quotas and fair queueing: the authenticated subject, else the peer's network, which
+  // for IPv4 is its address.
   std::string client;
   Priority priority = Priority::kNormal;
   // Number of the call; equal for all its sequences (for a document, all its lines). 0: the
@@ -44,10 +45,14 @@ struct Caller {
   // The client's own name for one of its callers, from a header; empty without one. The callers of
   // a client divide the client's share, so a client gains nothing by naming more of them.
   std::string id = {};
+  // The whole address of a peer without a subject; may be empty.
+  std::string address = {};
   Priority max_priority = Priority::kInteractive;  // the highest that its token allows
 
+  // Whose cached answers it receives: those of its subject or address, not of all its network.
+  const std::string& identity() const { return address.empty() ? client : address; }
   // The name in the log and in batch snapshots.
-  std::string name() const { return id.empty() ? client : client + "/" + id; }
+  std::string name() const { return id.empty() ? identity() : identity() + "/" + id; }
   double weight() const { return WeightOf(priority); }
 };
 

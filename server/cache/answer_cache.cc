@@ -80,7 +80,7 @@ std::string ModelCache::KeyOf(const Caller& caller, const model::SequenceInput& 
                continuations, length, options, report_stable, align] = input;
   KeyBytes key;
   key.Add(model_);
-  key.Add(cache_.tenant() == CacheTenant::kShared ? "" : caller.client);
+  key.Add(cache_.tenant() == CacheTenant::kShared ? "" : caller.identity());
   key.Add(source);
   key.Add(before_text);
   key.Add(after_text);

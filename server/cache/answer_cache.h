@@ -27,7 +27,7 @@ struct CachedAnswer {
 
 // Which callers share answers.
 enum class CacheTenant {
-  kToken,   // those with the same Caller::client: one token, or without tokens one address
+  kToken,   // those with the same Caller::identity: one token, or without tokens one address
   kShared,  // all
 };
 

@@ -133,8 +133,10 @@ void AddConnections(CLI::App& app, SecurityOptions& security) {
            "Max open connections; further ones are closed at once; 0: no limit")
       ->check(CLI::Range(0, 1 << 20));
   group
-      .Add("max-connections-per-address", security.max_connections_per_address,
-           "Max open connections from one address, which may be a load balancer; 0: no limit")
+      .Add(
+          "max-connections-per-address", security.max_connections_per_address,
+          "Max open connections from one address, which may be a load balancer (for IPv6: from one "
+          "/64 network); 0: no limit")
       ->check(CLI::Range(0, 1 << 20));
   group.AddSeconds(
       "unauthenticated-timeout", security.unauthenticated_timeout,

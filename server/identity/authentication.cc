@@ -9,6 +9,7 @@
 #include "absl/strings/strip.h"
 #include "proto/status_macros.h"
 #include "server/base/errors.h"
+#include "server/identity/peer_address.h"
 
 namespace linnet::server {
 namespace {
@@ -62,29 +63,31 @@ absl::Status ReadPriority(Headers headers, Caller& caller) {
   return SetPriority("x-priority", priority, caller);
 }
 
-// Sets the client name that the fair queue and the log use.
+void SetSubject(absl::string_view subject, Caller& caller) {
+  caller.client = absl::StrCat("subject:", subject);
+  caller.address.clear();
+}
+
+// Sets who calls.
 absl::Status ReadClient(Headers headers, const Peer& peer, Right right, const TokenTable* tokens,
                         Caller& caller) {
-  caller.client = std::string(WithoutPort(peer.address));
+  caller.client = NetworkOf(peer.address);
+  caller.address = std::string(WithoutPort(peer.address));
   if (tokens != nullptr) {
     ASSIGN_OR_RETURN(Grant grant, Authenticate(headers, right, *tokens));
-    caller.client = absl::StrCat("subject:", grant.name);
+    SetSubject(grant.name, caller);
     caller.max_priority = grant.max_priority;
     caller.priority = std::min(Priority::kNormal, grant.max_priority);
     return absl::OkStatus();
   }
   if (!peer.certificate_subject.empty()) {
-    caller.client = absl::StrCat("subject:", peer.certificate_subject);
+    SetSubject(peer.certificate_subject, caller);
     return absl::OkStatus();
   }
   return ReadName(headers, "x-client-id", kMaxClientId, caller.id);
 }
 
 }  // namespace
-
-absl::string_view WithoutPort(absl::string_view address) {
-  return address.substr(0, address.rfind(':'));
-}
 
 Right RightFor(absl::string_view path) {
   if (absl::StartsWith(path, "/grpc.health.v1.Health/")) return Right::kNone;

@@ -31,12 +31,9 @@ struct Peer {
   absl::string_view certificate_subject = {};
 };
 
-// The address of a peer without its port: the client of a call that nothing else names.
-absl::string_view WithoutPort(absl::string_view address);
-
 // Identifies the client of a call from this call alone: two calls of one connection may have
 // different callers. With `tokens` (null if the server requires none) the caller is the name of the
-// call's token. Otherwise it is the certificate's subject, or else the address without its port,
+// call's token. Otherwise it is the certificate's subject, or else the peer's network (NetworkOf),
 // which `x-client-id` divides further. `x-priority` and `x-request-id` are read too.
 //
 // Thread-safe: it reads its arguments and writes `caller`. It fails with the errors of

@@ -1,19 +1,14 @@
 #pragma once
 
-#include <array>
-#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "server/identity/authentication.h"
+#include "server/identity/peer_address.h"
 
 namespace linnet::server {
-
-// Converts gRPC's "ipv4:127.0.0.1:4711" to "127.0.0.1:4711" and "ipv6:%5Bfe80::1%25eth0%5D:4711" to
-// "[fe80::1%eth0]:4711". Other peers are returned unchanged.
-std::string PeerAddress(absl::string_view peer);
 
 // The addresses and networks of proxies whose headers about their clients are trusted. Immutable.
 class TrustedProxies {
@@ -40,9 +35,8 @@ class TrustedProxies {
 
  private:
   struct Network {
-    bool ipv6;
-    int prefix;                       // number of leading bits that are compared
-    std::array<uint8_t, 16> address;  // an IPv4 one is in the first four bytes
+    IpAddress address;
+    int prefix;  // number of leading bits that are compared
   };
   std::vector<Network> networks_;
 };

@@ -3,29 +3,29 @@
 #include <algorithm>
 #include <utility>
 
-#include "server/identity/trusted_proxies.h"
+#include "server/identity/peer_address.h"
 
 namespace linnet::server {
 
 std::optional<Connections::Id> Connections::Admit(const std::string& peer, MonotonicTime now) {
-  const std::string address = peer.substr(0, peer.rfind(':'));
+  const std::string network = NetworkOf(peer);
   MutexLock lock(mu_);
-  const auto of_address = of_address_.find(address);
+  const auto of_network = of_network_.find(network);
   const bool full = limits_.connections != 0 && std::ssize(connections_) >= limits_.connections;
-  const bool address_full = limits_.connections_per_address != 0 &&
-                            of_address != of_address_.end() &&
-                            of_address->second >= limits_.connections_per_address;
-  if (full || address_full) {
+  const bool network_full = limits_.connections_per_address != 0 &&
+                            of_network != of_network_.end() &&
+                            of_network->second >= limits_.connections_per_address;
+  if (full || network_full) {
     ++refused_;
     return std::nullopt;
   }
   const Id id = ++last_;
   try {
-    connections_[id] = {.peer = peer, .address = address, .accepted = now};
+    connections_[id] = {.peer = peer, .network = network, .accepted = now};
     of_peer_[peer] = id;  // a former connection from this peer has been closed
     unknown_.insert(id);
     by_bytes_.insert({0, id});
-    ++of_address_[address];
+    ++of_network_[network];
   } catch (...) {  // no memory: nothing has changed
     if (const auto it = connections_.find(id); it != connections_.end()) Erase(it);
     throw;
@@ -38,8 +38,8 @@ void Connections::Closed(Id id) {
   const auto it = connections_.find(id);
   if (it == connections_.end()) return;
   closing_ -= it->second.closing;
-  if (const auto of_address = of_address_.find(it->second.address); --of_address->second == 0)
-    of_address_.erase(of_address);
+  if (const auto of_network = of_network_.find(it->second.network); --of_network->second == 0)
+    of_network_.erase(of_network);
   Erase(it);
 }
 

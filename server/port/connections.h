@@ -31,7 +31,7 @@ class Connections {
  public:
   struct Limits {
     int connections = 0;              // open at once; 0: no limit
-    int connections_per_address = 0;  // open at once from one address; 0: no limit
+    int connections_per_address = 0;  // open at once from one network (NetworkOf); 0: no limit
     // Limits on unknown connections.
     absl::Duration timeout = absl::InfiniteDuration();
     int64_t bytes = 0;      // held by all of them together; 0: no limit
@@ -81,7 +81,7 @@ class Connections {
  private:
   struct Connection {
     std::string peer;
-    std::string address;
+    std::string network;
     MonotonicTime accepted;
     bool known = false;
     int64_t received = 0;
@@ -99,7 +99,7 @@ class Connections {
   template <typename Change>
   void Update(Id id, Change change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Forget(Id id, const Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Erases all but its count in of_address_.
+  // Erases all but its count in of_network_.
   void Erase(std::unordered_map<Id, Connection>::iterator it) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Limits limits_;
@@ -107,7 +107,7 @@ class Connections {
   Id last_ ABSL_GUARDED_BY(mu_) = 0;
   std::unordered_map<Id, Connection> connections_ ABSL_GUARDED_BY(mu_);
   std::unordered_map<std::string, Id> of_peer_ ABSL_GUARDED_BY(mu_);
-  std::unordered_map<std::string, int> of_address_ ABSL_GUARDED_BY(mu_);
+  std::unordered_map<std::string, int> of_network_ ABSL_GUARDED_BY(mu_);
   // The unknown connections, in the order of admission, and by what they hold.
   std::set<Id> unknown_ ABSL_GUARDED_BY(mu_);
   std::set<std::pair<int64_t, Id>> by_bytes_ ABSL_GUARDED_BY(mu_);

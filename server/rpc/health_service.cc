@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "server/identity/authentication.h"
+#include "server/identity/peer_address.h"
 #include "server/port/status.h"
 #include "server/rpc/call_record.h"
 
@@ -24,8 +24,7 @@ class HealthService::HealthCall : public CallReactor {
              Admission& admission, const grpc::CallbackServerContext& context)
       : service_(service),
         connection_(connections, context.peer(), /*authenticated=*/false),
-        permit_(AdmitOpenCall(admission, {.client = std::string(WithoutPort(context.peer()))},
-                              context)) {
+        permit_(AdmitOpenCall(admission, {.client = NetworkOf(context.peer())}, context)) {
     if (!permit_.ok()) {
       Finish(ToGrpcStatus(permit_.status()));
       return;

@@ -82,7 +82,17 @@ TEST(AuthenticationTest, WithoutTokensUsesCertificateThenAddressAndId) {
   call.metadata.clear();
   EXPECT_EQ(Resolve(call)->name(), "ipv4:192.0.2.7");
   call.address = "ipv6:%5B2001:db8::1%5D:4711";
-  EXPECT_EQ(Resolve(call)->client, "ipv6:%5B2001:db8::1%5D");
+  EXPECT_EQ(Resolve(call)->client, "ipv6:2001:db8::/64") << "one client has all of its network";
+  EXPECT_EQ(Resolve(call)->name(), "ipv6:%5B2001:db8::1%5D") << "the log has the whole address";
+}
+
+TEST(AuthenticationTest, NeighboursInANetworkShareNoCachedAnswers) {
+  const Caller one = *Resolve({.metadata = {}, .address = "ipv6:%5B2001:db8::1%5D:1"});
+  const Caller other = *Resolve({.metadata = {}, .address = "ipv6:%5B2001:db8::2%5D:1"});
+  EXPECT_EQ(one.client, other.client);
+  EXPECT_NE(one.identity(), other.identity());
+  const TokenTable tokens = AliceAndBob();
+  EXPECT_EQ(Resolve(WithToken(kAlice), &tokens)->identity(), "subject:alice");
 }
 
 TEST(AuthenticationTest, RefusesUnknownTokenWithoutQuotingIt) {

@@ -31,12 +31,6 @@ TrustedProxies::Client ClientOf(const std::string& trusted, const Sent& sent,
       headers, {.address = address, .certificate_subject = subject});
 }
 
-TEST(PeerAddressTest, ParsesGrpcPeers) {
-  EXPECT_EQ(PeerAddress("ipv4:127.0.0.1:4711"), "127.0.0.1:4711");
-  EXPECT_EQ(PeerAddress("ipv6:%5B::1%5D:4711"), "[::1]:4711");
-  EXPECT_EQ(PeerAddress("ipv6:%5Bfe80::1%25eth0%5D:4711"), "[fe80::1%eth0]:4711");
-}
-
 TEST(TrustedProxiesTest, TrustsListedAddressesAndNetworks) {
   const TrustedProxies proxies =
       *TrustedProxies::Parse("192.0.2.1, 10.0.0.0/8,2001:db8::/33 198.51.100.7/31");

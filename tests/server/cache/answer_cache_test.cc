@@ -115,6 +115,8 @@ TEST(AnswerCacheTest, SeparatesTokensByDefault) {
   const model::SequenceInput input = InputOf({5, 6, 2});
   EXPECT_NE(model.KeyOf({.client = "subject:a"}, input),
             model.KeyOf({.client = "subject:b"}, input));
+  EXPECT_NE(model.KeyOf({.client = "network", .address = "a"}, input),
+            model.KeyOf({.client = "network", .address = "b"}, input));
   EXPECT_EQ(model.KeyOf({.client = "subject:a", .call = 1, .id = "x"}, input),
             model.KeyOf({.client = "subject:a", .call = 2, .id = "y"}, input));
 }

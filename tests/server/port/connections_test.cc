@@ -36,6 +36,16 @@ TEST(ConnectionsTest, LimitsConnectionsInTotalAndPerAddress) {
   EXPECT_TRUE(connections.Admit("10.0.0.1:4", kStart).has_value());
 }
 
+TEST(ConnectionsTest, AnIpv6NetworkIsOneAddress) {
+  Connections connections({.connections_per_address = 2});
+  EXPECT_TRUE(connections.Admit("[2001:db8::1]:1", kStart).has_value());
+  const auto second = connections.Admit("[2001:db8::2]:1", kStart);
+  EXPECT_FALSE(connections.Admit("[2001:db8::3]:1", kStart).has_value());
+  EXPECT_TRUE(connections.Admit("[2001:db8:0:1::1]:1", kStart).has_value()) << "another network";
+  connections.Closed(*second);
+  EXPECT_TRUE(connections.Admit("[2001:db8::3]:1", kStart).has_value());
+}
+
 TEST(ConnectionsTest, ExpelsUnknownAfterTimeout) {
   Connections connections({.timeout = absl::Seconds(10)});
   const auto silent = connections.Admit(Peer(1), kStart);
