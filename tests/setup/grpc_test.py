@@ -49,6 +49,41 @@ def test_builds_once_with_every_patch(machine):
     assert re.search(r"gRPC \S+, patched +there", output)
 
 
+@pytest.fixture
+def configure(tmp_path):
+    """Configures Linnet with a gRPC whose CMake configuration says what `config` says."""
+
+    def configure(config: str) -> subprocess.CompletedProcess:
+        (tmp_path / "gRPCConfig.cmake").write_text(config)
+        command = ["cmake", "--preset", "dev", "-B", tmp_path / "build"]
+        return subprocess.run(
+            [*command, f"-DCMAKE_PREFIX_PATH={tmp_path}", "-DLINNET_CUDA=OFF"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+        )
+
+    return configure
+
+
+def test_cmake_refuses_a_grpc_that_is_too_old(configure, tmp_path):
+    done = configure('set(gRPC_VERSION "1.50.1")\n')
+    assert done.returncode == 1
+    error = " ".join(done.stderr.split())
+    assert f"gRPC 1.50.1 in {tmp_path} is too old: 1.51 or newer is needed" in error
+
+
+def test_cmake_uses_the_grpc_of_the_prefix_path(configure, tmp_path):
+    """The newer one is Debian's with another number, so that there are targets to link."""
+    done = configure(
+        "file(GLOB config /usr/lib/*/cmake/grpc/gRPCConfig.cmake)\ninclude(${config})\n"
+        'set(gRPC_VERSION "1.99.0")\n'
+    )
+    assert done.returncode == 0, done.stderr
+    cache = (tmp_path / "build/CMakeCache.txt").read_text()
+    assert f"gRPC_DIR:PATH={tmp_path}\n" in cache
+
+
 def test_without_the_flag_uses_debians_grpc(machine):
     status, output = machine.run("start.sh", "--deps")
     assert status == 0, output
