@@ -2,29 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <iterator>
-#include <new>
+
+#include "model/ops/huge_pages.h"
 
 namespace linnet::ops {
-
-void PackedMatrix::Free::operator()(std::byte* bytes) const { std::free(bytes); }
-
-std::unique_ptr<std::byte[], PackedMatrix::Free> PackedMatrix::Allocate(size_t bytes) {
-  constexpr size_t kCacheLine = 64;
-  const size_t rounded = (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
-  void* memory = std::aligned_alloc(kCacheLine, std::max(rounded, kCacheLine));
-  if (memory == nullptr) throw std::bad_alloc();
-  std::memset(memory, 0, rounded);
-  return std::unique_ptr<std::byte[], Free>(static_cast<std::byte*>(memory));
-}
 
 PackedMatrix::PackedMatrix(Type type, int64_t outputs, int64_t inputs, const ReadOutputs& read,
                            std::span<const float> scales)
     : type_(type), outputs_(outputs), inputs_(inputs) {
   const bool int8 = type == Type::kInt8;
-  panels_ = Allocate(padded_outputs() * depth() * (int8 ? sizeof(int8_t) : sizeof(float)));
+  panels_ = ZerosInHugePages(padded_outputs() * depth() * (int8 ? sizeof(int8_t) : sizeof(float)));
   if (int8) {
     scales_.resize(padded_outputs());
     corrections_.resize(padded_outputs());
@@ -47,7 +36,7 @@ PackedMatrix::PackedMatrix(const PackedMatrix& from, std::span<const int32_t> ou
   const size_t piece = type_ == Type::kFloat32 ? sizeof(float) : kGroup;
   const size_t stride = kPanel * piece;
   const int64_t pieces = type_ == Type::kFloat32 ? inputs_ : depth() / kGroup;
-  panels_ = Allocate(panels() * pieces * stride);
+  panels_ = ZerosInHugePages(panels() * pieces * stride);
   const auto column = [&](const PackedMatrix& matrix, int64_t n) {
     return matrix.panels_.get() + n / kPanel * pieces * stride + n % kPanel * piece;
   };

@@ -56,17 +56,13 @@ class PackedMatrix {
   const int32_t* corrections() const { return corrections_.data(); }  // likewise
 
  private:
-  struct Free {
-    void operator()(std::byte* bytes) const;
-  };
-  std::unique_ptr<std::byte[], Free> Allocate(size_t bytes);
   // weight: [count, inputs], the outputs of one panel; scales: [count] or null.
   void PackFloat32(int64_t panel, const float* weight, int64_t count, const float* scales);
   void PackInt8(int64_t panel, const float* weight, int64_t count, const float* scales);
 
   Type type_;
   int64_t outputs_, inputs_;
-  std::unique_ptr<std::byte[], Free> panels_;
+  std::shared_ptr<std::byte> panels_;
   std::vector<float> scales_;
   std::vector<int32_t> corrections_;
 };

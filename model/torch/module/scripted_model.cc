@@ -20,6 +20,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "model/ops/cpu/parallel.h"
+#include "model/ops/huge_pages.h"
 #include "model/ops/linear.h"
 #include "model/ops/ops.h"
 #include "model/runtime/search/search.h"
@@ -103,6 +104,21 @@ std::vector<at::Tensor> Call(torch::jit::Module& module, const char* method,
   return result.toTensorVector();
 }
 
+// Makes, of tensors that the module has made with size 1 in this dimension, ones with `size`, of
+// zeros. They take memory as they are written; the module would fill all of it.
+std::vector<at::Tensor> InHugePages(std::vector<at::Tensor> tensors, int64_t dim, int64_t size) {
+  for (at::Tensor& tensor : tensors) {
+    std::vector<int64_t> sizes = tensor.sizes().vec();
+    if (std::ssize(sizes) <= dim) continue;  // the caller finds what breaks the contract
+    sizes[dim] = size;
+    auto memory = ops::ZerosInHugePages(tensor.nbytes() * size);
+    void* const data = memory.get();
+    tensor = at::from_blob(
+        data, sizes, [memory = std::move(memory)](void*) {}, tensor.options());
+  }
+  return tensors;
+}
+
 // From this many rows a thread on, each takes its part through the whole step, and waits for the
 // others once a step instead of once an operator. With fewer, the threads share the weights of each
 // operator, which would not stay in the cache of each.
@@ -169,7 +185,8 @@ void ScriptedModel::GiveLogitsInFloat32(int vocabulary_size) {
 }
 
 std::vector<at::Tensor> ScriptedModel::NewState(int64_t slots) {
-  return Call(module_, "new_state", {slots});
+  if (!device_.is_cpu()) return Call(module_, "new_state", {slots});
+  return InHugePages(Call(module_, "new_state", {1}), /*dim=*/1, slots);
 }
 
 int ScriptedModel::MinBackpointers(int deepest) {
@@ -179,7 +196,8 @@ int ScriptedModel::MinBackpointers(int deepest) {
 }
 
 std::vector<at::Tensor> ScriptedModel::NewEncoderCache(int64_t blocks, int64_t block_tokens) {
-  return Call(module_, "new_encoder_cache", {blocks, block_tokens});
+  if (!device_.is_cpu()) return Call(module_, "new_encoder_cache", {blocks, block_tokens});
+  return InHugePages(Call(module_, "new_encoder_cache", {1, block_tokens}), /*dim=*/0, blocks);
 }
 
 std::vector<at::Tensor> ScriptedModel::Encode(const at::Tensor& source, const at::Tensor& lengths) {

@@ -50,9 +50,9 @@ struct OutputRows {
 //   step(tokens, positions, backpointers, blocks, source_lengths, encoder_cache list, state list)
 //       -> logits [R, V]; changes state in place
 //   new_state(S)
-//       -> list of [K, S, ...], K positions (ops/convolution/convolution_step.h)
+//       -> list of [K, S, ...], zeros, K positions (ops/convolution/convolution_step.h)
 //   new_encoder_cache(N, P)
-//       -> list of [N, P, 2, d]
+//       -> list of [N, P, 2, d], zeros
 //   step_best(as step, counts, also, temperatures)
 //       -> tuple of the fields of BestLogits, so that logits are never all in memory
 //   features(as step)
