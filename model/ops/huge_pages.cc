@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -13,12 +14,16 @@ namespace linnet::ops {
 namespace {
 
 constexpr size_t kLine = 64;
-constexpr size_t kPage = size_t{2} << 20;    // a huge page of x86-64
-constexpr size_t kRegion = size_t{8} << 20;  // that pieces of up to a page share
+constexpr size_t kPage = size_t{2} << 20;     // a huge page of x86-64
+constexpr size_t kRegion = size_t{64} << 20;  // of address space, that pieces share
 
 constexpr size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
+std::byte* RoundUp(std::byte* address, size_t unit) {
+  const auto at = reinterpret_cast<uintptr_t>(address);
+  return address + (RoundUp(at, unit) - at);
+}
 
-// Whole huge pages.
+// Address space of whole huge pages, from which pieces are taken one after another.
 class HugeRegion {
  public:
   explicit HugeRegion(size_t bytes) : bytes_(RoundUp(bytes, kPage)) {
@@ -27,9 +32,8 @@ class HugeRegion {
         mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc();
     auto* const begin = static_cast<std::byte*>(memory);
-    const size_t before =
-        RoundUp(reinterpret_cast<uintptr_t>(begin), kPage) - reinterpret_cast<uintptr_t>(begin);
-    begin_ = begin + before;
+    begin_ = RoundUp(begin, kPage);
+    const size_t before = begin_ - begin;
     if (before > 0) munmap(begin, before);
     munmap(begin_ + bytes_, kPage - before);
     madvise(begin_, bytes_, MADV_HUGEPAGE);  // a kernel without huge pages refuses
@@ -38,18 +42,26 @@ class HugeRegion {
   HugeRegion(const HugeRegion&) = delete;
   HugeRegion& operator=(const HugeRegion&) = delete;
 
-  std::byte* begin() const { return begin_; }
+  bool fits(size_t bytes) const { return taken_ + bytes <= bytes_; }
+  std::byte* Take(size_t bytes) { return begin_ + std::exchange(taken_, taken_ + bytes); }
 
  private:
-  size_t bytes_;
+  const size_t bytes_;
+  size_t taken_ = 0;
   std::byte* begin_;
 };
+
+// Gives back the pages that lie in a piece alone, which its neighbours would keep.
+void GiveBack(std::byte* begin, size_t bytes) {
+  std::byte* const first = RoundUp(begin, kPage);
+  std::byte* const last = RoundUp(begin + bytes + 1, kPage) - kPage;
+  if (first < last) madvise(first, last - first, MADV_DONTNEED);
+}
 
 // The region from which pieces are taken now.
 struct Current {
   std::mutex mu;
   std::weak_ptr<HugeRegion> region;
-  size_t taken = 0;
 };
 
 }  // namespace
@@ -61,22 +73,20 @@ std::shared_ptr<std::byte> ZerosInHugePages(size_t bytes) {
   std::memset(memory, 0, bytes);
   return {static_cast<std::byte*>(memory), std::free};
 #else
-  if (bytes > kPage) {
-    auto region = std::make_shared<HugeRegion>(bytes);
-    std::byte* const begin = region->begin();
-    return {std::move(region), begin};
-  }
   static Current current;
-  const std::lock_guard lock(current.mu);
-  std::shared_ptr<HugeRegion> region = current.region.lock();
-  const size_t needed = RoundUp(bytes, kLine);
-  if (region == nullptr || current.taken + needed > kRegion) {
-    region = std::make_shared<HugeRegion>(kRegion);
-    current.region = region;
-    current.taken = 0;
+  const size_t taken = RoundUp(bytes, kLine);
+  std::shared_ptr<HugeRegion> region;
+  std::byte* begin = nullptr;
+  {
+    const std::lock_guard lock(current.mu);
+    region = current.region.lock();
+    if (region == nullptr || !region->fits(taken)) {
+      region = std::make_shared<HugeRegion>(std::max(taken, kRegion));
+      current.region = region;
+    }
+    begin = region->Take(taken);
   }
-  std::byte* const begin = region->begin() + std::exchange(current.taken, current.taken + needed);
-  return {std::move(region), begin};
+  return {begin, [region, taken](std::byte* piece) { GiveBack(piece, taken); }};
 #endif
 }
 
