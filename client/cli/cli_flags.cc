@@ -24,6 +24,19 @@ bool Lists(const Request& request) {
   return request.word_scores() || request.alignments() || request.options().n_best() > 0;
 }
 
+// `request` is a SummarizeRequest or a ScoreRequest.
+template <typename Request>
+void AddStyle(CLI::App* command, Request* request) {
+  AddChoice<v1::SummaryStyle>(
+      command, "--style",
+      {{"title", v1::SUMMARY_STYLE_TITLE},
+       {"sentence", v1::SUMMARY_STYLE_SENTENCE},
+       {"paragraph", v1::SUMMARY_STYLE_PARAGRAPH}},
+      [request](v1::SummaryStyle value) { request->set_style(value); },
+      "of summaries: a title, one sentence or a short paragraph; by default the model's first, see "
+      "'linnet models'");
+}
+
 CLI::App* AddTranslate(CLI::App* app, Flags* flags) {
   CLI::App* translate = app->add_subcommand("translate", "Translate texts");
   AddLanguage(translate, "--to", flags->translate.mutable_target_language_code(),
@@ -65,14 +78,7 @@ CLI::App* AddSummarize(CLI::App* app, Flags* flags) {
        {"truncate", v1::LONG_INPUT_TRUNCATE}},
       [flags](v1::LongInput value) { flags->summarize.set_long_input(value); },
       "a text longer than the model's limit is refused, read in chunks, or cut at the limit");
-  AddChoice<v1::SummaryStyle>(
-      summarize, "--style",
-      {{"title", v1::SUMMARY_STYLE_TITLE},
-       {"sentence", v1::SUMMARY_STYLE_SENTENCE},
-       {"paragraph", v1::SUMMARY_STYLE_PARAGRAPH}},
-      [flags](v1::SummaryStyle value) { flags->summarize.set_style(value); },
-      "a title, one sentence or a short paragraph; by default the model's first, see 'linnet "
-      "models'");
+  AddStyle(summarize, &flags->summarize);
   CLI::Option* words =
       summarize
           ->add_option_function<int>(
@@ -103,7 +109,7 @@ CLI::App* AddSummarize(CLI::App* app, Flags* flags) {
 }
 
 CLI::App* AddScore(CLI::App* app, Flags* flags) {
-  CLI::App* score = app->add_subcommand("score", "Score given translations");
+  CLI::App* score = app->add_subcommand("score", "Score given translations or summaries");
   score
       ->add_option("text", flags->texts.input.arguments,
                    "a source and its targets; without any, lines of standard input, each a source, "
@@ -119,6 +125,7 @@ CLI::App* AddScore(CLI::App* app, Flags* flags) {
   AddLanguage(score, "--from", flags->score.mutable_source_language_code(),
               "language of the sources; not needed if only one fits the models or if the server "
               "can detect it");
+  AddStyle(score, &flags->score);
   AddRequest(score, flags, &flags->score);
   AddOnError(score, flags);
   score->final_callback([flags] {

@@ -216,6 +216,12 @@ absl::StatusOr<TextRequest> CheckTranslate(const linnet::v1::TranslateRequest& r
   return checked;
 }
 
+absl::Status CheckStyle(linnet::v1::SummaryStyle style) {
+  if (linnet::v1::SummaryStyle_IsValid(style)) return absl::OkStatus();
+  return BadField("style", Reason::kBadSetting,
+                  absl::StrCat("is ", style, ", which this server does not know"));
+}
+
 // Chooses the entry of a language with the requested style.
 absl::Status ApplyStyle(linnet::v1::SummaryStyle style, TextRequest& checked) {
   const model::LanguagePairs& languages = checked.model->languages;
@@ -264,10 +270,7 @@ absl::StatusOr<TextRequest> CheckSummarize(const linnet::v1::SummarizeRequest& r
     return BadField("long_input", Reason::kBadSetting,
                     absl::StrCat("is ", request.long_input(), ", which this server does not know"));
   }
-  if (!linnet::v1::SummaryStyle_IsValid(request.style())) {
-    return BadField("style", Reason::kBadSetting,
-                    absl::StrCat("is ", request.style(), ", which this server does not know"));
-  }
+  RETURN_IF_ERROR(CheckStyle(request.style()));
   ASSIGN_OR_RETURN(auto checked, Check(request, std::move(items), asked, catalog, limits));
   checked.language_check = limits.language_check;
   if (request.long_input() != linnet::v1::LONG_INPUT_UNSPECIFIED)
@@ -333,7 +336,10 @@ absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::ScoreRequest& request
   if (options.has_normalize_scores())
     asked.options.set_normalize_scores(options.normalize_scores());
   if (options.has_temperature()) asked.options.set_temperature(options.temperature());
-  return Check(request, ItemsOf(request.pairs()), asked, catalog, limits);
+  RETURN_IF_ERROR(CheckStyle(request.style()));
+  ASSIGN_OR_RETURN(auto checked, Check(request, ItemsOf(request.pairs()), asked, catalog, limits));
+  RETURN_IF_ERROR(ApplyStyle(request.style(), checked));
+  return checked;
 }
 
 absl::Status CheckSettings(const linnet::v1::TranslateRequest& request, const Catalog& catalog,

@@ -126,6 +126,22 @@ def test_command_line_chooses_a_style(server, linnet):
     assert '--style: is title, model "plain" has no styles' in refused.stderr
 
 
+def test_score_is_that_of_the_style(server, linnet):
+    def scores(style: str) -> float:
+        pair = server.api.ScorePair(source_text=TEXT, target_text="The dog.")
+        request = server.api.ScoreRequest(
+            model="many", source_language_code="en", pairs=[pair], style=style, use_cache=False
+        )
+        return server.method("Score")(request, timeout=30).scores[0].score
+
+    found = {style: scores(style) for style in STYLES}
+    assert len(set(found.values())) == 3
+    assert scores("SUMMARY_STYLE_UNSPECIFIED") == found[STYLES[0]]
+    done = linnet("score", "--model", "many", "--style", "title", TEXT, "The dog.")
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout.split("\t")[0]) == pytest.approx(found[STYLES[1]], abs=1e-3)
+
+
 def test_linnet_decode_has_the_answers_of_the_server(server, bundle, program):
     names = ("sentence", "title", "paragraph", None, "poem")
     lines = [

@@ -137,6 +137,25 @@ TEST_F(SummaryStylesTest, RefusesStylesThatTheModelLacks) {
   EXPECT_THAT(CheckRequest(request, *catalog, {}), IsOk());
 }
 
+TEST_F(SummaryStylesTest, ScoreIsThatOfTheStyle) {
+  linnet::v1::ScoreRequest request;
+  request.set_model("styled");
+  request.set_source_language_code("en");
+  request.add_pairs()->set_source_text("The dog runs.");
+  request.mutable_pairs(0)->set_target_text("A dog.");
+  const auto id = [&] {
+    return (*CheckRequest(request, *catalog, {})).languages->before_source_ids(0);
+  };
+  EXPECT_EQ(id(), kTitle) << "the first";
+  request.set_style(SUMMARY_STYLE_SENTENCE);
+  EXPECT_EQ(id(), kSentence);
+  request.set_style(SUMMARY_STYLE_PARAGRAPH);
+  EXPECT_THAT(CheckRequest(request, *catalog, {}).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("has title, sentence")));
+  request.set_style(static_cast<SummaryStyle>(9));
+  EXPECT_EQ(Field(CheckRequest(request, *catalog, {}).status()), "style");
+}
+
 TEST_F(SummaryStylesTest, SettingsOfADocumentAreChecked) {
   SummarizeRequest settings = In(SUMMARY_STYLE_PARAGRAPH);
   settings.clear_contents();
