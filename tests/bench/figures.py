@@ -139,11 +139,13 @@ def missed_time(profile: dict[str, Any]) -> str:
     del shares[profile_step.REST]
     largest = max(shares, key=lambda kind: shares[kind])
     missing = 1 - reached / wanted
+    lost = missing / shares[largest]
+    other = f"would have to lose {lost:.0%} of its time" if lost < 1 else "does not take so much"
     return (
         f" {key[0]}, batch {key[1]}, beam {key[2]} is {reached:.2f} times as fast as CTranslate2, "
         f"and is to be {wanted:.2f}: a batch would have to take {missing:.1%} less time. Gemms at "
         f"the speed of the instruction alone would save {gemms:.1%}; {largest}, the largest other "
-        f"part, would have to lose {missing / shares[largest]:.0%} of its time."
+        f"part, {other}."
     )
 
 
