@@ -17,6 +17,12 @@ constexpr size_t kLine = 64;
 constexpr size_t kPage = size_t{2} << 20;     // a huge page of x86-64
 constexpr size_t kRegion = size_t{64} << 20;  // of address space, that pieces share
 
+#ifdef __SANITIZE_ADDRESS__
+constexpr bool kRedZones = true;  // each piece by itself, so that AddressSanitizer sees its ends
+#else
+constexpr bool kRedZones = false;
+#endif
+
 constexpr size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 std::byte* RoundUp(std::byte* address, size_t unit) {
   const auto at = reinterpret_cast<uintptr_t>(address);
@@ -67,12 +73,12 @@ struct Current {
 }  // namespace
 
 std::shared_ptr<std::byte> ZerosInHugePages(size_t bytes) {
-#ifdef __SANITIZE_ADDRESS__
-  void* const memory = std::aligned_alloc(kLine, RoundUp(bytes + 1, kLine));  // with red zones
-  if (memory == nullptr) throw std::bad_alloc();
-  std::memset(memory, 0, bytes);
-  return {static_cast<std::byte*>(memory), std::free};
-#else
+  if (kRedZones) {
+    void* const memory = std::aligned_alloc(kLine, RoundUp(bytes + 1, kLine));
+    if (memory == nullptr) throw std::bad_alloc();
+    std::memset(memory, 0, bytes);
+    return {static_cast<std::byte*>(memory), std::free};
+  }
   static Current current;
   const size_t taken = RoundUp(bytes, kLine);
   std::shared_ptr<HugeRegion> region;
@@ -87,7 +93,6 @@ std::shared_ptr<std::byte> ZerosInHugePages(size_t bytes) {
     begin = region->Take(taken);
   }
   return {begin, [region, taken](std::byte* piece) { GiveBack(piece, taken); }};
-#endif
 }
 
 }  // namespace linnet::ops
