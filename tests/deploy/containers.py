@@ -29,6 +29,9 @@ UNPINNED_BASE = "debian:bookworm-slim"
 # that its builds find the layers of the others.
 PODMAN_BUILD_FLAGS = ("--format", "docker", "--isolation", "chroot", "--network", "host")
 
+# Debian's package manager in a container: asks nothing.
+APT = ("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-y")
+
 
 def skip(reason: str):
     if os.environ.get("LINNET_CONTAINERS") == "required":

@@ -9,12 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from containers import Container, free_port, wait_until
+from containers import APT, Container, free_port, wait_until
 
 pytestmark = pytest.mark.slow
 
 NAMES = ("linnet-server", "linnet-model", "linnet-client", "linnet-dev")
-QUIET = ("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-y")
 
 
 @pytest.fixture(scope="module")
@@ -25,8 +24,8 @@ def machine(engine, packed: Path) -> Iterator[Container]:
     flags = ("--network", "host", "--volume", f"{packed}:/packages:ro")
     container = engine.start(engine.base, *flags, arguments=("sleep", "infinity"))
     try:
-        container.exec(*QUIET, "update")
-        install = f"{' '.join(QUIET)} install --no-install-recommends /packages/*.deb"
+        container.exec(*APT, "update")
+        install = f"{' '.join(APT)} install --no-install-recommends /packages/*.deb"
         container.exec("sh", "-c", install)
         yield container
     finally:
@@ -74,7 +73,7 @@ def test_purge_leaves_nothing(machine):
     files = machine.exec("dpkg", "-L", *NAMES).stdout.split("\n")
     ours = {path for path in files if "linnet" in path}
     assert len(ours) > 50
-    machine.exec(*QUIET, "purge", *NAMES)
+    machine.exec(*APT, "purge", *NAMES)
     # A folder stands for its thousands of files, which no command line has room for.
     tops = sorted(path for path in ours if str(Path(path).parent) not in ours)
     left = machine.exec("sh", "-c", f"ls -d {' '.join(tops)} 2>/dev/null", check=False).stdout

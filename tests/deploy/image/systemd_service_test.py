@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from containers import Container, free_port, skip, wait_until
+from containers import APT, Container, free_port, skip, wait_until
 
 pytestmark = pytest.mark.slow
 
 SERVICE = "linnet-server"
-QUIET = ("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-y")
 PAUSE = 10  # RestartSec of the unit
 
 
@@ -32,9 +31,9 @@ def machine(engine, packed: Path) -> Iterator[Container]:
     booted = None
     image = f"{container.name}-systemd"
     try:
-        container.exec(*QUIET, "update")
+        container.exec(*APT, "update")
         names = f"systemd /packages/{SERVICE}_*.deb /packages/linnet-client_*.deb"
-        install = f"{' '.join(QUIET)} install --no-install-recommends {names}"
+        install = f"{' '.join(APT)} install --no-install-recommends {names}"
         container.exec("sh", "-c", install)
         engine("commit", "--quiet", container.name, image)
         booted = engine.start(
