@@ -57,13 +57,17 @@ std::string PeerAddress(absl::string_view peer) {
   return absl::StrReplaceAll(peer, {{"%5B", "["}, {"%5D", "]"}, {"%25", "%"}});
 }
 
+std::optional<IpAddress> IpAddressOf(absl::string_view peer) {
+  const std::string decoded = PeerAddress(peer);
+  return ParseIpAddress(HostOf(decoded));
+}
+
 absl::string_view WithoutPort(absl::string_view address) {
   return address.substr(0, address.rfind(':'));
 }
 
 std::string NetworkOf(absl::string_view peer) {
-  const std::string decoded = PeerAddress(peer);
-  std::optional<IpAddress> address = ParseIpAddress(HostOf(decoded));
+  std::optional<IpAddress> address = IpAddressOf(peer);
   if (!address.has_value()) return std::string(WithoutPort(peer));
   if (!address->ipv6) return absl::StrCat("ipv4:", TextOf(*address));
   if (!HasNetwork(*address)) return absl::StrCat("ipv6:", TextOf(*address));

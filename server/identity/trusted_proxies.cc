@@ -43,8 +43,7 @@ absl::StatusOr<TrustedProxies> TrustedProxies::Parse(absl::string_view list) {
 
 bool TrustedProxies::Trusts(absl::string_view address) const {
   if (networks_.empty()) return false;
-  const std::string decoded = PeerAddress(address);
-  const std::optional<IpAddress> parsed = ParseIpAddress(HostOf(decoded));
+  const std::optional<IpAddress> parsed = IpAddressOf(address);
   if (!parsed.has_value()) return false;
   for (const Network& network : networks_) {
     if (network.address.ipv6 == parsed->ipv6 &&
