@@ -18,28 +18,20 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from linnet_model.bundle import (
-    BundleFacts,
-    TokenizerFiles,
-    new_bundle,
-    sha256,
-    write_bundle,
-)
+from linnet_model.bundle import TokenizerFiles
 from linnet_model.command_line import command
-from linnet_model.config import BundleConfig, to_tables
+from linnet_model.config import BundleConfig
 from linnet_model.importers import import_parser, origin_of, report
-from linnet_model.importers.golden import transformers_examples
-from linnet_model.importers.huggingface_marian.config import (
-    CONFIG,
-    MarianFacts,
-    read_facts,
-    read_json,
-)
-from linnet_model.importers.huggingface_marian.weights import our_weights, read_weights
+from linnet_model.importers.huggingface_marian.config import MarianFacts, read_facts, read_json
+from linnet_model.importers.huggingface_marian.weights import our_weights
 from linnet_model.importers.origin import NO_ORIGIN, Origin
+from linnet_model.importers.transformers_bundle import (
+    TransformersModel,
+    read_model,
+    write_transformers_bundle,
+)
 from linnet_model.languages import LanguageTokens, named_tags
-from linnet_model.network.encoder_decoder import EncoderDecoder, parameter_count
-from linnet_model.network.model_config import ModelConfig, require
+from linnet_model.network.model_config import require
 
 SOURCE_SPM, TARGET_SPM = "source.spm", "target.spm"
 VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
@@ -153,22 +145,6 @@ def read_tokenizer(folder: Path, facts: MarianFacts) -> TokenizerFiles:
     )
 
 
-def read_model(folder: Path, sizes: ModelConfig) -> tuple[Path, EncoderDecoder]:
-    file, theirs = read_weights(folder)
-    # Compared with the file before anything of these sizes is allocated.
-    ours = our_weights(file, theirs, sizes)
-    model = EncoderDecoder(sizes).eval()
-    model.load_state_dict(ours)
-    return file, model
-
-
-def folder_name(folder: Path) -> str:
-    """The name of a folder, and the name that transformers has written into it."""
-    named = read_json(folder / CONFIG).get("_name_or_path")
-    told = f", in its {CONFIG} `{named}`" if isinstance(named, str) and named.strip() else ""
-    return f"folder `{folder.resolve().name}`{told}"
-
-
 def side_name(languages: Sequence[str]) -> str:
     return languages[0] if len(languages) == 1 else "mul"
 
@@ -191,35 +167,6 @@ def bundle_config(
     )
     config.check()
     return config
-
-
-def languages_of(config: BundleConfig, pairs: Sequence[LanguageTokens]) -> str:
-    """Returns "from en to de", or the languages of both sides."""
-    sources = list(dict.fromkeys(pair.source for pair in pairs)) or [config.source_language]
-    targets = list(dict.fromkeys(pair.target for pair in pairs)) or [config.target_language]
-    return f"from {', '.join(sources)} to {', '.join(targets)}"
-
-
-def model_card(
-    model: EncoderDecoder,
-    sizes: ModelConfig,
-    config: BundleConfig,
-    digest: str,
-    pairs: Sequence[LanguageTokens],
-    origin: list[str],
-) -> str:
-    lines = [
-        f"# {config.name}",
-        "",
-        f"Translates {languages_of(config, pairs)}. Imported from a "
-        "Marian model of Hugging Face's transformers; data, training and licence are those of "
-        "that model. Candidates are chosen and scored by the rules of Linnet's beam search.",
-        "",
-        *origin,
-        f"- weights: sha256 `{digest}`, {parameter_count(model):,} parameters",
-        *(f"- {key}: {value}" for key, value in to_tables(sizes).items()),
-    ]
-    return "\n".join(lines) + "\n"
 
 
 def import_huggingface_marian(
@@ -245,36 +192,21 @@ def import_huggingface_marian(
     config = bundle_config(facts, name, *own)
     shared = tokenizer.source_vocabulary == tokenizer.target_vocabulary
     tags = sorted(language_tags(tokenizer.source_vocabulary).values()) if shared else []
-    file, model = read_model(folder, facts.sizes)
-    digest = sha256(file)
-    golden = transformers_examples(
-        origin.golden, folder, "marian", own, pairs, facts.max_source_tokens, tags
+    file, model = read_model(folder, facts.sizes, our_weights)
+    read = TransformersModel(
+        folder=folder,
+        weights=file,
+        model_type="marian",
+        family="Marian",
+        model=model,
+        sizes=facts.sizes,
+        config=config,
+        tokenizer=tokenizer,
+        special=facts.special,
+        pairs=pairs,
+        control_ids=tags,
     )
-    with new_bundle(out) as partial:
-        manifest = write_bundle(
-            partial,
-            model,
-            facts.sizes,
-            config,
-            tokenizer,
-            weight_type,
-            BundleFacts(
-                version=f"marian-{digest[:12]}",
-                license=origin.license,
-                description=f"imported from Marian, {parameter_count(model) / 1e6:.1f}M parameters",
-                golden_examples=golden.examples,
-            ),
-            facts.special,
-            languages=pairs,
-            control_ids=tags,
-        )
-        (partial / "MODEL_CARD.md").write_text(
-            model_card(
-                model, facts.sizes, config, digest, pairs, origin.card(folder_name(folder), golden)
-            ),
-            encoding="utf-8",
-        )
-    return manifest
+    return write_transformers_bundle(read, out, weight_type, origin)
 
 
 def command_line() -> argparse.ArgumentParser:

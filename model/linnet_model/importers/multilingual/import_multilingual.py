@@ -19,25 +19,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from linnet_model.bundle import BundleFacts, new_bundle, sha256, write_bundle
 from linnet_model.command_line import command
-from linnet_model.config import BundleConfig, to_tables
 from linnet_model.importers import import_parser, origin_of, report
-from linnet_model.importers.golden import transformers_examples
 from linnet_model.importers.huggingface_marian.import_huggingface_marian import (
     bundle_config,
-    folder_name,
-    languages_of,
     some,
 )
-from linnet_model.importers.huggingface_marian.weights import read_weights
 from linnet_model.importers.multilingual.config import MBART, MultilingualFacts, read_facts
 from linnet_model.importers.multilingual.vocabulary import Tokens, read_tokens
 from linnet_model.importers.multilingual.weights import our_weights
 from linnet_model.importers.origin import NO_ORIGIN, Origin
+from linnet_model.importers.transformers_bundle import (
+    TransformersModel,
+    read_model,
+    write_transformers_bundle,
+)
 from linnet_model.languages import LanguageTokens, named_tags
-from linnet_model.network.encoder_decoder import EncoderDecoder, parameter_count
-from linnet_model.network.model_config import ModelConfig, require
+from linnet_model.network.model_config import require
 
 NLLB_LICENSE = "CC-BY-NC-4.0"
 
@@ -92,34 +90,6 @@ def family(facts: MultilingualFacts, tokens: Tokens) -> str:
     return "NLLB-200" if tokens.nllb else "M2M-100"
 
 
-def model_card(
-    model: EncoderDecoder,
-    sizes: ModelConfig,
-    config: BundleConfig,
-    digest: str,
-    pairs: Sequence[LanguageTokens],
-    kind: str,
-    origin: list[str],
-) -> str:
-    lines = [
-        f"# {config.name}",
-        "",
-        f"Translates {languages_of(config, pairs)}. Imported from a model of Hugging Face's "
-        f"transformers ({kind}); data, training and licence are those of that model. Candidates "
-        "are chosen and scored by the rules of Linnet's beam search.",
-        "",
-        *(
-            [f"The licence of NLLB-200's weights, {NLLB_LICENSE}, forbids commercial use.", ""]
-            if kind == "NLLB-200"
-            else []
-        ),
-        *origin,
-        f"- weights: sha256 `{digest}`, {parameter_count(model):,} parameters",
-        *(f"- {key}: {value}" for key, value in to_tables(sizes).items()),
-    ]
-    return "\n".join(lines) + "\n"
-
-
 def import_multilingual(
     folder: Path,
     out: Path,
@@ -145,44 +115,23 @@ def import_multilingual(
     config = bundle_config(
         facts, name or kind.replace("-", "").lower(), pairs[0].source, pairs[0].target
     )
-    file, theirs = read_weights(folder)
-    # Compared with the file before anything of these sizes is allocated.
-    ours = our_weights(file, theirs, facts.sizes)
-    model = EncoderDecoder(facts.sizes).eval()
-    model.load_state_dict(ours)
-    digest = sha256(file)
-    own = (config.source_language, config.target_language)
-    golden = transformers_examples(
-        origin.golden,
-        folder,
-        facts.model_type,
-        own,
-        pairs,
-        facts.max_source_tokens,
-        tokens.control_ids,
+    file, model = read_model(folder, facts.sizes, our_weights)
+    read = TransformersModel(
+        folder=folder,
+        weights=file,
+        model_type=facts.model_type,
+        family=kind,
+        model=model,
+        sizes=facts.sizes,
+        config=config,
+        tokenizer=tokens.files,
+        special=facts.special,
+        pairs=pairs,
+        control_ids=tokens.control_ids,
     )
-    with new_bundle(out) as partial:
-        manifest = write_bundle(
-            partial,
-            model,
-            facts.sizes,
-            config,
-            tokens.files,
-            weight_type,
-            BundleFacts(
-                version=f"{facts.model_type}-{digest[:12]}",
-                license=origin.license,
-                description=f"imported from {kind}, {parameter_count(model) / 1e6:.1f}M parameters",
-                golden_examples=golden.examples,
-            ),
-            facts.special,
-            languages=pairs,
-            control_ids=tokens.control_ids,
-        )
-        told = origin.card(folder_name(folder), golden)
-        card = model_card(model, facts.sizes, config, digest, pairs, kind, told)
-        (partial / "MODEL_CARD.md").write_text(card, encoding="utf-8")
-    return manifest
+    forbids = f"The licence of NLLB-200's weights, {NLLB_LICENSE}, forbids commercial use."
+    warnings = [forbids] if tokens.nllb else []
+    return write_transformers_bundle(read, out, weight_type, origin, warnings=warnings)
 
 
 def command_line() -> argparse.ArgumentParser:

@@ -16,19 +16,19 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from linnet_model.bundle import BundleFacts, new_bundle, sha256, write_bundle
 from linnet_model.command_line import command
-from linnet_model.config import BundleConfig, to_tables
+from linnet_model.config import BundleConfig
 from linnet_model.importers import import_parser, origin_of, report
-from linnet_model.importers.golden import transformers_examples
-from linnet_model.importers.huggingface_marian.import_huggingface_marian import folder_name
-from linnet_model.importers.huggingface_marian.weights import read_weights
 from linnet_model.importers.multilingual.weights import our_weights
 from linnet_model.importers.origin import NO_ORIGIN, Origin
 from linnet_model.importers.summarisers.config import BART, SummariserFacts, read_facts
 from linnet_model.importers.summarisers.vocabulary import read_tokens
+from linnet_model.importers.transformers_bundle import (
+    TransformersModel,
+    read_model,
+    write_transformers_bundle,
+)
 from linnet_model.languages import LanguageTokens
-from linnet_model.network.encoder_decoder import EncoderDecoder, parameter_count
 from linnet_model.network.model_config import require
 
 FAMILIES = {BART: "BART", "pegasus": "PEGASUS"}
@@ -62,32 +62,17 @@ def language_tokens(facts: SummariserFacts, language: str) -> list[LanguageToken
     return [LanguageTokens(language, language, before=before, forced=forced)]
 
 
-def model_card(
-    model: EncoderDecoder,
-    facts: SummariserFacts,
-    config: BundleConfig,
-    digest: str,
-    origin: list[str],
-) -> str:
-    stopping = (
-        "Linnet's beam search ends by the same rule as that of transformers with early_stopping."
-        if facts.early_stopping is True
-        else f"The files have early_stopping {json.dumps(facts.early_stopping)}; Linnet's beam "
-        "search ends as that of transformers does with true, when as many hypotheses have ended "
-        "as the beam has, so some answers differ."
+def search_note(facts: SummariserFacts) -> str:
+    if facts.early_stopping is True:
+        return (
+            "Linnet's beam search ends by the same rule as that of transformers with "
+            "early_stopping."
+        )
+    return (
+        f"The files have early_stopping {json.dumps(facts.early_stopping)}; Linnet's beam search "
+        "ends as that of transformers does with true, when as many hypotheses have ended as the "
+        "beam has, so some answers differ."
     )
-    lines = [
-        f"# {config.name}",
-        "",
-        f"Summarises texts in {config.source_language}. Imported from a model of Hugging Face's "
-        f"transformers ({FAMILIES[facts.model_type]}); data, training and licence are those of "
-        f"that model. {stopping}",
-        "",
-        *origin,
-        f"- weights: sha256 `{digest}`, {parameter_count(model):,} parameters",
-        *(f"- {key}: {value}" for key, value in to_tables(facts.sizes).items()),
-    ]
-    return "\n".join(lines) + "\n"
 
 
 def import_summariser(
@@ -103,46 +88,21 @@ def import_summariser(
     facts = read_facts(folder)
     tokens = read_tokens(folder, facts)
     config = bundle_config(facts, name or f"{language}-{facts.model_type}".lower(), language)
-    file, theirs = read_weights(folder)
-    # Compared with the file before anything of these sizes is allocated.
-    ours = our_weights(file, theirs, facts.sizes)
-    model = EncoderDecoder(facts.sizes).eval()
-    model.load_state_dict(ours)
-    digest = sha256(file)
-    pairs = language_tokens(facts, language)
-    golden = transformers_examples(
-        origin.golden,
-        folder,
-        facts.model_type,
-        (language, language),
-        pairs,
-        facts.max_source_tokens,
-        tokens.control_ids,
-        task="summarize",
+    file, model = read_model(folder, facts.sizes, our_weights)
+    read = TransformersModel(
+        folder=folder,
+        weights=file,
+        model_type=facts.model_type,
+        family=FAMILIES[facts.model_type],
+        model=model,
+        sizes=facts.sizes,
+        config=config,
+        tokenizer=tokens.files,
+        special=tokens.special,
+        pairs=language_tokens(facts, language),
+        control_ids=tokens.control_ids,
     )
-    size = f"{parameter_count(model) / 1e6:.1f}M parameters"
-    with new_bundle(out) as partial:
-        manifest = write_bundle(
-            partial,
-            model,
-            facts.sizes,
-            config,
-            tokens.files,
-            weight_type,
-            BundleFacts(
-                version=f"{facts.model_type}-{digest[:12]}",
-                license=origin.license,
-                description=f"imported from {FAMILIES[facts.model_type]}, {size}",
-                golden_examples=golden.examples,
-            ),
-            tokens.special,
-            languages=pairs,
-            control_ids=tokens.control_ids,
-        )
-        told = origin.card(folder_name(folder), golden)
-        card = model_card(model, facts, config, digest, told)
-        (partial / "MODEL_CARD.md").write_text(card, encoding="utf-8")
-    return manifest
+    return write_transformers_bundle(read, out, weight_type, origin, search_note(facts))
 
 
 def command_line() -> argparse.ArgumentParser:

@@ -1,0 +1,132 @@
+"""The part that all importers of Hugging Face's transformers share: a model from the weights of a
+folder, and a bundle with its card from a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from linnet_model.bundle import (
+    BundleFacts,
+    SpecialIds,
+    TokenizerFiles,
+    new_bundle,
+    sha256,
+    write_bundle,
+)
+from linnet_model.config import BundleConfig, to_tables
+from linnet_model.importers.golden import transformers_examples
+from linnet_model.importers.huggingface_marian.config import CONFIG, read_json
+from linnet_model.importers.huggingface_marian.weights import read_weights
+from linnet_model.importers.origin import Origin
+from linnet_model.languages import LanguageTokens
+from linnet_model.network.encoder_decoder import EncoderDecoder, parameter_count
+from linnet_model.network.model_config import ModelConfig
+
+# Converts the tensors of a file to those of EncoderDecoder(sizes), by name.
+Conversion = Callable[[Path, dict[str, Tensor], ModelConfig], dict[str, Tensor]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransformersModel:
+    """A model of transformers as its importer has read it."""
+
+    folder: Path
+    weights: Path  # the file in the folder
+    model_type: str  # of config.json
+    family: str  # what people call it: "BART"
+    model: EncoderDecoder
+    sizes: ModelConfig
+    config: BundleConfig
+    tokenizer: TokenizerFiles
+    special: SpecialIds
+    pairs: Sequence[LanguageTokens]  # none: the model has one pair, and no tokens for it
+    control_ids: Sequence[int]  # beside those of the pairs, ids that are no text
+
+
+def read_model(
+    folder: Path, sizes: ModelConfig, our_weights: Conversion
+) -> tuple[Path, EncoderDecoder]:
+    """Returns the file of the weights and the model."""
+    file, theirs = read_weights(folder)
+    # Compared with the file before anything of these sizes is allocated.
+    ours = our_weights(file, theirs, sizes)
+    model = EncoderDecoder(sizes).eval()
+    model.load_state_dict(ours)
+    return file, model
+
+
+def folder_name(folder: Path) -> str:
+    """The name of a folder, and the name that transformers has written into it."""
+    named = read_json(folder / CONFIG).get("_name_or_path")
+    told = f", in its {CONFIG} `{named}`" if isinstance(named, str) and named.strip() else ""
+    return f"folder `{folder.resolve().name}`{told}"
+
+
+def task_of(config: BundleConfig, pairs: Sequence[LanguageTokens]) -> str:
+    """Returns "Translates from en to de", or with all languages of both sides."""
+    if config.task == "summarize":
+        return f"Summarises texts in {config.source_language}"
+    sources = list(dict.fromkeys(pair.source for pair in pairs)) or [config.source_language]
+    targets = list(dict.fromkeys(pair.target for pair in pairs)) or [config.target_language]
+    return f"Translates from {', '.join(sources)} to {', '.join(targets)}"
+
+
+def write_transformers_bundle(
+    read: TransformersModel,
+    out: Path,
+    weight_type: str,
+    origin: Origin,
+    search_note: str = "Candidates are chosen and scored by the rules of Linnet's beam search.",
+    warnings: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Writes the bundle, all at once, and returns its manifest. `search_note` says in the card how
+    the search differs from that of transformers; `warnings` are paragraphs of the card."""
+    digest = sha256(read.weights)
+    config = read.config
+    golden = transformers_examples(
+        origin.golden,
+        read.folder,
+        read.model_type,
+        (config.source_language, config.target_language),
+        read.pairs,
+        config.max_source_tokens,
+        read.control_ids,
+        config.task,
+    )
+    size = f"{parameter_count(read.model) / 1e6:.1f}M parameters"
+    card = [
+        f"# {config.name}",
+        "",
+        f"{task_of(config, read.pairs)}. Imported from a model of Hugging Face's transformers "
+        f"({read.family}); data, training and licence are those of that model. {search_note}",
+        "",
+        *(line for warning in warnings for line in (warning, "")),
+        *origin.card(folder_name(read.folder), golden),
+        f"- weights: sha256 `{digest}`, {parameter_count(read.model):,} parameters",
+        *(f"- {key}: {value}" for key, value in to_tables(read.sizes).items()),
+    ]
+    with new_bundle(out) as partial:
+        manifest = write_bundle(
+            partial,
+            read.model,
+            read.sizes,
+            config,
+            read.tokenizer,
+            weight_type,
+            BundleFacts(
+                version=f"{read.model_type}-{digest[:12]}",
+                license=origin.license,
+                description=f"imported from {read.family}, {size}",
+                golden_examples=golden.examples,
+            ),
+            read.special,
+            languages=read.pairs,
+            control_ids=read.control_ids,
+        )
+        (partial / "MODEL_CARD.md").write_text("\n".join(card) + "\n", encoding="utf-8")
+    return manifest
