@@ -10,14 +10,14 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 
 from linnet_model.importers.fairseq.import_fairseq import read_model as read_fairseq
-from linnet_model.importers.families import FAMILIES, check_type
-from linnet_model.importers.huggingface_marian.config import CONFIG, read_json
+from linnet_model.importers.huggingface.config import CONFIG, read_json
+from linnet_model.importers.huggingface.families import FAMILIES, check_type
+from linnet_model.importers.huggingface.weights import PICKLED, SAFETENSORS
 from linnet_model.importers.huggingface_marian.config import read_facts as read_huggingface_marian
 from linnet_model.importers.huggingface_marian.import_huggingface_marian import (
     language_tags,
     read_tokenizer,
 )
-from linnet_model.importers.huggingface_marian.weights import PICKLED, SAFETENSORS
 from linnet_model.importers.marian.folder import find_files, read_pieces
 from linnet_model.importers.marian.import_marian import read_model as read_marian
 from linnet_model.importers.multilingual.config import read_facts as read_multilingual

@@ -14,22 +14,24 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from linnet_model.bundle import TokenizerFiles
 from linnet_model.command_line import command
-from linnet_model.config import BundleConfig
 from linnet_model.importers import import_parser, origin_of, report
-from linnet_model.importers.huggingface_marian.config import MarianFacts, read_facts, read_json
-from linnet_model.importers.huggingface_marian.weights import our_weights
-from linnet_model.importers.origin import NO_ORIGIN, Origin
-from linnet_model.importers.transformers_bundle import (
+from linnet_model.importers.huggingface.bundle import (
     TransformersModel,
+    bundle_config,
     read_model,
     write_transformers_bundle,
 )
+from linnet_model.importers.huggingface.config import ModelFacts
+from linnet_model.importers.huggingface.vocabulary import read_vocabulary, some
+from linnet_model.importers.huggingface_marian.config import read_facts
+from linnet_model.importers.huggingface_marian.weights import our_weights
+from linnet_model.importers.origin import NO_ORIGIN, Origin
 from linnet_model.languages import LanguageTokens, named_tags
 from linnet_model.network.model_config import require
 
@@ -38,33 +40,7 @@ VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
 END, PADDING, UNKNOWN = "</s>", "<pad>", "<unk>"
 
 
-def read_vocabulary(file: Path, rows: int) -> list[str]:
-    """Returns the pieces in the order of their ids, which must be 0, 1, 2 … without a gap."""
-    table = read_json(file)
-    pieces: list[str | None] = [None] * len(table)
-    for piece, number in table.items():
-        require(
-            type(number) is int and number >= 0,
-            f"{file} gives {piece!r} the id {number!r}, ids are integers from 0",
-        )
-        require(
-            "\n" not in piece,
-            f"{file} has the piece {piece!r}, pieces must not contain line breaks",
-        )
-        require(
-            number < len(pieces),
-            f"{file} gives {piece!r} the id {number} among {len(pieces)} pieces, ids must be dense",
-        )
-        require(
-            pieces[number] is None,
-            f"{file} gives {piece!r} and {pieces[number]!r} the same id {number}",
-        )
-        pieces[number] = piece
-    require(len(pieces) <= rows, f"{file} has {len(pieces)} pieces, the model's table {rows} rows")
-    return [piece for piece in pieces if piece is not None]
-
-
-def check_special(file: Path, pieces: list[str], facts: MarianFacts) -> None:
+def check_special(file: Path, pieces: list[str], facts: ModelFacts) -> None:
     for name, piece, number in (
         ("the end", END, facts.special.eos),
         ("padding", PADDING, facts.special.pad),
@@ -85,11 +61,6 @@ def language_tags(pieces: list[str]) -> dict[str, int]:
         for i, piece in enumerate(pieces)
         if piece.startswith(">>") and piece.endswith("<<") and len(piece) > 4
     }
-
-
-def some(tags: Iterable[str]) -> str:
-    known = sorted(tags)
-    return ", ".join(known[:8]) + " …" * (len(known) > 8)
 
 
 def language_pairs(
@@ -121,7 +92,7 @@ def language_pairs(
     return pairs if tags or len(pairs) > 1 else []
 
 
-def read_tokenizer(folder: Path, facts: MarianFacts) -> TokenizerFiles:
+def read_tokenizer(folder: Path, facts: ModelFacts) -> TokenizerFiles:
     """Returns the SentencePiece models and the vocabularies. Sets the unknown token's id, which the
     configuration lacks."""
     for name in (SOURCE_SPM, TARGET_SPM):
@@ -147,26 +118,6 @@ def read_tokenizer(folder: Path, facts: MarianFacts) -> TokenizerFiles:
 
 def side_name(languages: Sequence[str]) -> str:
     return languages[0] if len(languages) == 1 else "mul"
-
-
-def bundle_config(
-    facts: MarianFacts, name: str | None, source_language: str, target_language: str
-) -> BundleConfig:
-    config = BundleConfig(
-        name=name or f"{source_language}-{target_language}".lower(),
-        source_language=source_language,
-        target_language=target_language,
-        max_source_tokens=facts.max_source_tokens,
-        max_target_tokens=facts.max_target_tokens,
-        beam_size=facts.beam_size,
-        length_penalty=facts.length_penalty,
-        min_target_tokens=facts.min_target_tokens,
-        no_repeat_ngram_size=facts.no_repeat_ngram_size,
-        target_ratio=0.0,
-        target_offset=facts.max_target_tokens,
-    )
-    config.check()
-    return config
 
 
 def import_huggingface_marian(

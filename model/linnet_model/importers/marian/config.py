@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from linnet_model.importers.huggingface_marian.config import names
+from linnet_model.importers.huggingface.config import names
 from linnet_model.network.model_config import (
     MAX_FFN_WIDTH,
     MAX_LAYERS,

@@ -15,8 +15,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from linnet_model.importers.huggingface_marian.weights import Source
 from linnet_model.importers.marian.binary import Array
+from linnet_model.importers.tensors import Source
 from linnet_model.network.model_config import ModelConfig, require
 
 PAD_BIAS = -1e4  # float16 holds it, unlike -inf in a product

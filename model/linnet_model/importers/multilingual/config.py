@@ -14,26 +14,16 @@ import json
 from pathlib import Path
 from typing import Any
 
-from linnet_model.importers.families import check_type
-from linnet_model.importers.huggingface_marian.config import (
-    CONFIG,
-    GENERATION,
-    IDS,
-    SEARCH_NO_EFFECT,
-    SEARCH_ONLY,
-    SEARCH_READ,
-    MarianFacts,
-    check_known,
-    check_values,
+from linnet_model.importers.huggingface.config import (
+    ModelFacts,
     common_sizes,
     flag,
     names,
     number,
-    read_json,
+    read_tables,
     search_facts,
     special_ids,
 )
-from linnet_model.importers.huggingface_marian.config import NO_EFFECT as MARIAN_NO_EFFECT
 from linnet_model.network.model_config import (
     MAX_VOCABULARY,
     ModelConfig,
@@ -64,40 +54,26 @@ ONLY: dict[str, tuple[Any, ...]] = {
     "quantization_config": (None,),
     "force_bos_token_to_be_generated": (False,),
 }
-NO_EFFECT = MARIAN_NO_EFFECT | names("tokenizer_class")
 
 
 @dataclasses.dataclass
-class MultilingualFacts(MarianFacts):
-    """The facts of a Marian folder, of a model whose targets start with their language."""
+class MultilingualFacts(ModelFacts):
+    """The facts of a folder, of a model whose targets start with their language."""
 
     model_type: str = ""
     forced_bos: int | None = None  # the one target language of a many-to-one model
 
 
 def read_facts(folder: Path) -> MultilingualFacts:
-    """Reads and checks both files. If generation_config.json exists, all keys of the search are
-    those of that file."""
-    file = folder / CONFIG
-    table = read_json(file)
-    kind = check_type(file, table, [M2M, MBART])
-    search_only = {key: value for key, value in SEARCH_ONLY.items() if key != "forced_bos_token_id"}
-    of_search = SEARCH_READ | SEARCH_NO_EFFECT | search_only.keys() | {"forced_bos_token_id"}
-    check_known(file, table, READ | NO_EFFECT | ONLY.keys() | of_search)
-    check_values(file, table, ONLY)
-    search_file, search = file, table
-    if (folder / GENERATION).is_file():
-        search_file = folder / GENERATION
-        search = read_json(search_file)
-        check_known(search_file, search, of_search | IDS)
-    check_values(search_file, search, search_only)
-    sizes = model_sizes(file, table, kind)
+    tables = read_tables(folder, {M2M: ONLY, MBART: ONLY}, READ)
+    sizes = model_sizes(tables.file, tables.model, tables.model_type)
     special = dataclasses.replace(
-        special_ids(file, table, search_file, search, sizes),
-        bos=number(file, table, "bos_token_id", 0, sizes.vocabulary - 1, 0),
+        special_ids(tables, sizes),
+        bos=number(tables.file, tables.model, "bos_token_id", 0, sizes.vocabulary - 1, 0),
     )
-    found = search_facts(search_file, search, sizes, special)
-    forced = search.get("forced_bos_token_id")
+    found = search_facts(tables, sizes, special)
+    search_file = tables.search_file
+    forced = tables.search.get("forced_bos_token_id")
     require(
         forced is None or (type(forced) is int and 0 <= forced < sizes.vocabulary),
         f"{search_file} has forced_bos_token_id {json.dumps(forced)}, it must be an id below "
@@ -111,7 +87,7 @@ def read_facts(folder: Path) -> MultilingualFacts:
         "max_target_tokens": longest,
         "min_target_tokens": shortest,
     }
-    facts = MultilingualFacts(**fields, model_type=str(kind), forced_bos=forced)
+    facts = MultilingualFacts(**fields, model_type=tables.model_type, forced_bos=forced)
     if sizes.positions != "learned":
         # The last input of the decoder is the target's last token.
         sizes.max_positions = longest + FORCED_TOKENS + 1

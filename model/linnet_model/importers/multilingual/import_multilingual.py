@@ -21,19 +21,17 @@ from typing import Any
 
 from linnet_model.command_line import command
 from linnet_model.importers import import_parser, origin_of, report
-from linnet_model.importers.huggingface_marian.import_huggingface_marian import (
-    bundle_config,
-    some,
-)
-from linnet_model.importers.multilingual.config import MBART, MultilingualFacts, read_facts
-from linnet_model.importers.multilingual.vocabulary import Tokens, read_tokens
-from linnet_model.importers.multilingual.weights import our_weights
-from linnet_model.importers.origin import NO_ORIGIN, Origin
-from linnet_model.importers.transformers_bundle import (
+from linnet_model.importers.huggingface.bart_weights import our_weights
+from linnet_model.importers.huggingface.bundle import (
     TransformersModel,
+    bundle_config,
     read_model,
     write_transformers_bundle,
 )
+from linnet_model.importers.huggingface.vocabulary import some
+from linnet_model.importers.multilingual.config import MBART, MultilingualFacts, read_facts
+from linnet_model.importers.multilingual.vocabulary import Tokens, read_tokens
+from linnet_model.importers.origin import NO_ORIGIN, Origin
 from linnet_model.languages import LanguageTokens, named_tags
 from linnet_model.network.model_config import require
 

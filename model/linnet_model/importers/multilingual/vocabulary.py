@@ -17,8 +17,8 @@ from typing import Any
 import sentencepiece
 
 from linnet_model.bundle import TokenizerFiles
-from linnet_model.importers.huggingface_marian.config import read_json
-from linnet_model.importers.huggingface_marian.import_huggingface_marian import read_vocabulary
+from linnet_model.importers.huggingface.config import read_json
+from linnet_model.importers.huggingface.vocabulary import read_vocabulary
 from linnet_model.importers.multilingual.codes import M2M100, MBART50, WMT21
 from linnet_model.importers.multilingual.config import MBART, MultilingualFacts
 from linnet_model.network.model_config import ConfigError, require

@@ -13,26 +13,17 @@ import json
 from pathlib import Path
 from typing import Any
 
-from linnet_model.importers.families import check_type
-from linnet_model.importers.huggingface_marian.config import (
-    CONFIG,
-    GENERATION,
-    IDS,
-    SEARCH_NO_EFFECT,
-    SEARCH_ONLY,
-    SEARCH_READ,
-    MarianFacts,
-    check_known,
-    check_values,
+from linnet_model.importers.huggingface.config import NO_EFFECT as COMMON_NO_EFFECT
+from linnet_model.importers.huggingface.config import (
+    ModelFacts,
     common_sizes,
     flag,
     names,
     number,
-    read_json,
+    read_tables,
     search_facts,
     special_ids,
 )
-from linnet_model.importers.huggingface_marian.config import NO_EFFECT as MARIAN_NO_EFFECT
 from linnet_model.network.model_config import (
     MAX_VOCABULARY,
     ModelConfig,
@@ -72,15 +63,15 @@ ONLY: dict[str, tuple[Any, ...]] = {
     "quantization_config": (None,),
 }
 # `prefix` is what transformers' pipelines put before a text; generate() does not.
-NO_EFFECT = MARIAN_NO_EFFECT | names(
+NO_EFFECT = COMMON_NO_EFFECT | names(
     "prefix eos_token_ids replacing_rate student_encoder_layers student_decoder_layers save_step "
     "max_source_length max_target_length do_blenderbot_90_layernorm"
 )
 
 
 @dataclasses.dataclass
-class SummariserFacts(MarianFacts):
-    """The facts of a Marian folder, of a model whose targets may start with a forced token.
+class SummariserFacts(ModelFacts):
+    """The facts of a folder, of a model whose targets may start with a forced token.
     max_target_tokens is what its positions allow."""
 
     model_type: str = ""
@@ -90,23 +81,12 @@ class SummariserFacts(MarianFacts):
 
 
 def read_facts(folder: Path) -> SummariserFacts:
-    """Reads and checks both files. If generation_config.json exists, all keys of the search are
-    those of that file."""
-    file = folder / CONFIG
-    table = read_json(file)
-    kind = check_type(file, table, LAYOUT)
-    search_only = {key: value for key, value in SEARCH_ONLY.items() if key != "forced_bos_token_id"}
-    of_search = SEARCH_READ | SEARCH_NO_EFFECT | search_only.keys() | {"forced_bos_token_id"}
-    check_known(file, table, READ | NO_EFFECT | ONLY.keys() | LAYOUT[kind].keys() | of_search)
-    check_values(file, table, ONLY | LAYOUT[kind])
-    search_file, search = file, table
-    if (folder / GENERATION).is_file():
-        search_file = folder / GENERATION
-        search = read_json(search_file)
-        check_known(search_file, search, of_search | IDS)
-    check_values(search_file, search, search_only)
+    only = {kind: ONLY | layout for kind, layout in LAYOUT.items()}
+    tables = read_tables(folder, only, READ, NO_EFFECT)
+    kind, table, search = tables.model_type, tables.model, tables.search
+    file, search_file = tables.file, tables.search_file
     sizes = model_sizes(file, table, kind)
-    special = special_ids(file, table, search_file, search, sizes)
+    special = special_ids(tables, sizes)
     if kind == BART:
         bos = number(file, table, "bos_token_id", 0, sizes.vocabulary - 1, 0)
         special = dataclasses.replace(special, bos=bos)
@@ -123,7 +103,7 @@ def read_facts(folder: Path) -> SummariserFacts:
         f"{search_file} has forced_bos_token_id {json.dumps(forced)}, it must be an id below "
         f"{sizes.vocabulary}, and neither the end token nor padding",
     )
-    found = search_facts(search_file, search, sizes, special)
+    found = search_facts(tables, sizes, special)
     # transformers counts a forced token among the target tokens, the manifest does not.
     beside = 0 if forced is None else 1
     default = found.max_target_tokens - beside

@@ -19,15 +19,15 @@ from typing import Any
 from linnet_model.command_line import command
 from linnet_model.config import BundleConfig
 from linnet_model.importers import import_parser, origin_of, report
-from linnet_model.importers.multilingual.weights import our_weights
-from linnet_model.importers.origin import NO_ORIGIN, Origin
-from linnet_model.importers.summarisers.config import BART, SummariserFacts, read_facts
-from linnet_model.importers.summarisers.vocabulary import read_tokens
-from linnet_model.importers.transformers_bundle import (
+from linnet_model.importers.huggingface.bart_weights import our_weights
+from linnet_model.importers.huggingface.bundle import (
     TransformersModel,
     read_model,
     write_transformers_bundle,
 )
+from linnet_model.importers.origin import NO_ORIGIN, Origin
+from linnet_model.importers.summarisers.config import BART, SummariserFacts, read_facts
+from linnet_model.importers.summarisers.vocabulary import read_tokens
 from linnet_model.languages import LanguageTokens
 from linnet_model.network.model_config import require
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import sentencepiece
 
 from linnet_model.bundle import SpecialIds, TokenizerFiles
-from linnet_model.importers.huggingface_marian.config import read_json
-from linnet_model.importers.huggingface_marian.import_huggingface_marian import read_vocabulary
+from linnet_model.importers.huggingface.config import read_json
+from linnet_model.importers.huggingface.vocabulary import read_vocabulary
 from linnet_model.importers.multilingual.vocabulary import FAIRSEQ, MASK, TOKENIZER, added_tokens
 from linnet_model.importers.summarisers.config import BART, SummariserFacts
 from linnet_model.network.model_config import ConfigError, require

@@ -20,8 +20,8 @@ from linnet_model.bundle import (
 )
 from linnet_model.config import BundleConfig, to_tables
 from linnet_model.importers.golden import transformers_examples
-from linnet_model.importers.huggingface_marian.config import CONFIG, read_json
-from linnet_model.importers.huggingface_marian.weights import read_weights
+from linnet_model.importers.huggingface.config import CONFIG, ModelFacts, read_json
+from linnet_model.importers.huggingface.weights import read_weights
 from linnet_model.importers.origin import Origin
 from linnet_model.languages import LanguageTokens
 from linnet_model.network.encoder_decoder import EncoderDecoder, parameter_count
@@ -65,6 +65,26 @@ def folder_name(folder: Path) -> str:
     named = read_json(folder / CONFIG).get("_name_or_path")
     told = f", in its {CONFIG} `{named}`" if isinstance(named, str) and named.strip() else ""
     return f"folder `{folder.resolve().name}`{told}"
+
+
+def bundle_config(
+    facts: ModelFacts, name: str | None, source_language: str, target_language: str
+) -> BundleConfig:
+    config = BundleConfig(
+        name=name or f"{source_language}-{target_language}".lower(),
+        source_language=source_language,
+        target_language=target_language,
+        max_source_tokens=facts.max_source_tokens,
+        max_target_tokens=facts.max_target_tokens,
+        beam_size=facts.beam_size,
+        length_penalty=facts.length_penalty,
+        min_target_tokens=facts.min_target_tokens,
+        no_repeat_ngram_size=facts.no_repeat_ngram_size,
+        target_ratio=0.0,
+        target_offset=facts.max_target_tokens,
+    )
+    config.check()
+    return config
 
 
 def task_of(config: BundleConfig, pairs: Sequence[LanguageTokens]) -> str:

@@ -1,0 +1,1 @@
+"""Shared by the importers of Hugging Face's transformers: configuration, weights, bundle."""

@@ -1,0 +1,43 @@
+"""The tensors of a file, each of which an importer takes once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from linnet_model.network.model_config import require
+
+
+class Source:
+    """The tensors of a file that have not been used yet."""
+
+    def __init__(self, file: Path, weights: dict[str, Tensor]):
+        self.file, self.weights, self.missing = file, dict(weights), list[str]()
+
+    def take(self, name: str, *shape: int) -> Tensor:
+        """Removes and returns a tensor; records it and returns an empty one if it is missing."""
+        tensor = self.weights.pop(name, None)
+        if tensor is None:
+            self.missing.append(name)
+            return torch.empty(0)
+        require(
+            tuple(tensor.shape) == shape,
+            f"{self.file}: {name} has shape {list(tensor.shape)}, the configuration asks for "
+            f"{list(shape)}",
+        )
+        return tensor
+
+    def drop_copy(self, name: str, of: str, original: Tensor) -> None:
+        """Removes an optional copy of `original`, and checks that they are equal."""
+        if name in self.weights and original.numel() > 0:
+            copy = self.take(name, *original.shape)
+            require(
+                torch.equal(copy, original),
+                f"{self.file}: {name} differs from {of}, though the configuration ties them",
+            )
+
+    def finish(self) -> None:
+        for problem, names in (("lacks", self.missing), ("has unknown", sorted(self.weights))):
+            require(not names, f"{self.file} {problem} weights: {', '.join(names)}")
