@@ -16,6 +16,7 @@
 #include "model/ops/cpu/gemm.h"
 #include "model/ops/cpu/gemm_tiles.h"
 #include "model/ops/cpu/isa.h"
+#include "model/ops/cpu/log_normalizer.h"
 #include "model/ops/cpu/packed_matrix.h"
 #include "model/ops/params.h"
 
@@ -261,6 +262,7 @@ TEST(BestLogitsKernel, EqualsSortOfEachRow) {
         std::iota(order.begin(), order.end(), 0);
         std::stable_sort(order.begin(), order.end(),
                          [&](int32_t a, int32_t b) { return row[a] > row[b]; });
+        EXPECT_EQ(normalizers[r], LogNormalizer(row, s.outputs, 0.5f)) << "row " << r;
         double sum = 0;
         for (int64_t i = 0; i < s.outputs; ++i) sum += std::exp(double{row[i]} / 0.5);
         // 1e-5: float32 keeps 24 bits of sums of size up to 100.

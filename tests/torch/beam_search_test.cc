@@ -14,11 +14,11 @@
 #include <random>
 #include <vector>
 
+#include "model/ops/cpu/log_normalizer.h"
 #include "model/ops/ops.h"
 #include "model/ops/search/beam_search.h"
 #include "model/runtime/search/candidates.h"
 #include "model/torch/decoding/beam_plan.h"
-#include "model/torch/decoding/log_normalizer.h"
 #include "model/torch/encoder/free_list.h"
 #include "tests/runtime/search/search_scenarios.h"
 #include "tests/support/status_matchers.h"
@@ -42,8 +42,9 @@ absl::StatusOr<Outcome> SearchOnHost(BeamSearch search, float temperature, const
     std::vector<RowLogits> rows;
     for (const auto& target : targets) logits.push_back(model(target));
     for (const auto& row : logits) {
-      rows.push_back({.logits = row,
-                      .log_normalizer = LogNormalizer(row.data(), std::ssize(row), temperature)});
+      rows.push_back(
+          {.logits = row,
+           .log_normalizer = ops::LogNormalizer(row.data(), std::ssize(row), temperature)});
     }
     if (absl::Status status = search.Advance(rows); !status.ok()) return status;
     Targets next;

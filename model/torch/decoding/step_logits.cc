@@ -10,10 +10,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "model/ops/cpu/log_normalizer.h"
 #include "model/ops/cpu/parallel.h"
 #include "model/ops/linear.h"
 #include "model/ops/params.h"
-#include "model/torch/decoding/log_normalizer.h"
 
 namespace linnet::model {
 
@@ -60,7 +60,7 @@ void StepLogits::TakeWhole(at::Tensor logits, const StepInputs& inputs, int rows
     for (int64_t i = begin; i < end; ++i) {
       const float* row = values + i * vocabulary;
       rows_[i] = {.logits = {row, static_cast<size_t>(vocabulary)},
-                  .log_normalizer = LogNormalizer(row, vocabulary, inputs.temperature(i))};
+                  .log_normalizer = ops::LogNormalizer(row, vocabulary, inputs.temperature(i))};
     }
   });
 }
@@ -79,7 +79,7 @@ void StepLogits::TakeOthers(at::Tensor logits, const std::vector<int64_t>& other
       const float* row = values + i * vocabulary;
       rows_[others[i]] = {
           .logits = {row, static_cast<size_t>(vocabulary)},
-          .log_normalizer = LogNormalizer(row, vocabulary, inputs.temperature(others[i]))};
+          .log_normalizer = ops::LogNormalizer(row, vocabulary, inputs.temperature(others[i]))};
     }
   });
 }

@@ -10,7 +10,6 @@
 #include "gmock/gmock.h"
 #include "nlohmann/json.hpp"
 #include "tests/client/cli/cli_fixture.h"
-#include "tests/support/temporary_folder.h"
 
 namespace linnet::client {
 namespace {
@@ -21,24 +20,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-class CliFilesTest : public CliTest {
- protected:
-  std::string Path(const std::string& name) const { return folder_.path() / name; }
-  std::string File(const std::string& name, const std::string& content) const {
-    std::ofstream(Path(name), std::ios::binary) << content;
-    return Path(name);
-  }
-  std::string Content(const std::string& name) const {
-    std::ifstream file(Path(name), std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-  int Translate(std::vector<std::string> more, const std::string& input = "") {
-    more.insert(more.begin(), {"translate", "--from", "en", "--to", "de"});
-    return Run(more, input);
-  }
-
-  const test::TemporaryFolder folder_;
-};
+using CliFilesTest = CliFolderTest;
 
 TEST_F(CliFilesTest, WritesAnswersToOutputFile) {
   File("out", "what was there before\n");

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fstream>
+#include <iterator>
 #include <sstream>
 #include <stop_token>
 #include <string>
@@ -10,6 +12,7 @@
 #include "client/cli/flags/settings.h"
 #include "gtest/gtest.h"
 #include "tests/client/fake_server.h"
+#include "tests/support/temporary_folder.h"
 
 namespace linnet::client {
 
@@ -65,6 +68,30 @@ class CliTest : public ::testing::Test {
   std::stop_source stop_;
   std::string out_;
   std::string err_;
+};
+
+// The same with a folder for the files of `linnet translate`, from English to German.
+class CliFolderTest : public CliTest {
+ protected:
+  std::string Path(const std::string& name) const { return folder_.path() / name; }
+
+  // Writes a file and returns its path.
+  std::string File(const std::string& name, const std::string& content) const {
+    std::ofstream(Path(name), std::ios::binary) << content;
+    return Path(name);
+  }
+
+  std::string Content(const std::string& name) const {
+    std::ifstream file(Path(name), std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  int Translate(std::vector<std::string> more, const std::string& input = "") {
+    more.insert(more.begin(), {"translate", "--from", "en", "--to", "de"});
+    return Run(more, input);
+  }
+
+  const test::TemporaryFolder folder_;
 };
 
 }  // namespace linnet::client

@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "tests/client/cli/cli_fixture.h"
-#include "tests/support/temporary_folder.h"
 
 namespace linnet::client {
 namespace {
@@ -20,20 +19,7 @@ using ::testing::IsEmpty;
 using ::testing::Le;
 using ::testing::SizeIs;
 
-class CliInputTest : public CliTest {
- protected:
-  std::string File(const std::string& name, const std::string& content) const {
-    const std::string path = folder_.path() / name;
-    std::ofstream(path, std::ios::binary) << content;
-    return path;
-  }
-  int Translate(std::vector<std::string> more, const std::string& input = "") {
-    more.insert(more.begin(), {"translate", "--from", "en", "--to", "de"});
-    return Run(more, input);
-  }
-
-  const test::TemporaryFolder folder_;
-};
+using CliInputTest = CliFolderTest;
 
 TEST_F(CliInputTest, DocumentIsOneTextWithItsWhiteSpace) {
   EXPECT_EQ(Translate({"--document"}, "  One.\n\n\tTwo.  \n"), kExitOk);

@@ -13,7 +13,6 @@
 #include "google/rpc/error_details.pb.h"
 #include "nlohmann/json.hpp"
 #include "tests/client/cli/cli_fixture.h"
-#include "tests/support/temporary_folder.h"
 
 namespace linnet::client {
 namespace {
@@ -28,7 +27,7 @@ using ::testing::StartsWith;
 
 // Makes the server refuse a request that contains a text with "bad" in it, naming the first one
 // like Linnet's server, and answer other requests.
-class CliRefusedTest : public CliTest {
+class CliRefusedTest : public CliFolderTest {
  protected:
   CliRefusedTest() {
     server_.on_translate = [](auto&, const v1::TranslateRequest& request,
@@ -44,20 +43,6 @@ class CliRefusedTest : public CliTest {
       return grpc::Status::OK;
     };
   }
-  std::string Path(const std::string& name) const { return folder_.path() / name; }
-  void Write(const std::string& name, const std::string& content) const {
-    std::ofstream(Path(name), std::ios::binary) << content;
-  }
-  std::string Content(const std::string& name) const {
-    std::ifstream file(Path(name), std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-  int Translate(std::vector<std::string> more, const std::string& input) {
-    more.insert(more.begin(), {"translate", "--from", "en", "--to", "de"});
-    return Run(more, input);
-  }
-
-  const test::TemporaryFolder folder_;
 };
 
 TEST_F(CliRefusedTest, RefusedJsonObjectGetsErrorAndRunContinues) {
@@ -156,7 +141,7 @@ TEST_F(CliRefusedTest, ResumesAfterAnyByteOfAnInterruptedRun) {
   ASSERT_EQ(Translate({"--jsonl", "-o", Path("whole")}, input), kExitRefused);
   const std::string whole = Content("whole");
   for (size_t size = 0; size <= whole.size(); size += 3) {
-    Write("out", whole.substr(0, size));
+    File("out", whole.substr(0, size));
     const int lines = std::count(whole.begin(), whole.begin() + size, '\n');
     const int exit = Translate({"--jsonl", "-o", Path("out"), "--resume", "--force"}, input);
     ASSERT_EQ(exit, lines < 3 ? kExitRefused : kExitOk) << err_;

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "tests/client/cli/cli_fixture.h"
-#include "tests/support/temporary_folder.h"
 
 namespace linnet::client {
 namespace {
@@ -16,21 +15,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-class CliResumeTest : public CliTest {
+class CliResumeTest : public CliFolderTest {
  protected:
-  std::string Path(const std::string& name) const { return folder_.path() / name; }
-  std::string File(const std::string& name, const std::string& content) const {
-    std::ofstream(Path(name), std::ios::binary) << content;
-    return Path(name);
-  }
-  std::string Content(const std::string& name) const {
-    std::ifstream file(Path(name), std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-  int Translate(std::vector<std::string> more, const std::string& input = "") {
-    more.insert(more.begin(), {"translate", "--from", "en", "--to", "de"});
-    return Run(more, input);
-  }
   // The lines "line 0" to "line COUNT-1".
   static std::string Lines(int count) {
     std::string input;
@@ -52,8 +38,6 @@ class CliResumeTest : public CliTest {
     EXPECT_EQ(Translate({"-o", Path("out")}, input), kExitCode + 13);
     server_.on_translate = nullptr;
   }
-
-  const test::TemporaryFolder folder_;
 };
 
 TEST_F(CliResumeTest, ResumesAfterAnyByteOfAnInterruptedRun) {

@@ -13,6 +13,7 @@
 #include "server/base/monotonic.h"
 #include "server/schedule/scheduler.h"
 #include "tests/support/echo_engine.h"
+#include "tests/support/notification.h"
 #include "tests/support/recording_sink.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/waited_sink.h"
@@ -30,6 +31,14 @@ class EngineFailures : public ::testing::Test {
   }
   void ThenFail(const char* why) {
     engines_.push_back([why] { return absl::InternalError(why); });
+  }
+  // Making the engine opens `making` and waits for `go_on`.
+  void ThenHang(test::Notification& making, test::Notification& go_on) {
+    engines_.push_back([&]() -> absl::StatusOr<std::unique_ptr<model::Engine>> {
+      making.Open();
+      go_on.Pass();
+      return std::make_unique<test::EchoEngine>();
+    });
   }
   void Start(BatcherOptions options = {}) {
     auto started = Scheduler::Start(

@@ -153,11 +153,7 @@ TEST_F(EngineFailuresTest, DrainDoesNotWaitForAnEngineThatIsDown) {
 TEST_F(EngineFailuresTest, DrainEndsWhileTheFirstRebuildHangs) {
   Notification making, go_on;
   Then({.failing_step = 1});
-  engines_.push_back([&]() -> absl::StatusOr<std::unique_ptr<model::Engine>> {
-    making.Open();
-    go_on.Pass();
-    return std::make_unique<EchoEngine>();
-  });
+  ThenHang(making, go_on);
   Start();
   Waited waited, late;
   ASSERT_THAT(Submit({5}, waited), IsOk());
@@ -173,11 +169,7 @@ TEST_F(EngineFailuresTest, DrainEndsWhileTheFirstRebuildHangs) {
 TEST_F(EngineFailuresTest, RebuildBeyondLoadTimeoutFailsForGood) {
   Notification making, go_on;
   Then({.failing_step = 1});
-  engines_.push_back([&]() -> absl::StatusOr<std::unique_ptr<model::Engine>> {
-    making.Open();
-    go_on.Pass();
-    return std::make_unique<EchoEngine>();
-  });
+  ThenHang(making, go_on);
   Start();
   Waited waited, late;
   ASSERT_THAT(Submit({5}, waited), IsOk());
@@ -194,11 +186,7 @@ TEST_F(EngineFailuresTest, RebuildBeyondLoadTimeoutFailsForGood) {
 
 TEST_F(EngineFailuresTest, StartFailsBeyondLoadTimeout) {
   Notification making, go_on;
-  engines_.push_back([&]() -> absl::StatusOr<std::unique_ptr<model::Engine>> {
-    making.Open();
-    go_on.Pass();
-    return std::make_unique<EchoEngine>();
-  });
+  ThenHang(making, go_on);
   absl::Status status;
   std::thread starting([&] {
     status = Scheduler::Start(engines_.front(), {}, nullptr,
