@@ -81,7 +81,7 @@ def test_interactive_calls_overtake_without_starving_batch(narrow):
 
 
 def test_call_that_would_miss_its_deadline_is_refused(narrow):
-    line = [call(narrow, "b", texts=400, tokens=200)]
+    line = [call(narrow, "b", texts=400, tokens=200, timeout=600)]  # of a slow build, too
     narrow.wait_for("linnet_drain_seconds", lambda seconds: seconds > 0)
     time.sleep(0.1)
     begin = time.monotonic()
