@@ -45,7 +45,8 @@ def our_weights(file: Path, weights: dict[str, Tensor], sizes: ModelConfig) -> d
             table = source.take(f"model.{side}.embed_positions.weight", rows, sizes.width)
             ours[f"enter_{entrance}.table.weight"] = table
         else:
-            for name in ("weights", "weight"):
+            marian = sizes.positions == "sinusoidal_marian"
+            for name in ("weight",) if marian else ("weights", "weight"):
                 check_positions(source, f"model.{side}.embed_positions.{name}", sizes)
     source.finish()
     return ours

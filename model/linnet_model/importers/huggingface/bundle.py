@@ -68,10 +68,18 @@ def folder_name(folder: Path) -> str:
 
 
 def bundle_config(
-    facts: ModelFacts, name: str | None, source_language: str, target_language: str
+    facts: ModelFacts,
+    name: str,
+    source_language: str,
+    target_language: str,
+    task: str = "translate",
+    default_target_tokens: int | None = None,
 ) -> BundleConfig:
+    """Returns the decoding options of the files. Where a call names no length, a target has at most
+    `default_target_tokens`, by default as many as the model has positions for."""
     config = BundleConfig(
-        name=name or f"{source_language}-{target_language}".lower(),
+        name=name,
+        task=task,
         source_language=source_language,
         target_language=target_language,
         max_source_tokens=facts.max_source_tokens,
@@ -81,7 +89,7 @@ def bundle_config(
         min_target_tokens=facts.min_target_tokens,
         no_repeat_ngram_size=facts.no_repeat_ngram_size,
         target_ratio=0.0,
-        target_offset=facts.max_target_tokens,
+        target_offset=default_target_tokens or facts.max_target_tokens,
     )
     config.check()
     return config

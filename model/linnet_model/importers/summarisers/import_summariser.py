@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from linnet_model.command_line import command
-from linnet_model.config import BundleConfig
 from linnet_model.importers import import_parser, origin_of, report
 from linnet_model.importers.huggingface.bart_weights import our_weights
 from linnet_model.importers.huggingface.bundle import (
     TransformersModel,
+    bundle_config,
     read_model,
     write_transformers_bundle,
 )
@@ -32,25 +32,6 @@ from linnet_model.languages import LanguageTokens
 from linnet_model.network.model_config import require
 
 FAMILIES = {BART: "BART", "pegasus": "PEGASUS"}
-
-
-def bundle_config(facts: SummariserFacts, name: str, language: str) -> BundleConfig:
-    config = BundleConfig(
-        name=name,
-        task="summarize",
-        source_language=language,
-        target_language=language,
-        max_source_tokens=facts.max_source_tokens,
-        max_target_tokens=facts.max_target_tokens,
-        beam_size=facts.beam_size,
-        length_penalty=facts.length_penalty,
-        min_target_tokens=facts.min_target_tokens,
-        no_repeat_ngram_size=facts.no_repeat_ngram_size,
-        target_ratio=0.0,
-        target_offset=facts.default_target_tokens,
-    )
-    config.check()
-    return config
 
 
 def language_tokens(facts: SummariserFacts, language: str) -> list[LanguageTokens]:
@@ -87,7 +68,14 @@ def import_summariser(
     require(folder.is_dir(), f"no folder at {folder}")
     facts = read_facts(folder)
     tokens = read_tokens(folder, facts)
-    config = bundle_config(facts, name or f"{language}-{facts.model_type}".lower(), language)
+    config = bundle_config(
+        facts,
+        name or f"{language}-{facts.model_type}".lower(),
+        language,
+        language,
+        task="summarize",
+        default_target_tokens=facts.default_target_tokens,
+    )
     file, model = read_model(folder, facts.sizes, our_weights)
     read = TransformersModel(
         folder=folder,
