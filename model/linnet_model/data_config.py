@@ -81,6 +81,9 @@ class DataConfig:
     # A smaller power gives more and shorter pieces; batches are sized without them and may exceed
     # batch_target_tokens.
     sampling_alpha: float = 0.0
+    # Rows added, as a share of all: two to four sentences of a domain, joined with blanks, so that
+    # a model of short sentences meets longer texts (Kondo et al. 2021).
+    join_share: float = 0.0
     # Rows added, as a share of all: made-up addresses, numbers and names, copied unchanged.
     copy_share: float = 0.0
     # Rows added, as a share of all: made-up English sentences with amounts, dates, times and the
@@ -159,7 +162,7 @@ class DataConfig:
             f"data.sampling_alpha is {self.sampling_alpha}, pieces are drawn for pairs with a "
             "target and whole sources: set it to 0",
         )
-        for name in ("copy_share", "echo_share", "fact_share", "extract_share"):
+        for name in ("join_share", "copy_share", "echo_share", "fact_share", "extract_share"):
             require(
                 whole or getattr(self, name) == 0.0,
                 f"data.{name} is {getattr(self, name)}, added rows are pairs with a target",
@@ -171,6 +174,11 @@ class DataConfig:
             not self.styles or (pairs and not self.capitals_mark and not self.placeholder_share),
             "data.styles is given, only summaries have styles: leave out capitals_mark and "
             "placeholder_share, and train on pairs with a target",
+        )
+        require(
+            not self.styles or self.join_share == 0.0,
+            f"data.join_share is {self.join_share} and data.styles is given, joined texts have no "
+            "summary: set it to 0",
         )
         require(
             not self.styles or self.sampling_alpha == 0.0,

@@ -129,8 +129,9 @@ def data_part(training: dict[str, Any]) -> list[str]:
                 source["attribution"],
             ]
         )
-    copies, facts, sentences, paragraphs = (
-        train.get(name, {}).get("rows", 0) for name in ("copies", "facts", SENTENCES, PARAGRAPHS)
+    added = ("copies", "facts", "joined", SENTENCES, PARAGRAPHS)
+    copies, facts, joined, sentences, paragraphs = (
+        train.get(name, {}).get("rows", 0) for name in added
     )
     return [
         "## Data",
@@ -167,6 +168,7 @@ def data_part(training: dict[str, Any]) -> list[str]:
             if facts
             else []
         ),
+        *([f"{joined:,} rows are two to four others of a domain, joined."] if joined else []),
         *(
             [
                 f"Beside these, {sentences:,} rows whose summary is the sentence of a text that is "

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections import defaultdict
 
 from linnet_model.capitals import in_capitals
 from linnet_model.data_config import DataConfig
@@ -129,9 +130,40 @@ def varied(source: str, target: str, config: DataConfig, rng: random.Random) -> 
     return source, target
 
 
+END_OF_SENTENCE = re.compile(r"""[.!?…]["'”’“)]*$""")
+MOST_JOINED = 4  # rows
+
+
+def joined_pairs(
+    pairs: list[Pair], shares: dict[str, float], count: int, rng: random.Random
+) -> list[Pair]:
+    """Joins two to four random rows of a domain, both sides with blanks, so that a model of short
+    sentences meets longer texts (Kondo et al. 2021, arXiv 2104.08478, who join two). Takes rows
+    that are sentences on both sides; a domain is drawn as often as its share says."""
+    whole = [
+        pair
+        for pair in pairs
+        if END_OF_SENTENCE.search(pair.source) and END_OF_SENTENCE.search(pair.target)
+    ]
+    of_domain: defaultdict[str, list[Pair]] = defaultdict(list)
+    for pair in whole:
+        of_domain[pair.domain].append(pair)
+    weights = [shares.get(pair.domain, 1.0) for pair in whole]
+    result = []
+    for first in rng.choices(whole, weights, k=count) if whole else []:
+        rows = [first, *rng.choices(of_domain[first.domain], k=rng.randint(1, MOST_JOINED - 1))]
+        source, target = (
+            " ".join(sides) for sides in zip(*((p.source, p.target) for p in rows), strict=True)
+        )
+        result.append(Pair(source, target, "joined"))
+    return result
+
+
 def augmented(pairs: list[Pair], config: DataConfig, seed: int) -> list[Pair]:
-    """Varies all pairs and adds the copies, echoes, facts and extracts of the recipe."""
+    """Varies all pairs and adds the recipe's joined rows, copies, echoes, facts and extracts."""
     rng = random.Random(seed)
+    # Joined before they vary: marks and placeholders are numbered over a whole text.
+    joined = joined_pairs(pairs, config.domains, round(len(pairs) * config.join_share), rng)
     pairs = [Pair(*varied(p.source, p.target, config, rng), p.domain) for p in pairs]
     copies = copied_pairs(round(len(pairs) * config.copy_share), rng)
     echoes = rng.sample(pairs, round(len(pairs) * config.echo_share))
@@ -141,6 +173,7 @@ def augmented(pairs: list[Pair], config: DataConfig, seed: int) -> list[Pair]:
     ]
     return [
         *pairs,
+        *(Pair(*varied(p.source, p.target, config, rng), p.domain) for p in joined),
         *(Pair(source, target, "copies") for source, target in copies),
         *turned(facts, config),
         *(Pair(pair.target, pair.target, "echoes") for pair in echoes),

@@ -9,6 +9,7 @@ from linnet_model.train.augment import (
     QUOTES,
     augmented,
     copied_pairs,
+    joined_pairs,
     quoted,
     renamed,
     varied,
@@ -92,6 +93,48 @@ def test_quotes_match_language_and_close():
 def test_keeps_pair_that_has_quotation_marks():
     pair = ('He said "no".', "Er sagte „nein“.")
     assert quoted(*pair, random.Random(1)) == pair
+
+
+def test_joins_sentences_of_a_domain_on_both_sides():
+    talk = [Pair(f"I saw {n}.", f"Ich sah {n}.", "talk") for n in range(40)]
+    manual = [Pair(f"Set {n}!", f"Setze {n}!", "manual") for n in range(40)]
+    title = Pair("Table of contents", "Inhaltsverzeichnis", "talk")
+    shares = {"talk": 3.0, "manual": 1.0}
+    joined = joined_pairs([*talk, title, *manual], shares, 400, random.Random(1))
+    assert len(joined) == 400
+    assert {pair.domain for pair in joined} == {"joined"}
+    for pair in joined:
+        numbers = re.findall("[0-9]+", pair.source)
+        assert 2 <= len(numbers) <= 4
+        pattern = "Ich sah {}." if "saw" in pair.source else "Setze {}!"
+        assert pair.target == " ".join(pattern.format(n) for n in numbers)
+    talked = sum("saw" in pair.source for pair in joined)
+    assert 270 < talked < 330  # 300 expected, standard deviation 8.7
+
+
+def test_joins_nothing_where_no_row_is_a_sentence():
+    titles = [Pair("Contents", "Inhalt", "x"), Pair("Done.", "Erledigt", "x")]
+    assert joined_pairs(titles, {"x": 1.0}, 5, random.Random(1)) == []
+
+
+def test_joined_rows_vary_as_a_whole():
+    """A mark in the middle of a target, or two placeholders of one name, would have no meaning."""
+    pairs = [Pair(f"I see {n}a dog.", f"Ich sehe {n}a dog.", "x") for n in range(20)]
+    config = DataConfig(
+        domains={"x": 1.0},
+        join_share=1.0,
+        uppercase_share=0.5,
+        capitals_mark="<ph7>",
+        placeholder_share=1.0,
+    )
+    joined = [pair for pair in augmented(pairs, config, seed=1) if pair.domain == "joined"]
+    assert len(joined) == 20
+    assert any("<ph7>" in pair.target for pair in joined)
+    assert any("<ph1>" in pair.target for pair in joined)
+    for pair in joined:
+        assert "<ph7>" not in pair.target[1:]
+        names = re.findall("<ph[0-6]>", pair.source)
+        assert len(set(names)) == len(names)
 
 
 def test_reverse_keeps_the_languages_apart():
