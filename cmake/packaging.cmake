@@ -25,7 +25,8 @@ install(CODE "string(REGEX REPLACE \"/usr/?$\" \"\" root \"\${CMAKE_INSTALL_PREF
 file(INSTALL DESTINATION \"\${root}/etc/default\" TYPE FILE RENAME linnet-server
      FILES \"${CMAKE_SOURCE_DIR}/deploy/systemd/linnet-server.default\")"
   COMPONENT etc)
-install(FILES README.md CHANGELOG.md DESTINATION share/doc/linnet-server COMPONENT server)
+install(FILES README.md CHANGELOG.md SECURITY.md DESTINATION share/doc/linnet-server COMPONENT server)
+install(DIRECTORY docs DESTINATION share/doc/linnet-server COMPONENT server FILES_MATCHING PATTERN "*.md")
 
 # ---- linnet-model: the Python packages and the command, beside the server, whose LibTorch and linnet-decode it uses
 install(CODE "file(REMOVE_RECURSE \"${stage}-model\")

@@ -17,6 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TIDY = "clang-tidy-14"  # [debian-clang] in deps/versions.txt
+FINDING = re.compile(r"^/.*: (error|warning): ", re.MULTILINE)
 
 
 def commands(build: Path) -> dict[str, dict[str, str]]:
@@ -39,14 +40,17 @@ def run(files: list[str], entry: dict[str, str]) -> str:
         database = [{"directory": entry["directory"], "file": str(whole), "command": command}]
         Path(folder, "compile_commands.json").write_text(json.dumps(database))
         words = [TIDY, f"--config-file={ROOT / '.clang-tidy'}", "--quiet", "-p", folder, str(whole)]
-        return subprocess.run(words, capture_output=True, text=True).stdout
+        done = subprocess.run(words, capture_output=True, text=True)
+        if done.returncode and not FINDING.search(done.stdout):
+            raise RuntimeError(f"{TIDY} ended with {done.returncode} on {files}:\n{done.stderr}")
+        return done.stdout
 
 
 def findings(files: list[str], known: dict[str, dict[str, str]]) -> list[str]:
     """The findings in these sources and in headers of ours that they include."""
     found, clashing = set(), set()
     for line in run(files, known[files[0]]).splitlines():
-        if not re.match(r"/.*: (error|warning): ", line):
+        if not FINDING.match(line):
             continue
         path = line.partition(":")[0].removeprefix(f"{ROOT}/")
         if "[clang-diagnostic-" in line and len(files) > 1:

@@ -39,6 +39,16 @@ def test_finding_is_found(tmp_path, binaries):
     assert "bugprone-use-after-move" in found[0]
 
 
+def test_clang_tidy_that_fails_is_no_clean_source(tmp_path, binaries):
+    entry = dict(commands(binaries.parent)["server/base/log.cc"])
+    entry["command"] += " --no-such-flag-of-a-compiler"
+    source = str(tmp_path / "a.cc")
+    (tmp_path / "a.cc").write_text("int main() {}\n")
+    entry["file"] = "server/base/log.cc"
+    with pytest.raises(RuntimeError, match="ended with 1"):
+        findings([source], {source: entry})
+
+
 def test_names_that_clash_between_sources_are_no_findings(tmp_path, binaries):
     paths = [tmp_path / "model" / name for name in ("a.cc", "b.cc")]
     paths[0].parent.mkdir()

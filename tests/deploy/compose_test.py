@@ -5,6 +5,7 @@ Read here; container_test.py runs them.
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import subprocess
 
@@ -120,18 +121,38 @@ def test_every_published_port_leads_to_one_service():
     assert len(set(defaults)) == len(defaults) >= 4
 
 
-def test_edge_overlay_takes_the_published_port_of_the_server():
+def test_server_of_the_edge_overlay_trusts_and_answers_only_its_network():
+    """On a port that the file below does not publish, at addresses that no other container gets."""
+    overlay = yaml.safe_load((ROOT / "docker-compose.edge.yml").read_text())
+    server, edge = overlay["services"]["server"], overlay["services"]["edge"]
+    addresses = [it["networks"]["edge"]["ipv4_address"] for it in (server, edge)]
+    flags = dict(zip(server["command"][::2], server["command"][1::2], strict=True))
+    host, _, port = flags["--listen"].rpartition(":")
+    assert [host, flags["--trusted-proxies"]] == addresses
+    assert port != SERVICES["server"]["ports"][0].rpartition(":")[2]
+    assert server["environment"]["LINNET_SERVER"] == flags["--listen"]
+    assert edge["environment"]["LINNET_SERVER"] == flags["--listen"]
+    (network,) = overlay["networks"]["edge"]["ipam"]["config"]
+    subnet, others = (
+        ipaddress.ip_network(re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", network[key]))
+        for key in ("subnet", "ip_range")
+    )
+    assert others.subnet_of(subnet)
+    for address in addresses:
+        fixed = ipaddress.ip_address(re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", address))
+        assert fixed in subnet
+        assert fixed not in others
+
+
+def test_edge_overlay_publishes_the_port_of_haproxy():
     overlay = yaml.safe_load((ROOT / "docker-compose.edge.yml").read_text())["services"]
-    (port,) = SERVICES["server"]["ports"]
-    edge = overlay["edge"]["environment"]
-    assert edge["LINNET_EDGE_LISTEN"] == f":{port.rpartition(':')[2]}"
-    assert overlay["edge"]["network_mode"] == "service:server"
-    command = overlay["server"]["command"]
-    listen = command[command.index("--listen") + 1]
-    assert listen.startswith("127.0.0.1:")
-    assert overlay["server"]["environment"]["LINNET_SERVER"] == edge["LINNET_SERVER"] == listen
+    environment = overlay["edge"]["environment"]
+    (port,) = overlay["edge"]["ports"]
+    assert environment["LINNET_EDGE_LISTEN"] == f":{port.rpartition(':')[2]}"
+    entry = overlay["load"]["entrypoint"]
+    assert entry[entry.index("--server") + 1] == f"edge{environment['LINNET_EDGE_LISTEN']}"
     config = (ROOT / "deploy/balancers/haproxy-edge.cfg").read_text()
-    assert set(re.findall(r"\$\{(\w+)", config)) == set(edge)
+    assert set(re.findall(r"\$\{(\w+)", config)) == set(environment)
 
 
 def test_env_example_lists_every_variable_with_its_default():

@@ -126,10 +126,16 @@ def test_grace_period_covers_lame_duck_and_drain(manifests):
 def test_kubelet_restarts_the_server_with_back_off(manifests):
     pod = of_kind(manifests, "Deployment")["spec"]["template"]["spec"]
     assert pod["restartPolicy"] == "Always"
-    # The server ends itself before the probe fails, so that its calls get their errors.
+
+
+def test_failed_server_drains_before_its_liveness_probe_ends_it(manifests):
+    """The probe fails at once, and SIGTERM in a drain ends it. The drain takes this long, and
+    five seconds more for what a client does not read (Server::Drain)."""
     probe = container(manifests)["livenessProbe"]
     assert service_of(probe) == "liveness"
-    assert probe["periodSeconds"] * probe["failureThreshold"] >= 30
+    arguments = container(manifests)["args"]
+    drain = int(arguments[arguments.index("--drain-timeout") + 1])
+    assert (probe["failureThreshold"] - 1) * probe["periodSeconds"] > drain + 5
 
 
 def service_of(probe: dict) -> str:
