@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 import grpc
 from google.rpc import error_details_pb2, status_pb2
@@ -37,6 +38,11 @@ class LinnetError(Exception):
                 self.request_id = request.request_id
         said = f"{self.code.name}: {self.message}"
         super().__init__(f"{said} ({self.reason})" if self.reason else said)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For pickle and copy, which would otherwise call __init__ with the text of the error: an
+        executor of processes hands an error on in this way."""
+        return type(self).__new__, (type(self), *self.args), vars(self)
 
     @classmethod
     def local(

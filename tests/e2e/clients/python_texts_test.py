@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -246,6 +248,22 @@ def test_too_large_message_has_a_reason(linnet, client):
     assert raised.value.code == grpc.StatusCode.INVALID_ARGUMENT
     assert raised.value.reason == "MESSAGE_TOO_LARGE"
     assert int(raised.value.metadata["bytes"]) > int(raised.value.metadata["maxBytes"])
+
+
+def test_pickled_or_copied_error_keeps_its_details(linnet):
+    """An executor of processes pickles the errors of its calls."""
+    error = linnet.LinnetError.local(
+        "busy", grpc.StatusCode.UNAVAILABLE, field="contents[1]", reason="BUSY", metadata={"n": "1"}
+    )
+    error.retry_delay, error.request_id = 0.5, "my-call"
+    error.rename("contents[1]", "contents[130]")
+    protocols = range(pickle.HIGHEST_PROTOCOL + 1)
+    copies = [pickle.loads(pickle.dumps(error, protocol)) for protocol in protocols]
+    for copied in [*copies, copy.copy(error), copy.deepcopy(error)]:
+        assert type(copied) is linnet.LinnetError
+        assert vars(copied) == vars(error)
+        assert str(copied) == str(error) == "UNAVAILABLE: busy (BUSY)"
+    assert (copied.code, copied.field) == (grpc.StatusCode.UNAVAILABLE, "contents[130]")
 
 
 def test_warning_points_to_the_callers_line(linnet, client, server):
