@@ -58,9 +58,14 @@ async def _in_flight(call: Any, failure: _IteratorError | None = None) -> AsyncI
     except (grpc.RpcError, asyncio.CancelledError) as error:
         if failure is not None and failure.error is not None:
             raise failure.error from None
-        if isinstance(error, asyncio.CancelledError):
+        if not isinstance(error, asyncio.CancelledError):
+            raise LinnetError.of(error) from error
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
             raise
-        raise LinnetError.of(error) from error
+        # Only the call was cancelled, by `close` or with a stream that is left early. To the task,
+        # CancelledError would say that the task itself is to end.
+        raise LinnetError.local("cancelled", grpc.StatusCode.CANCELLED) from error
     finally:
         call.cancel()  # no effect after its end
 

@@ -27,6 +27,8 @@ class FakeServer:
         self.calls: list[float] = []
         self.tokens: list[str] = []
         self.request_ids: list[str] = []
+        self.parts = 0  # of a stream, each of which waits for `released`
+        self.released = threading.Event()
         self.behave = behave
 
         class Service(text_service_pb2_grpc.TextServiceServicer):
@@ -36,9 +38,11 @@ class FakeServer:
 
             def StreamTranslate(self, request, context):
                 fake.take(context)
-                yield linnet.v1.text_service_pb2.StreamTranslateResponse(
-                    response=linnet.TranslateResponse()
-                )
+                answer = linnet.v1.text_service_pb2.StreamTranslateResponse
+                for _ in range(fake.parts):
+                    yield answer(part=linnet.TextPart(text="a"))
+                    fake.released.wait(30)
+                yield answer(response=linnet.TranslateResponse())
 
         self.health = health.HealthServicer()
         self.server = grpc.server(futures.ThreadPoolExecutor(4))
@@ -76,6 +80,7 @@ def fake(linnet):
 
     yield make
     for each in fakes:
+        each.released.set()
         each.server.stop(None)
 
 
@@ -249,6 +254,50 @@ def test_all_first_calls_wait_for_a_starting_server(linnet, fake):
         starting.join()
         assert len(started[0].calls) == 3
         started[0].server.stop(None).wait()
+
+
+def is_cancelled(linnet, error: BaseException) -> bool:
+    return isinstance(error, linnet.LinnetError) and error.code == grpc.StatusCode.CANCELLED
+
+
+def test_closing_an_asyncio_client_fails_its_calls(linnet, fake):
+    """They raise LinnetError: CancelledError would end the task that catches LinnetError."""
+    server = fake(lambda number: server.released.wait(30) and None)
+
+    async def run() -> list[BaseException]:
+        client = linnet.AsyncClient(server.address)
+        calls = [client.translate(english(linnet, "a")), client.translate(["a"], to="de")]
+        calls.append(client.stream_translate(english(linnet, "a")).response())
+        tasks = [asyncio.ensure_future(call) for call in calls]
+        await asyncio.to_thread(wait_until, lambda: len(server.calls) == 3)
+        await client.close()
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    errors = asyncio.run(run())
+    assert all(is_cancelled(linnet, error) for error in errors), errors
+
+
+def test_response_of_a_stream_left_early_is_an_error(linnet, fake):
+    server = fake()
+    server.parts = 1
+
+    async def run() -> None:
+        async with linnet.AsyncClient(server.address) as client:
+            stream = client.stream_translate(english(linnet, "a"))
+            async for _ in stream:
+                break
+            await stream.response()
+
+    with pytest.raises(linnet.LinnetError) as raised:
+        asyncio.run(run())
+    assert is_cancelled(linnet, raised.value)
+    with linnet.Client(server.address) as client:
+        stream = client.stream_translate(english(linnet, "a"))
+        for _ in stream:
+            break
+        with pytest.raises(linnet.LinnetError) as raised:
+            stream.response()
+    assert is_cancelled(linnet, raised.value)
 
 
 def test_token_file_is_reread_after_a_change(linnet, fake, tmp_path):
