@@ -59,14 +59,14 @@ of a recipe with stages:
 
 def prepare_tokenizer(recipe: Recipe, data: Path, out: Path, init: Path | None) -> Path:
     """Returns the run's SentencePiece model: the existing one, a copy of the one beside `init`, or
-    a newly trained one."""
-    path = out / "source.spm"
+    a newly trained one. Refuses an existing one that is not that of `init`."""
+    path, beside = out / "source.spm", None if init is None else vocabulary_beside(init)
     if path.exists():
+        if beside is not None and beside.exists() and not checkpoints(out):
+            same_vocabulary(path, beside)
         return path
     partial = path.with_suffix(".partial")
-    if init is not None:
-        beside = init if init.suffix == ".spm" else (init if init.is_dir() else init.parent)
-        beside = beside if beside.suffix == ".spm" else beside / "source.spm"
+    if beside is not None:
         if not beside.exists():
             raise ConfigError(
                 f"no source.spm beside {init}, weights and vocabulary belong together"
@@ -86,6 +86,24 @@ def prepare_tokenizer(recipe: Recipe, data: Path, out: Path, init: Path | None) 
         train_tokenizer(lines, recipe.model.vocabulary, recipe.tokenizer, partial)
     partial.replace(path)
     return path
+
+
+def vocabulary_beside(init: Path) -> Path:
+    """Returns the SentencePiece model of a bundle, run folder or checkpoint, or `init` itself if it
+    is one."""
+    if init.suffix == ".spm":
+        return init
+    return (init if init.is_dir() else init.parent) / "source.spm"
+
+
+def same_vocabulary(path: Path, wanted: Path) -> None:
+    """Refuses the vocabulary of a run without a checkpoint, left by another start that was refused
+    or killed, if it is not the wanted one: the weights would get the wrong pieces."""
+    if path.read_bytes() != wanted.read_bytes():
+        raise ConfigError(
+            f"{path} is of an earlier start and differs from {wanted}: remove {path}, or choose "
+            "another --out"
+        )
 
 
 def read_weights(path: Path) -> tuple[dict[str, torch.Tensor], ModelConfig]:
@@ -188,6 +206,9 @@ def start(options: argparse.Namespace) -> None:
         check_data(options.data, stage.recipe.data)
     out.mkdir(parents=True, exist_ok=True)
     write_names(out, stages)
+    for stage in stages[first + 1 :]:
+        # It has no checkpoint; a vocabulary there is of an earlier start, perhaps with another one.
+        (stage.folder(out) / "source.spm").unlink(missing_ok=True)
     init = None if options.init_from is None else result_of(options.init_from)
     vocabulary = init if options.tokenizer_from is None else result_of(options.tokenizer_from)
     for number, stage in enumerate(stages):

@@ -130,6 +130,17 @@ def test_stage_starts_from_the_averaged_weights_of_the_one_before(
     assert after["earlier_target_tokens"] == before["target_tokens"] > 0
 
 
+def test_stage_replaces_the_vocabulary_of_an_earlier_start(
+    recipe: Path, data_folder: Path, tmp_path: Path, tokenizer_file: Path
+):
+    left = tmp_path / "out" / "second" / "source.spm"
+    left.parent.mkdir(parents=True)
+    left.write_bytes(tokenizer_file.read_bytes())
+    assert train(recipe, data_folder, tmp_path / "out") == 0
+    first = tmp_path / "out" / "first" / "source.spm"
+    assert left.read_bytes() == first.read_bytes() != tokenizer_file.read_bytes()
+
+
 def test_last_stage_is_exported_with_the_data_of_all(
     recipe: Path, data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
 ):

@@ -240,6 +240,32 @@ def test_run_is_exported_scored_and_continued(
     assert "model.ffn_width is 32 in the recipe and 24 in the weights" in capsys.readouterr().err
 
 
+def test_vocabulary_of_an_earlier_start_is_refused(
+    recipe_file: Path, data_folder: Path, tmp_path: Path, tokenizer_file: Path, capsys
+):
+    """A start that is refused or killed before its first checkpoint leaves a vocabulary, and the
+    next one may start from weights with another."""
+    first, out = tmp_path / "first", tmp_path / "out"
+    once = ["--set", "train.updates=1"]
+    assert train(recipe_file, data_folder, first, *once) == 0
+    out.mkdir()
+    left = out / "source.spm"
+    left.write_bytes(tokenizer_file.read_bytes())
+    beside = first / "source.spm"
+    assert left.read_bytes() != beside.read_bytes()
+    for start in (["--init-from", str(first)], ["--tokenizer-from", str(beside)]):
+        capsys.readouterr()
+        assert train(recipe_file, data_folder, out, *once, *start) == 1
+        said = f"{left} is of an earlier start and differs from {beside}: remove {left}, or choose"
+        assert said in capsys.readouterr().err
+    left.unlink()
+    assert train(recipe_file, data_folder, out, *once, "--init-from", str(first)) == 0
+    assert left.read_bytes() == beside.read_bytes()
+    # With a checkpoint the run's own vocabulary stays, also beside another --init-from.
+    beside.write_bytes(tokenizer_file.read_bytes())
+    assert train(recipe_file, data_folder, out, *once, "--init-from", str(first), "--resume") == 0
+
+
 def test_removes_old_checkpoints(recipe_file: Path, data_folder: Path, tmp_path: Path):
     for updates in (1, 2, 3):
         more = [
