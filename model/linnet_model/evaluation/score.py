@@ -29,7 +29,7 @@ from linnet_model.evaluation.baselines import baselines, described
 from linnet_model.evaluation.decoding import Decoding, choose_decoding, tokenizer_of
 from linnet_model.evaluation.facts import carried_over, made_up_sentences
 from linnet_model.evaluation.loops import looping_share
-from linnet_model.evaluation.score_run import score_run, test_rows
+from linnet_model.evaluation.score_run import lines_read, score_run, test_rows
 from linnet_model.evaluation.texts import card_examples
 from linnet_model.export.card import read_json, write_card, write_json
 from linnet_model.styles import before_source, styles_of
@@ -48,15 +48,15 @@ EXAMPLES = """examples:
 def read_references(
     folder: Path, config: DataConfig, domain: str, pairs: list[Pair]
 ) -> list[list[str]]:
-    """Returns all references of each row, from refs.<domain>.tsv or else the targets."""
+    """Returns all references of `pairs`, the first rows of the test set: of refs.<domain>.tsv, line
+    n of which belongs to line n of the test set, or else the targets."""
     path = folder / f"refs.{domain}.tsv"
     if config.reverse or not path.is_file():  # the file has references of the second column
         return [[pair.target] for pair in pairs]
-    references = [line.split("\t") for line in read_lines(path)]
+    lines, read = list(read_lines(path)), lines_read(folder, config, domain)
+    references = [line.split("\t") for line in compress(lines, read)]
     if len(references) < len(pairs):
-        raise DataError(
-            f"{path} has {len(references)} lines for {len(pairs)} rows of test.{domain}.tsv"
-        )
+        raise DataError(f"{path} has {len(lines)} lines for {len(read)} rows of test.{domain}.tsv")
     return references[: len(pairs)]
 
 

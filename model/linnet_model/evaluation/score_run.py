@@ -7,6 +7,7 @@ Every score has a baseline: that of a trivial model with the same training texts
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,15 @@ from linnet_model.data_config import PLAIN_DOMAIN, DataConfig
 from linnet_model.export.search import Options, answer_texts
 from linnet_model.network import ops
 from linnet_model.network.encoder_decoder import EncoderDecoder
-from linnet_model.text_files import DataError, Pair, Reading, read_pairs, read_plain, turned
+from linnet_model.text_files import (
+    DataError,
+    Pair,
+    Reading,
+    read_lines,
+    read_pairs,
+    read_plain,
+    turned,
+)
 from linnet_model.tokenizer import load_tokenizer
 from linnet_model.train.checkpoint import averaged_model
 from linnet_model.train.data import PairDataset, labelled, training_pairs
@@ -52,6 +61,18 @@ def test_rows(folder: Path, config: DataConfig, wanted: list[str]) -> dict[str, 
         domain: turned(read_pairs(folder / f"test.{domain}.tsv", None, "warn", empty), config)
         for domain in test_domains(folder, wanted)
     }
+
+
+def lines_read(folder: Path, config: DataConfig, domain: str) -> list[bool]:
+    """Returns of each line of a test set whether it is one of test_rows, which leave out those with
+    an empty side if the recipe does."""
+    plain = [folder / name for name in config.plain("test") if name]
+    rows: Iterable[Sequence[str]]
+    if plain:
+        rows = zip(*map(read_lines, plain), strict=True)
+    else:
+        rows = (line.split("\t") for line in read_lines(folder / f"test.{domain}.tsv"))
+    return [all(column.strip() for column in row) for row in rows]
 
 
 def unigram_perplexities(training: PairDataset, test: PairDataset) -> dict[str, float]:
@@ -180,4 +201,4 @@ def score_run(
     }
 
 
-__all__ = ["score_run", "test_domains", "test_rows"]
+__all__ = ["lines_read", "score_run", "test_domains", "test_rows"]

@@ -12,10 +12,11 @@ from linnet_model.evaluation.score import (
     measure,
     read_references,
 )
-from linnet_model.evaluation.score_run import test_domains
+from linnet_model.evaluation.score_run import test_domains, test_rows
 from linnet_model.text_files import DataError, Pair
 
-test_domains.__test__ = False  # a function of the package, not a test
+# Functions of the package, not tests.
+test_domains.__test__ = test_rows.__test__ = False
 
 
 def test_equal_texts_score_full_and_unrelated_zero():
@@ -36,12 +37,37 @@ def test_best_of_several_references_counts():
 
 def test_reads_references_beside_test_file(tmp_path: Path):
     pairs = [Pair("s", "first", "x"), Pair("s", "second", "x")]
+    (tmp_path / "test.x.tsv").write_text("s\tfirst\tx\ns\tsecond\tx\n")
     assert read_references(tmp_path, DataConfig(), "x", pairs) == [["first"], ["second"]]
     (tmp_path / "refs.x.tsv").write_text("first\tother\nsecond\n")
     assert read_references(tmp_path, DataConfig(), "x", pairs) == [["first", "other"], ["second"]]
     (tmp_path / "refs.x.tsv").write_text("first\tother\n")
     with pytest.raises(DataError, match="has 1 lines for 2 rows"):
         read_references(tmp_path, DataConfig(), "x", pairs)
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_references_follow_rows_that_are_left_out(tmp_path: Path, plain: bool):
+    sources, targets = ("s1", " ", "s3", "s4", "s5"), ("t1", "t2", "t3", "", "t5")
+    config = DataConfig(empty_lines="drop")
+    if plain:
+        config.train_source, config.train_target = "train.en", "train.de"
+        config.test_source, config.test_target = "test.en", "test.de"
+        (tmp_path / "test.en").write_text("\n".join(sources) + "\n")
+        (tmp_path / "test.de").write_text("\n".join(targets) + "\n")
+    else:
+        rows = zip(sources, targets, strict=True)
+        (tmp_path / "test.text.tsv").write_text("".join(f"{s}\t{t}\ttext\n" for s, t in rows))
+    others = "".join(f"t{n}\tother {n}\n" for n in range(1, 6))
+    (tmp_path / "refs.text.tsv").write_text(others)
+    pairs = test_rows(tmp_path, config, ["text"])["text"]
+    assert [pair.source for pair in pairs] == ["s1", "s3", "s5"]
+    wanted = [[f"t{n}", f"other {n}"] for n in (1, 3, 5)]
+    assert read_references(tmp_path, config, "text", pairs) == wanted
+    assert read_references(tmp_path, config, "text", pairs[:2]) == wanted[:2]
+    (tmp_path / "refs.text.tsv").write_text("t1\nt2\nt3\nt4\n")
+    with pytest.raises(DataError, match=r"refs.text.tsv has 4 lines for 5 rows of test"):
+        read_references(tmp_path, config, "text", pairs)
 
 
 def test_refuses_unknown_test_set_with_list(tmp_path: Path):
