@@ -48,10 +48,13 @@ def copied_pairs(count: int, rng: random.Random) -> list[tuple[str, str]]:
 
 
 def renamed(source: str, target: str, rng: random.Random) -> tuple[str, str]:
-    """Replaces a name or number that occurs exactly once on both sides by a random one."""
+    """Replaces a name or number that occurs exactly once on both sides by a random one. In the
+    target a name may have an ending ("Toms"), but 1 is not the number in 13."""
+    numbers = NUMBER.findall(target)
     for pattern, draw in ((NAME, name), (NUMBER, number)):
         for found in pattern.findall(source):
-            if source.count(found) == 1 and target.count(found) == 1:
+            whole = pattern is NAME or found in numbers
+            if whole and source.count(found) == 1 and target.count(found) == 1:
                 new = draw(rng)
                 return source.replace(found, new), target.replace(found, new)
     return source, target

@@ -38,8 +38,17 @@ def test_keeps_names_on_one_side_or_repeated():
         ("Tom saw Tom.", "Tom sah Tom."),
         ("It costs 3.50 now.", "Es kostet jetzt 3,50."),
         ("At 2:30 sharp.", "Um 2:30 genau."),
+        ("It is 1 pm.", "Es ist 13 Uhr."),
+        ("The 5 of us", "Wir 5er"),
     ]:
         assert renamed(*pair, random.Random(1)) == pair
+
+
+def test_replaced_name_keeps_its_ending():
+    source, target = renamed("It is Tom's dog.", "Es ist Toms Hund.", random.Random(1))
+    name = source.split()[2].removesuffix("'s")
+    assert name != "Tom"
+    assert target == f"Es ist {name}s Hund."
 
 
 def test_placeholders_replace_shared_words_in_source_order():
