@@ -10,32 +10,41 @@ model/runtime/tokenizer/capitals.h.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import sentencepiece
+
+# The server marks a text by what is left of it beside the placeholders, and keeps their names
+# (Tokenizer::EncodeCopying). Their letters are no capitals, and no lower case either.
+PLACEHOLDER = re.compile("<ph[0-9]+>")
 
 
 def in_capitals(text: str) -> bool:
     """True for at least two words whose cased letters are all upper case. A single word may be an
     abbreviation."""
+    text = PLACEHOLDER.sub("", text)
     if not text.isupper():
         return False
     return sum(any(c.isupper() for c in word) for word in text.split()) >= 2
 
 
 def without_capitals(text: str) -> str:
-    """Returns the text in lower case; its first letter stays a capital unless a digit precedes
-    it."""
+    """Returns the text in lower case; its first letter stays a capital unless a digit or a
+    placeholder precedes it."""
     small = text.lower()
     for i, letter in enumerate(small):
         if letter.isalnum():
+            if PLACEHOLDER.match(small, i - 1):
+                return small
             return small[:i] + letter.title() + small[i + 1 :]
     return small
 
 
 def mark_capitals(text: str, mark: str) -> str:
-    """Returns the text that the model reads instead of `text`; with an empty mark `text` itself."""
-    if not mark or not in_capitals(text):
+    """Returns the text that the model reads instead of `text`; with an empty mark, or where the
+    mark is there already, `text` itself."""
+    if not mark or text.startswith(mark) or not in_capitals(text):
         return text
     return f"{mark} {without_capitals(text)}"
 

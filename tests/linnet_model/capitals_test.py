@@ -43,6 +43,19 @@ def test_tokenizer_marks_and_restores(tokenizer_file):
     assert tokenizer.encode("The dog.") == plain.encode("The dog.")
 
 
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("THE DOG <ph1>.", "<ph0> The dog <ph1>."),
+        ("“<ph1> HAS A DOG", "<ph0> “<ph1> has a dog"),
+        ("A <ph1>", "A <ph1>"),  # a placeholder is no word in capitals
+        ("<ph0> USA UK", "<ph0> USA UK"),
+    ],
+)
+def test_marks_texts_with_placeholders_as_the_server_does(text, read):
+    assert mark_capitals(text, MARK) == read
+
+
 def test_refuses_mark_that_is_not_a_piece(tokenizer_file):
     with pytest.raises(ConfigError, match=r"data\.capitals_mark is <caps>.*placeholders"):
         load_tokenizer(tokenizer_file, "<caps>")

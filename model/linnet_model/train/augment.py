@@ -106,10 +106,18 @@ def with_placeholders(source: str, target: str, mark: str, rng: random.Random) -
     return put(source) + suffix, put(target) + suffix
 
 
-def upper_target(source: str, target: str, mark: str) -> str:
-    """Returns the target of a source in capitals: upper case, or after the mark unchanged, because
-    decoding restores the capitals (capitals.py)."""
-    return f"{mark} {target}" if mark and in_capitals(source.upper()) else target.upper()
+def upper(text: str) -> str:
+    """Returns the text in upper case but for the names of placeholders."""
+    return re.sub("<PH[0-9]+>", lambda name: name[0].lower(), text.upper())
+
+
+def uppercased(source: str, target: str, mark: str) -> tuple[str, str]:
+    """Returns both sides in upper case. The target of a source that gets the mark has the mark too
+    and is unchanged otherwise, because decoding restores the capitals (capitals.py)."""
+    source = upper(source)
+    if mark and in_capitals(source):
+        return source, f"{mark} {target}"
+    return source, upper(target)
 
 
 def varied(source: str, target: str, config: DataConfig, rng: random.Random) -> tuple[str, str]:
@@ -126,10 +134,11 @@ def varied(source: str, target: str, config: DataConfig, rng: random.Random) -> 
     case = rng.random()
     if case < config.lowercase_share:
         source = source.lower()
-    elif case < config.lowercase_share + config.uppercase_share:
-        source, target = source.upper(), upper_target(source, target, config.capitals_mark)
     if rng.random() < config.placeholder_share:
         source, target = with_placeholders(source, target, config.capitals_mark, rng)
+    # After the placeholders: only the words that they leave decide whether the text gets the mark.
+    if config.lowercase_share <= case < config.lowercase_share + config.uppercase_share:
+        source, target = uppercased(source, target, config.capitals_mark)
     return source, target
 
 

@@ -3,6 +3,7 @@
 import random
 import re
 
+from linnet_model.capitals import mark_capitals
 from linnet_model.data_config import DataConfig
 from linnet_model.text_files import Pair
 from linnet_model.train.augment import (
@@ -79,6 +80,38 @@ def test_changes_full_stops_and_case_by_share():
     upper = DataConfig(uppercase_share=1.0)
     assert varied(*pair, upper, random.Random(1)) == ("A DOG RUNS.", "EIN HUND LÄUFT.")
     assert varied(*pair, DataConfig(), random.Random(1)) == pair
+
+
+def test_capitals_beside_placeholders_are_marked_on_both_sides():
+    """The server marks a text in capitals by the words beside the placeholders."""
+    config = DataConfig(uppercase_share=1.0, placeholder_share=1.0, capitals_mark="<ph7>")
+    rng, seen = random.Random(1), set()
+    for pair in [
+        ("Tom paid 30 euros.", "Tom hat 30 Euro bezahlt."),
+        ("The USA won.", "Die USA gewannen."),
+        ("USA wins", "USA gewinnt"),
+    ]:
+        for _ in range(100):
+            source, target = varied(*pair, config, rng)
+            read = mark_capitals(source, "<ph7>")
+            assert read.startswith("<ph7>") == target.startswith("<ph7>"), (source, target)
+            text = re.sub("<ph[0-9]>", "", read + target)
+            assert read.startswith("<ph7>") or text.isupper()
+            seen.add((source, read, target))
+    for source, read, target in (
+        (
+            "TOM PAID <ph0> EUROS.",
+            "<ph7> Tom paid <ph0> euros.",
+            "<ph7> Tom hat <ph0> Euro bezahlt.",
+        ),
+        (
+            "<ph0> PAID <ph1> EUROS.",
+            "<ph7> <ph0> paid <ph1> euros.",
+            "<ph7> <ph0> hat <ph1> Euro bezahlt.",
+        ),
+        ("<ph0> WINS", "<ph0> WINS", "<ph0> GEWINNT"),
+    ):
+        assert (source, read, target) in seen
 
 
 def test_copied_rows_are_equal_pairs_and_differ():
