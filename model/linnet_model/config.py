@@ -223,6 +223,25 @@ class Recipe:
             "set it to 0",
         )
 
+    def check_lengths(self) -> None:
+        """Refuses limits beyond the model's positions, with which a training would end at its first
+        long row, or could not be exported. The recipe of a checkpoint is not checked, because
+        linnet-export --recipe and --resume may replace its [bundle]."""
+        model = self.model
+        if model.positions == "learned":
+            for side in ("source", "target") if model.encoder_kernels else ("target",):
+                key = f"max_{side}_tokens"
+                require(
+                    getattr(self.data, key) <= model.max_positions,
+                    f"data.{key} is {getattr(self.data, key)} and the learned positions are "
+                    f"model.max_positions {model.max_positions}, raise it or lower data.{key}",
+                )
+        if self.bundle.task in SERVED:
+            try:
+                model.check_lengths(self.bundle.max_source_tokens, self.bundle.max_target_tokens)
+            except ConfigError as error:
+                raise ConfigError(f"bundle: {error}") from None
+
 
 def read_recipe(path: Path, settings: list[str] | None = None) -> Recipe:
     """Reads a TOML recipe without stages. `settings` from the command line, `table.key=value` with
@@ -250,6 +269,7 @@ def recipe_of(tables: dict[str, typing.Any], changes: list[dict[str, typing.Any]
         merge(tables, change)
     recipe = from_tables(Recipe, tables, "")
     recipe.check()
+    recipe.check_lengths()
     return recipe
 
 

@@ -51,6 +51,23 @@ def test_recipes_in_repository_are_valid(name: str):
         ("model.activation='elu'", "model.activation is 'elu', known are relu, swish, gelu"),
         ("model.first_position=-1", "model.first_position is -1, must be at least 0"),
         ("model.max_positions=1", "model.max_positions is 1, must be at least 2"),
+        (
+            "model={positions='learned', max_positions=99}",
+            "data.max_source_tokens is 100 and the learned positions are model.max_positions 99, "
+            "raise it or lower data.max_source_tokens",
+        ),
+        (
+            "model={positions='learned', max_positions=50}\ndata.max_source_tokens=50",
+            "data.max_target_tokens is 100 and the learned positions are model.max_positions 50",
+        ),
+        (
+            "model={positions='learned', max_positions=200}",
+            "bundle: sources of 256 tokens do not fit model.max_positions 200, raise it or lower",
+        ),
+        (
+            "model={decoder_mixers=['self_attention'], decoder_kernels=[0], max_positions=320}",
+            "bundle: targets of 320 tokens and an end token do not fit model.max_positions 320",
+        ),
         ("bundle.max_target_tokens=0", "bundle.max_target_tokens is 0, must be between 1 and"),
         ("model.sharing='some'", "known are all, output, none"),
         ("model.target_vocabulary=7", "sharing is 'all' with vocabularies of 6000 and 7"),
@@ -82,6 +99,19 @@ def test_refuses_invalid_setting_with_key_and_value(setting: str, message: str):
     with pytest.raises(ConfigError) as error:
         read_recipe(RECIPES / "en-de.toml", [setting])
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        # A sinusoidal position has no end, and a window holds no more than its positions.
+        ("en-de", ["model.max_positions=20"]),
+        # Nothing is served, and a language model reads no source.
+        ("lm-de", ["model={positions='learned', max_positions=100}"]),
+    ],
+)
+def test_lengths_without_learned_positions_or_bundle_are_free(name: str, settings: list[str]):
+    read_recipe(RECIPES / f"{name}.toml", settings)
 
 
 def test_names_missing_and_invalid_recipe(tmp_path: Path):

@@ -60,6 +60,20 @@ def test_beam_of_one_is_greedy(pair):
         assert found[0].ids == [*expected, EOS]
 
 
+def test_greedy_ends_with_the_learned_positions():
+    sizes = ModelConfig(
+        vocabulary=11, width=16, heads=2, positions="learned", max_positions=6, output_bias=True
+    )
+    sizes.check()
+    model = EncoderDecoder(sizes)
+    with torch.no_grad():
+        model.output_bias[EOS] = -100.0  # a model that never ends a target by itself
+    source = torch.tensor([[7, 9, 4, 4, 5, EOS]])
+    (answer,) = greedy(model, source, torch.tensor([6]), 22)
+    assert len(answer) == 6
+    assert len(greedy(model, source, torch.tensor([6]), 3)[0]) == 3
+
+
 def test_wide_beam_finds_best_of_all_targets(pair):
     model, module = pair
     source, maximum = SOURCES[0], 2

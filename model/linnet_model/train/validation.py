@@ -76,8 +76,10 @@ def greedy(
     model: EncoderDecoder, source: torch.Tensor, lengths: torch.Tensor, max_tokens: int
 ) -> list[list[int]]:
     """source: int64 [B, S], lengths: [B] -> greedily decoded tokens of each row, without the end
-    token."""
-    keep = KeepAll()
+    token. Learned positions bound them as well."""
+    keep, positions = KeepAll(), model.enter_target
+    if positions.table is not None:
+        max_tokens = min(max_tokens, positions.table.num_embeddings - positions.first)
     encoded, bias = model.encode_whole(source, lengths, keep)
     tokens = torch.full((source.size(0), 1), EOS, dtype=torch.int64, device=source.device)
     done = torch.zeros(source.size(0), dtype=torch.bool, device=source.device)
