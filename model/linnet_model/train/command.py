@@ -11,6 +11,7 @@ import argparse
 import json
 import random
 import sys
+from collections import Counter
 from pathlib import Path
 
 import sentencepiece
@@ -103,6 +104,26 @@ def same_vocabulary(path: Path, wanted: Path) -> None:
         raise ConfigError(
             f"{path} is of an earlier start and differs from {wanted}: remove {path}, or choose "
             "another --out"
+        )
+
+
+def same_data(
+    found: dict[str, dict[str, int]], before: dict[str, dict[str, int]], out: Path
+) -> None:
+    """Refuses to resume with other training data than before, by their statistics: the position of
+    the checkpoint is one in the batches of its own data."""
+    differ = []
+    for domain in sorted(found.keys() | before.keys()):
+        now, then = (Counter(side.get(domain)) for side in (found, before))
+        keys = [key for key in now | then if now[key] != then[key]]
+        for key in keys[:1]:
+            what = key.replace("_", " ")
+            differ.append(f"{domain} has {now[key]:,} {what} and had {then[key]:,}")
+    if differ:
+        raise ConfigError(
+            f"{out} cannot be resumed with other training data: {'; '.join(differ)}. Set the files "
+            "of --data and the version of linnet-train back, or start another training from its "
+            f"weights with --init-from {out}"
         )
 
 
@@ -273,6 +294,7 @@ def train_run(
     trainer, init_from = Trainer(recipe, dataset, device), str(init or "")
     if checkpoint is not None:
         before = json.loads((out / "settings.json").read_text(encoding="utf-8"))
+        same_data(dataset.statistics(), before["train"], out)
         init_from = before.get("init_from", "")
         trainer.resume(checkpoint)
     elif init is not None:

@@ -1,7 +1,9 @@
 """Tests that a killed training resumes with identical numbers."""
 
 import json
+import lzma
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -86,6 +88,28 @@ def test_resume_refuses_every_setting_that_changes_numbers(
     ):
         assert part in said
     assert load_checkpoint(out)["position"]["update"] == 1
+
+
+def test_resume_refuses_other_training_data(
+    recipe_file: Path, data_folder: Path, tmp_path: Path, capsys
+):
+    out, file = tmp_path / "run", data_folder / "toy" / "train.tsv.xz"
+    assert train_main(arguments(recipe_file, data_folder, out, "--set", "train.updates=1")) == 0
+    whole = lzma.decompress(file.read_bytes()).decode()
+    settings = (out / "settings.json").read_bytes()
+    for changed, message in (
+        (whole + "one two\tone two\teven\n", r"even has 121 rows and had 120"),
+        (whole.replace("\t", " one\t", 1), r"odd has [0-9,]+ source tokens and had [0-9,]+"),
+    ):
+        file.write_bytes(lzma.compress(changed.encode()))
+        assert train_main(arguments(recipe_file, data_folder, out, "--resume")) == 1
+        said = capsys.readouterr().err
+        assert f"linnet-train: {out} cannot be resumed with other training data: " in said
+        assert re.search(message, said)
+        assert "Set the files of --data and the version of linnet-train back, or start" in said
+        assert (out / "settings.json").read_bytes() == settings
+    file.write_bytes(lzma.compress(whole.encode()))
+    assert train_main(arguments(recipe_file, data_folder, out, "--resume")) == 0
 
 
 def test_resume_may_extend_move_and_measure_otherwise(
