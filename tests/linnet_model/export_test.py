@@ -59,3 +59,22 @@ def test_card_names_the_recipe_that_was_trained(run: Path):
     card = exported_card(run)
     assert "All settings as used are in training.json.\n" in card
     assert "The training started from other weights (en-de): the table lacks texts" in card
+
+
+def test_averages_as_many_checkpoints_as_asked(
+    run: Path, data_folder: Path, tmp_path: Path, capsys
+):
+    out = ["--out", str(tmp_path / "bundle"), "--bundle-version", "1"]
+    assert export(["--run", str(run), *out, "--average", "2"]) == 1
+    said = f"--average is 2 and {run} has 1 checkpoint(s), lower it; a run keeps"
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "bundle").exists()
+    flags = ["--recipe", str(tmp_path / "my.toml"), "--data", str(data_folder), "--out", str(run)]
+    assert train([*flags, "--device", "cpu", "--set", "train.updates=2", "--resume"]) == 0
+    for count in (1, 2):
+        assert export(["--run", str(run), *out, "--average", str(count)]) == 0
+        training = json.loads((tmp_path / "bundle" / "training.json").read_text(encoding="utf-8"))
+        assert training["averaged_checkpoints"] == count
+    (checkpoint,) = run.glob("checkpoint-*2.pt")
+    assert export(["--run", str(checkpoint), *out, "--average", "2"]) == 1
+    assert f"{checkpoint} has 1 checkpoint(s)" in capsys.readouterr().err

@@ -139,6 +139,11 @@ def export(
     files = checkpoints(run) if run.is_dir() else [run]
     if not files:
         raise ConfigError(f"no checkpoint in {run}")
+    if average > len(files):
+        raise ConfigError(
+            f"--average is {average} and {run} has {len(files)} checkpoint(s), lower it; a run "
+            "keeps its last train.keep_checkpoints"
+        )
     folder = run if run.is_dir() else run.parent
     model, recipe, position = averaged_model(files[-average:])
     refuse_unserved(recipe, run)
@@ -149,6 +154,7 @@ def export(
     mark = recipe.data.capitals_mark
     tokenizer = load_tokenizer(tokenizer_file, mark)
     training = training_facts(folder, recipe, position, parameter_count(model))
+    training["averaged_checkpoints"] = average
     training["note"] = note
     mixers = dict.fromkeys(recipe.model.encoder_mixers + recipe.model.decoder_mixers)
     facts = BundleFacts(
