@@ -184,14 +184,17 @@ class EncoderDecoder(nn.Module):
 
     @torch.jit.unused
     def encode_whole(
-        self, source: Tensor, lengths: Tensor, drop: Dropout
+        self, source: Tensor, lengths: Tensor, drop: Dropout, padded: bool | None = None
     ) -> tuple[Tensor, Tensor | None]:
         """source: int64 [B, S], lengths: [B] -> encoder output [B, S, d] and the attention's bias
-        [B, 1, S], None if no source is padded."""
+        [B, 1, S], None if no source is padded. `padded`: whether one is; None reads it from
+        `lengths`, which waits for a GPU."""
         positions = torch.arange(source.size(1), device=source.device)
         x = drop(self.enter_source(self.embed_source(source), positions), self.dropout)
         valid = bias = None
-        if int(lengths.min()) < source.size(1):
+        if padded is None:
+            padded = int(lengths.min()) < source.size(1)
+        if padded:
             valid = positions < lengths.unsqueeze(1)
             bias = torch.zeros_like(valid, dtype=x.dtype).masked_fill_(~valid, -math.inf)
             bias = bias.unsqueeze(1)
@@ -213,10 +216,17 @@ class EncoderDecoder(nn.Module):
         return self.decoder_norm(x)
 
     @torch.jit.unused
-    def forward(self, source: Tensor, lengths: Tensor, previous: Tensor, drop: Dropout) -> Tensor:
+    def forward(
+        self,
+        source: Tensor,
+        lengths: Tensor,
+        previous: Tensor,
+        drop: Dropout,
+        padded: bool | None = None,
+    ) -> Tensor:
         """Returns features [B, T, d]. The loss calls `project` on slices of them, so that the
         logits of a whole batch never exist at once."""
-        encoded, bias = self.encode_whole(source, lengths, drop)
+        encoded, bias = self.encode_whole(source, lengths, drop, padded)
         return self.decode_whole(previous, encoded, bias, drop)
 
     # The serving path.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -117,24 +117,40 @@ class PairDataset:
 @dataclass
 class Batch:
     """source: int64 [B, S] padded with PAD, lengths: int64 [B], target: int64 [B, T] padded with
-    PAD. S is 0 for a language model."""
+    PAD. S is 0 for a language model.
+
+    inside: int64, the flat positions of the target's tokens; padded: whether a source is padded.
+    Both are known where the batch is made: to read them from a GPU would wait for it."""
 
     source: Tensor
     lengths: Tensor
     target: Tensor
+    inside: Tensor
+    padded: bool
 
     def previous(self) -> Tensor:
         """Returns the decoder's input: the end token and the target without its last token."""
         return torch.cat([torch.full_like(self.target[:, :1], EOS), self.target[:, :-1]], dim=1)
 
     def to(self, device: torch.device) -> Batch:
-        return Batch(self.source.to(device), self.lengths.to(device), self.target.to(device))
+        """Does not wait for a GPU if the batch is pinned."""
+        return self.moved(lambda part: part.to(device, non_blocking=True))
+
+    def pinned(self) -> Batch:
+        """Returns the batch in memory from which a GPU copies by itself."""
+        return self.moved(Tensor.pin_memory)
+
+    def moved(self, move: Callable[[Tensor], Tensor]) -> Batch:
+        source, lengths, target = move(self.source), move(self.lengths), move(self.target)
+        return Batch(source, lengths, target, move(self.inside), self.padded)
 
 
 def make_batch(dataset: PairDataset, rows: Ids, epoch: int = 0) -> Batch:
     pairs = [dataset.pair(int(row), epoch) for row in rows]
     source, target = (padded([pair[side] for pair in pairs]) for side in (0, 1))
-    return Batch(source, torch.tensor([len(source) for source, _ in pairs]), target)
+    lengths = [len(source) for source, _ in pairs]
+    inside = torch.from_numpy(numpy.flatnonzero(target.numpy() != PAD))
+    return Batch(source, torch.tensor(lengths), target, inside, min(lengths) < max(lengths))
 
 
 def padded(rows: list[Ids]) -> Tensor:

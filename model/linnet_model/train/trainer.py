@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from linnet_model.config import Recipe
 from linnet_model.network.dropout import Dropout
-from linnet_model.network.encoder_decoder import PAD, EncoderDecoder
+from linnet_model.network.encoder_decoder import EncoderDecoder
 from linnet_model.train.checkpoint import Position, save_checkpoint
 from linnet_model.train.data import Batch, Ids, PairDataset, epoch_batches, make_batch
 from linnet_model.train.loss import smoothed_cross_entropy
@@ -92,6 +92,8 @@ class Trainer:
             )
             self.epoch_number = epoch
         batch = make_batch(self.dataset, self.epoch[number], epoch)
+        if self.device.type == "cuda":
+            batch = batch.pinned()
         return batch, ((epoch, number + 1) if number + 1 < len(self.epoch) else (epoch + 1, 0))
 
     def update(self, seconds: float = 0.0) -> dict[str, Any]:
@@ -102,16 +104,15 @@ class Trainer:
         """
         train = self.recipe.train
         parts = [self.next_batch() for _ in range(train.accumulate)]
-        inside = [(part.target != PAD).flatten().nonzero().flatten() for part in parts]
-        count = sum(indices.numel() for indices in inside)
+        count = sum(part.inside.numel() for part in parts)
         rate = learning_rate(train, schedule_position(train, self.position.update, seconds))
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.drop.begin(self.position.update)
         self.optimizer.zero_grad(set_to_none=True)
         likelihood = torch.zeros((), device=self.device)
-        for part, indices in zip(parts, inside, strict=True):
-            loss, of_part = self.losses(part.to(self.device), indices.to(self.device))
+        for part in parts:
+            loss, of_part = self.losses(part.to(self.device))
             (loss / count).backward()
             likelihood += of_part
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), train.clip_norm or float("inf"))
@@ -128,15 +129,15 @@ class Trainer:
             "learning_rate": rate,
         }
 
-    def losses(self, batch: Batch, inside: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the loss and the negative log-likelihood, summed over the target tokens at the
-        flat positions `inside`, which leave out the padding."""
+    def losses(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Returns the loss and the negative log-likelihood, summed over the target tokens without
+        the padding."""
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bfloat16):
             features = features_of(self.model, batch, self.drop)
             return smoothed_cross_entropy(
-                features.flatten(0, 1).index_select(0, inside),
+                features.flatten(0, 1).index_select(0, batch.inside),
                 self.model.output_table(),
-                batch.target.flatten().index_select(0, inside),
+                batch.target.flatten().index_select(0, batch.inside),
                 self.recipe.train.label_smoothing,
                 self.model.output_bias,
             )

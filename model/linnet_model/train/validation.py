@@ -28,7 +28,7 @@ def features_of(model: EncoderDecoder, batch: Batch, drop: Dropout) -> torch.Ten
     """Returns features [B, T, d] of the training path; a language model has no source."""
     if not model.has_source:
         return model.decode_whole(batch.previous(), None, None, drop)
-    return model(batch.source, batch.lengths, batch.previous(), drop)
+    return model(batch.source, batch.lengths, batch.previous(), drop, batch.padded)
 
 
 @torch.no_grad()

@@ -4,11 +4,14 @@ import random
 from pathlib import Path
 
 import numpy
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from linnet_model.config import ModelConfig
 from linnet_model.data_config import DataConfig
-from linnet_model.network.encoder_decoder import EOS, PAD
+from linnet_model.network.dropout import KeepAll
+from linnet_model.network.encoder_decoder import EOS, PAD, EncoderDecoder
 from linnet_model.text_files import Pair
 from linnet_model.train.data import (
     PairDataset,
@@ -17,6 +20,7 @@ from linnet_model.train.data import (
     make_batch,
     training_pairs,
 )
+from linnet_model.train.validation import features_of
 
 
 def test_dataset_keeps_fitting_rows_and_counts_others(tokenizer):
@@ -67,6 +71,29 @@ def test_batch_is_padded_and_shifted(tokenizer):
     assert (batch.source[0, short:] == PAD).all()
     assert batch.previous()[:, 0].tolist() == [EOS, EOS]
     assert batch.previous()[1, 1:].tolist() == dataset.target(1)[:-1].tolist()
+
+
+def test_training_path_reads_no_tensor_of_a_batch(tokenizer):
+    """Reading one would wait for a GPU; a tensor of the device "meta" has no values to read."""
+    config = DataConfig(folder="x", domains={"x": 1.0})
+    dataset = PairDataset([Pair("a", "b", "x"), Pair("a b c", "d e f g", "x")], tokenizer, config)
+    sizes = ModelConfig(vocabulary=400, width=16, ffn_width=16, heads=2)
+    sizes.encoder_mixers = ["dynamic", "light", "self_attention", "csan_2d"]
+    sizes.encoder_kernels = [3, 3, 0, 3]
+    sizes.check()
+    here, meta = torch.device("cpu"), torch.device("meta")
+    model, shapes = EncoderDecoder(sizes), EncoderDecoder(sizes).to(meta)
+    for rows, padded in (([0, 1], True), ([1, 1], False)):
+        batch = make_batch(dataset, numpy.array(rows))
+        assert batch.padded is padded
+        assert batch.inside.tolist() == [
+            at for at, token in enumerate(batch.target.flatten().tolist()) if token != PAD
+        ]
+        features = features_of(shapes, batch.to(meta), KeepAll())
+        assert features.shape == (*batch.target.shape, 16)
+        found = features_of(model, batch.to(here), KeepAll())
+        wanted = model(batch.source, batch.lengths, batch.previous(), KeepAll())
+        assert torch.equal(found, wanted)
 
 
 class Lengths:

@@ -62,9 +62,8 @@ def test_accumulated_gradient_is_that_of_all_tokens(
     count, losses = 0, []
     for _ in range(3):
         batch = wanted.next_batch()
-        inside = (batch.target != PAD).flatten().nonzero().flatten()
-        losses.append(wanted.losses(batch, inside)[0])
-        count += inside.numel()
+        losses.append(wanted.losses(batch)[0])
+        count += int((batch.target != PAD).sum())
     (sum(losses) / count).backward()
     assert trainer.update()["tokens"] == count == trainer.position.target_tokens
     for found, expected in zip(trainer.model.parameters(), wanted.model.parameters(), strict=True):
