@@ -62,9 +62,12 @@ absl::StatusOr<Shortlist> ReadShortlist(const Bundle& bundle, const ScriptedMode
 }
 
 // Makes cuBLAS accumulate half-precision gemms in float32, for the whole process. By default it may
-// use half precision.
-void SumInFloat32(bool batch_invariant) {
+// use half precision. Batch invariance also forbids it to split a sum over blocks, by the number of
+// rows; torch can forbid that to cuBLASLt alone.
+void SumInFloat32(at::Device device, bool batch_invariant) {
   const bool split = !batch_invariant;
+  if (device.is_cuda() && batch_invariant)
+    at::globalContext().setBlasPreferredBackend(at::BlasBackend::Cublaslt);
   at::globalContext().setAllowFP16ReductionCuBLAS(false, split);
   at::globalContext().setAllowBF16ReductionCuBLAS(false, split);
 }
@@ -136,7 +139,7 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeTorchEngine(const Bundle& bundle,
   std::unique_ptr<ScriptedEngine> engine;
   absl::Status status =
       CatchTorchErrors(absl::StrCat("cannot load ", bundle.model_file().string()), [&] {
-        SumInFloat32(options.batch_invariant);
+        SumInFloat32(device, options.batch_invariant);
         try {
           return Build(bundle, options, device, options.graphs ? "" : "they were not asked for",
                        engine);

@@ -108,6 +108,10 @@ TEST_F(CopyingTokenizerTest, MarksCapitalsAndKeepsCopiesUnchanged) {
   EXPECT_EQ(Read("A ♥").first, "A <ph0>") << "a placeholder is no word in capitals";
 }
 
+TEST_F(CopyingTokenizerTest, RestoresACopyThatIsTheNameOfAnotherPlaceholder) {
+  EXPECT_EQ(Read("Write <ph1> or ♥."), ReadText("Write <ph0> or <ph1>.", {"<ph1>", "♥"}));
+}
+
 TEST_F(CopyingTokenizerTest, RefusesPlaceholdersThatAreNotPieces) {
   EXPECT_THAT(Tokenizer::Load({.subword_file = kShipped, .placeholders = {"<gap>"}}, {}),
               linnet::StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("<gap>")));

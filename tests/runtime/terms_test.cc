@@ -40,6 +40,14 @@ TEST(TermFinderTest, FindsLongestTermWithoutOverlap) {
               ElementsAre(Place(1, "hot dog"), Place(2, "dog"), Place(0, "hot")));
 }
 
+TEST(TermFinderTest, TakesAShorterTermWhereTheLongerOneEndsInAWord) {
+  EXPECT_THAT(Found({"hot dog", "hot"}, "hot dogs"), ElementsAre(Place(1, "hot")));
+}
+
+TEST(TermFinderTest, OfTermsThatFoldToTheSameTheFirstIsFound) {
+  EXPECT_THAT(Found({"Dog", "dog"}, "DOG", /*ignore_case=*/true), ElementsAre(Place(0, "DOG")));
+}
+
 TEST(TermFinderTest, TermsOfMarksMatchNextToLetters) {
   EXPECT_THAT(Found({"C++", "--", ".NET"}, "C++11 a--b x.NET .NETs"),
               ElementsAre(Place(0, "C++"), Place(1, "--"), Place(2, ".NET")));

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <memory>
 #include <random>
@@ -59,6 +60,17 @@ TEST(DeviceSearchTest, ResultsDoNotDependOnBatch) {
   EXPECT_GT(std::ssize(results), kMany / 2);
   for (const auto& [id, hypotheses] : results) {
     ASSERT_TRUE(SameAnswers(hypotheses, Decode(*host, AnySequence(id)).hypotheses)) << id;
+  }
+}
+
+TEST(DeviceSearchTest, NgramLongerThanAnyTargetRepeatsNothing) {
+  const auto device = MakeEngine(SearchPlace::kDevice);
+  SequenceInput input = AnySequence(8);
+  input.options.no_repeat_ngram_size = 0;
+  const Answer expected = Decode(*device, input);
+  for (int size : {1 << 20, std::numeric_limits<int>::max()}) {
+    input.options.no_repeat_ngram_size = size;
+    EXPECT_TRUE(SameAnswers(Decode(*device, input).hypotheses, expected.hypotheses)) << size;
   }
 }
 

@@ -75,7 +75,7 @@ void CheckPlan(const char* op, const at::Tensor& plan, const BeamTables& tables,
     CheckInRange(op, r, "first_row", own.first_row, 0, rows - own.beam);
     CheckInRange(op, r, "position", own.position, 0,
                  ForbidsRepeats(own) ? tables.longest - 2 : (int64_t{1} << 30));
-    CheckInRange(op, r, "ngram", own.ngram, 0, int64_t{1} << 30);
+    CheckInRange(op, r, "ngram", own.ngram, 0, kMaxHistory);
     CheckInRange(op, r, "repeats", own.repeats, 0, kMaxHistory);
     if (vocabulary >= 0) CheckInRange(op, r, "forced", own.forced, -1, vocabulary - 1);
     for (int i = 0; i < own.beam; ++i) {

@@ -1,7 +1,5 @@
 #include "model/runtime/tokenizer/terms.h"
 
-#include <algorithm>
-
 #include "model/runtime/text/characters.h"
 
 namespace linnet::model {
@@ -13,18 +11,17 @@ bool EndsInWord(absl::string_view text) {
 
 TermFinder::TermFinder(const std::vector<std::string>& terms, bool ignore_case)
     : ignore_case_(ignore_case) {
-  for (const std::string& term : terms) {
-    std::vector<int32_t>& folded = terms_.emplace_back();
-    for (int at = 0; at < std::ssize(term);) {
-      const Character character = CharacterAt(term, at);
-      folded.push_back(Fold(character.code_point));
+  for (int term = 0; term < std::ssize(terms); ++term) {
+    int node = 0;
+    for (int at = 0; at < std::ssize(terms[term]);) {
+      const Character character = CharacterAt(terms[term], at);
+      const int fresh = static_cast<int>(term_at_.size());
+      const auto [child, added] = children_.try_emplace({node, Fold(character.code_point)}, fresh);
+      if (added) term_at_.push_back(-1);
+      node = child->second;
       at = character.end;
     }
-    by_first_[folded.front()].push_back(static_cast<int>(terms_.size()) - 1);
-  }
-  for (auto& [first, numbers] : by_first_) {
-    std::stable_sort(numbers.begin(), numbers.end(),
-                     [this](int a, int b) { return terms_[a].size() > terms_[b].size(); });
+    if (term_at_[node] < 0) term_at_[node] = term;  // of equal ones the first
   }
 }
 
@@ -32,16 +29,21 @@ int32_t TermFinder::Fold(int32_t character) const {
   return ignore_case_ ? u_foldCase(character, U_FOLD_CASE_DEFAULT) : character;
 }
 
-int TermFinder::EndAt(const std::vector<int32_t>& term, absl::string_view text, int at) const {
-  for (int32_t wanted : term) {
-    if (at == std::ssize(text)) return -1;
+std::optional<TermPlace> TermFinder::LongestAt(absl::string_view text, int begin) const {
+  std::optional<TermPlace> longest;
+  int node = 0;
+  for (int at = begin; at < std::ssize(text);) {
     const Character character = CharacterAt(text, at);
-    if (Fold(character.code_point) != wanted) return -1;
+    const int32_t folded = Fold(character.code_point);
+    const auto child = children_.find({node, folded});
+    if (child == children_.end()) break;
+    node = child->second;
     at = character.end;
+    if (term_at_[node] < 0) continue;
+    if (at < std::ssize(text) && SameWord(folded, CharacterAt(text, at).code_point)) continue;
+    longest = TermPlace{.term = term_at_[node], .begin = begin, .end = at};
   }
-  const bool inside =
-      at < std::ssize(text) && SameWord(term.back(), CharacterAt(text, at).code_point);
-  return inside ? -1 : at;
+  return longest;
 }
 
 std::vector<TermPlace> TermFinder::Find(absl::string_view text) const {
@@ -50,17 +52,9 @@ std::vector<TermPlace> TermFinder::Find(absl::string_view text) const {
   for (int at = 0; at < std::ssize(text);) {
     const Character character = CharacterAt(text, at);
     const bool inside = SameWord(before, character.code_point);
-    int end = -1;
-    if (const auto found = by_first_.find(Fold(character.code_point));
-        !inside && found != by_first_.end()) {
-      for (int term : found->second) {
-        end = EndAt(terms_[term], text, at);
-        if (end < 0) continue;
-        places.push_back({.term = term, .begin = at, .end = end});
-        break;
-      }
-    }
-    at = end < 0 ? character.end : end;
+    const std::optional<TermPlace> place = inside ? std::nullopt : LongestAt(text, at);
+    if (place.has_value()) places.push_back(*place);
+    at = place.has_value() ? place->end : character.end;
     before = CharacterBefore(text, at).code_point;
   }
   return places;

@@ -1,11 +1,12 @@
 #pragma once
 
 #include <cstdint>
-
+#include <optional>
 #include <string>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 
 namespace linnet::model {
@@ -23,7 +24,8 @@ bool EndsInWord(absl::string_view text);
 
 // Finds terms in texts: from left to right, the longest at each place, without overlap. Terms match
 // whole words; in unspaced scripts, where word boundaries are unknown, they match at any letter.
-// Immutable, so thread-safe.
+// The time does not depend on the number of terms: a place takes as many steps as a term has
+// characters at most. Immutable, so thread-safe.
 class TermFinder {
  public:
   // `terms` are valid UTF-8, none empty. `ignore_case` compares simple case foldings (Unicode,
@@ -34,12 +36,13 @@ class TermFinder {
 
  private:
   int32_t Fold(int32_t character) const;
-  // End of the term if it is at `at`, otherwise -1.
-  int EndAt(const std::vector<int32_t>& term, absl::string_view text, int at) const;
+  // Returns the longest term that begins at `begin` and ends at the end of a word.
+  std::optional<TermPlace> LongestAt(absl::string_view text, int begin) const;
 
   bool ignore_case_;
-  std::vector<std::vector<int32_t>> terms_;                 // folded
-  std::unordered_map<int32_t, std::vector<int>> by_first_;  // the longest first
+  // A trie of the folded terms. The child of a node for a character:
+  absl::flat_hash_map<std::pair<int, int32_t>, int> children_;
+  std::vector<int> term_at_ = {-1};  // the term that ends at a node, or -1; node 0 is the root
 };
 
 }  // namespace linnet::model

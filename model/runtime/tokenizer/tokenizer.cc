@@ -115,13 +115,18 @@ std::string Without(const std::vector<TextRun>& runs, absl::string_view text) {
   return rest;
 }
 
-// Replaces every occurrence of the name, in lower case or in capitals, by `text`.
-void ReplaceName(std::string& in, const std::string& name, const std::string& text) {
-  for (size_t at = 0; at + name.size() <= in.size(); ++at) {
-    if (!StartsWithName(absl::string_view(in).substr(at), name)) continue;
-    in.replace(at, name.size(), text);
-    at += text.size() - 1;
+// Replaces every occurrence of a name, in lower case or in capitals, by the text of its number. One
+// pass: a text may contain a name.
+std::string ReplaceNames(absl::string_view in, std::span<const std::string> names,
+                         std::span<const std::string> texts) {
+  std::string out;
+  while (!in.empty()) {
+    size_t i = 0;
+    while (i < texts.size() && !StartsWithName(in, names[i])) ++i;
+    absl::StrAppend(&out, i < texts.size() ? absl::string_view(texts[i]) : in.substr(0, 1));
+    in.remove_prefix(i < texts.size() ? names[i].size() : 1);
   }
+  return out;
 }
 
 // True for full stops and the like, and for marks that may follow them.
@@ -243,9 +248,8 @@ absl::StatusOr<CopyingText> Tokenizer::EncodeCopying(absl::string_view text) con
   }
   absl::StrAppend(&read, text.substr(copied));
   if (in_capitals) {
-    read = MarkCapitals(read, impl_->capitals_mark);
-    for (size_t i = 0; i < runs.size(); ++i)
-      ReplaceName(read, impl_->placeholders[i], impl_->placeholders[i]);
+    const std::span<const std::string> names = std::span(impl_->placeholders).first(runs.size());
+    read = ReplaceNames(MarkCapitals(read, impl_->capitals_mark), names, names);
   }
   ASSIGN_OR_RETURN(copying.tokens, impl_->EncodeMarked(read, false));
   return copying;
@@ -349,8 +353,7 @@ std::string Tokenizer::Decode(std::span<const TokenId> tokens,
   std::string text = impl_->subwords->Decode(said);
   if (impl_->words.has_value()) text = impl_->words->Detokenize(text);
   text = RestoreCapitals(text, impl_->capitals_mark);
-  for (size_t i = 0; i < copies.size(); ++i) ReplaceName(text, impl_->placeholders[i], copies[i]);
-  return text;
+  return copies.empty() ? text : ReplaceNames(text, impl_->placeholders, copies);
 }
 
 TokenGrammar Tokenizer::Grammar(int vocabulary) const {

@@ -31,7 +31,7 @@ void FillPlan(std::span<RunningSequence* const> sequences, int size, at::Tensor&
     own.forced = sequence.search.forced_after(position);
     own.silent = sequence.search.silent_after(position) ? 1 : 0;
     own.may_end = position >= sequence.options.min_target_tokens;
-    own.ngram = sequence.options.no_repeat_ngram_size;
+    own.ngram = std::min(sequence.options.no_repeat_ngram_size, ops::kMaxHistory);
     own.repeats = std::min(sequence.search.options().max_ngram_repeats, ops::kMaxHistory);
     own.unknown_penalty = sequence.options.unknown_penalty;
     own.temperature = sequence.options.temperature;
