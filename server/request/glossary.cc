@@ -41,6 +41,16 @@ std::vector<std::string> SourcesOf(const linnet::v1::Glossary& glossary) {
 
 }  // namespace
 
+int64_t GlossaryBytes(const linnet::v1::Glossary& glossary) {
+  // A node of TermFinder's trie for each character: an entry of a hash table that may have just
+  // grown, and a number.
+  constexpr int64_t kBytesPerNode = 64;
+  int64_t bytes = 4096;
+  for (const linnet::v1::GlossaryEntry& entry : glossary.entries())
+    bytes += kBytesPerNode * std::ssize(entry.source_text());
+  return bytes;
+}
+
 absl::Status CheckGlossary(const linnet::v1::Glossary& glossary) {
   if (glossary.entries_size() > kMaxEntries) {
     return BadField("glossary", Reason::kBadGlossary,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,9 @@ struct TermUse {
   // and the max target length); then the target occurs only if the model produces it anyway.
   std::vector<model::TokenId> tokens = {};
 };
+
+// Bytes of a Glossary object of this glossary.
+int64_t GlossaryBytes(const linnet::v1::Glossary& glossary);
 
 // Checks everything that does not need a model. BAD_GLOSSARY with the path of the field.
 absl::Status CheckGlossary(const linnet::v1::Glossary& glossary);

@@ -39,6 +39,10 @@ struct TextItem {
   // Set if a target is scored: "pairs[3].target_text".
   std::string target_path = {};
   const std::string* target = nullptr;
+
+  int64_t bytes() const {
+    return std::ssize(*text) + (target == nullptr ? 0 : std::ssize(*target));
+  }
 };
 
 // The common form of Translate, Summarize and Score requests. It has passed all checks that need no

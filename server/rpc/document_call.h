@@ -36,6 +36,7 @@ class DocumentCall final : public CallReactor,
           if (auto self = weak.lock()) self->Step();
         },
         call->record_.caller());
+    calls.DrainLater(call->stream_);
     if (!call->record_.refused().ok()) call->stream_->Fail(call->record_.refused());
     call->Step();
     return call.get();

@@ -17,9 +17,6 @@
 namespace linnet::server {
 namespace {
 
-// Bytes of text that one job prepares, or one text if that is longer.
-constexpr int64_t kBytesPerJob = 16384;
-
 // Adds to `to`.
 void AddDuration(absl::Duration from, google::protobuf::Duration& to) {
   if (from < absl::ZeroDuration()) from = absl::ZeroDuration();  // the wall clock was set back
@@ -27,6 +24,8 @@ void AddDuration(absl::Duration from, google::protobuf::Duration& to) {
   to.set_seconds(absl::IDivDuration(from, absl::Seconds(1), &from));
   to.set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(from)));
 }
+
+int64_t CostOf(const TextItem& item) { return item.bytes() + kBytesPerText; }
 
 }  // namespace
 
@@ -47,18 +46,18 @@ DecodingCall::DecodingCall(TextPool& pool, Metrics& metrics, absl::Duration slow
       done_(std::move(done)),
       pivot_(std::move(pivot)) {}
 
-int64_t DecodingCall::BytesOfNextJob() const {
-  int64_t bytes = 0;
-  for (size_t i = works_.size(); i < request_.items.size() && bytes < kBytesPerJob; ++i)
-    bytes += std::ssize(*request_.items[i].text);
-  return bytes;
+int64_t DecodingCall::CostOfNextJob() const {
+  int64_t cost = 0;
+  for (size_t i = works_.size(); i < request_.items.size() && cost < kBytesPerTurn; ++i)
+    cost += CostOf(request_.items[i]);
+  return cost;
 }
 
 void DecodingCall::RunPrepare() {
   pool_.Run({.stage = TextStage::kPrepare,
              .flow = FlowOf(context_.caller),
              .call = context_.caller.call,
-             .bytes = std::max<int64_t>(BytesOfNextJob(), 1),
+             .bytes = CostOfNextJob(),
              .run = [self = this->shared_from_this()] { self->Prepare(); },
              .fail = [self = this->shared_from_this()](
                          absl::Status status) { self->Fail(std::move(status)); }});
@@ -101,9 +100,14 @@ absl::Status DecodingCall::PrepareTexts() {
       longest = std::max<int64_t>(longest, std::ssize(*item.text));
       if (item.target != nullptr) longest = std::max<int64_t>(longest, std::ssize(*item.target));
     }
-    const int64_t bytes = EncodeBytes(longest);
+    int64_t bytes = EncodeBytes(longest);
+    if (request_.glossary != nullptr) bytes += GlossaryBytes(*request_.glossary);
     RETURN_IF_ERROR(permit_->Hold(bytes));
-    encode_bytes_ = bytes;
+    prepare_bytes_ = bytes;
+    if (request_.glossary != nullptr) {
+      glossary_.emplace(*request_.glossary, *request_.model->target_tokenizer,
+                        request_.model->bundle.special_tokens().unk);
+    }
   }
   auto unwanted = [&]() -> absl::Status {
     if (context_.cancelled->cancelled()) return absl::CancelledError("cancelled by the caller");
@@ -112,16 +116,16 @@ absl::Status DecodingCall::PrepareTexts() {
     }
     return absl::OkStatus();
   };
-  for (int64_t bytes = 0; works_.size() < request_.items.size() && bytes < kBytesPerJob;) {
+  for (int64_t cost = 0; works_.size() < request_.items.size() && cost < kBytesPerTurn;) {
     RETURN_IF_ERROR(unwanted());
     const TextItem& item = request_.items[works_.size()];
     ASSIGN_OR_RETURN(PreparedText work,
-                     PrepareText(request_, item,
+                     PrepareText(request_, item, glossary_.has_value() ? &*glossary_ : nullptr,
                                  {.max_segments = max_segments_ - segment_count_,
                                   .hold = [&](int64_t held) { return permit_->Hold(held); }}));
     segment_count_ += static_cast<int>(work.segments.size());
     works_.push_back(std::move(work));
-    bytes += std::ssize(*item.text);
+    cost += CostOf(item);
   }
   tokenize_ += absl::Now() - before;
   return absl::OkStatus();

@@ -13,6 +13,7 @@
 #include "server/admission/admission.h"
 #include "server/base/mutex.h"
 #include "server/metrics/metrics.h"
+#include "server/request/glossary.h"
 #include "server/request/text_request.h"
 #include "server/schedule/sequence.h"
 #include "server/text/call_context.h"
@@ -81,7 +82,7 @@ class DecodingCall : public std::enable_shared_from_this<DecodingCall> {
   absl::Status Charge(CallWork work);
   // Fills the segment's result if the cache has it. Otherwise the sequence gets its key.
   bool AnswerFromCache(Sequence& sequence, Segment& segment);
-  int64_t BytesOfNextJob() const;
+  int64_t CostOfNextJob() const;
   // On the pool, after a job has thrown.
   void Fail(absl::Status status);
   // On the scheduler's thread.
@@ -115,7 +116,8 @@ class DecodingCall : public std::enable_shared_from_this<DecodingCall> {
   absl::Time prepared_ = absl::InfinitePast();  // when the pool began with it
   absl::Duration tokenize_ = absl::ZeroDuration();
   int segment_count_ = 0;
-  int64_t encode_bytes_ = 0;  // held while texts are prepared
+  std::optional<Glossary> glossary_;  // while texts are prepared
+  int64_t prepare_bytes_ = 0;         // held for the same time
   int64_t reply_bytes_ = 0;
   absl::Time submitted_ = absl::InfinitePast();
   int rows_ = 0;  // sum over its sequences

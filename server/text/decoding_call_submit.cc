@@ -29,7 +29,8 @@ class DecodingCall::SegmentSink : public Sink {
 };
 
 absl::Status DecodingCall::Submit() {
-  permit_->SetBytes(permit_->bytes() - std::exchange(encode_bytes_, 0));
+  glossary_.reset();
+  permit_->SetBytes(permit_->bytes() - std::exchange(prepare_bytes_, 0));
   metrics_.Tokenized(tokenize_, request_.text_bytes);
   CallWork needed{.model = request_.model->key(), .deadline = context_.deadline};
   int64_t result_bytes = 0;

@@ -178,6 +178,16 @@ void DocumentStream<Types>::Fail(absl::Status status) {
 }
 
 template <typename Types>
+void DocumentStream<Types>::Drain() {
+  {
+    MutexLock lock(mu_);
+    if (closed_ && waiting_.empty()) return;  // the lines in flight are the last ones
+    EndWith(ShuttingDown());
+  }
+  on_change_();
+}
+
+template <typename Types>
 void DocumentStream<Types>::Cancel() {
   {
     MutexLock lock(mu_);
@@ -245,10 +255,14 @@ absl::Status DocumentStream<Types>::Admit(Line& line) {
       MutexLock lock(mu_);
       bytes += settings_bytes_;
     }
-    ASSIGN_OR_RETURN(line.permit, calls_.Admit(caller_, bytes));
+    ASSIGN_OR_RETURN(std::shared_ptr<Permit> permit, calls_.Admit(caller_, bytes));
     MutexLock lock(mu_);
-    line.request = settings_;
-    *line.request.add_contents() = std::move(line.text);
+    typename Types::Request request = settings_;
+    std::string& text = *request.add_contents();
+    // From here nothing throws: a line with a permit has its request.
+    text = std::move(line.text);
+    line.request.Swap(&request);
+    line.permit = std::move(permit);
     line.message_permit = nullptr;
   }
   // A line that was refused after this check comes again, and has held more.

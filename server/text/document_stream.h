@@ -50,7 +50,8 @@ struct SummarizeDocumentTypes {
 //
 // Thread-safe. Its lines share it with its owner, which may release it at any time.
 template <typename Types>
-class DocumentStream : public std::enable_shared_from_this<DocumentStream<Types>> {
+class DocumentStream : public OpenDocument,
+                       public std::enable_shared_from_this<DocumentStream<Types>> {
  public:
   using Lines = typename Types::Lines;
   using Result = typename Types::Result;
@@ -74,6 +75,7 @@ class DocumentStream : public std::enable_shared_from_this<DocumentStream<Types>
   void Close();
   // Ends the document with this status once the lines in flight have ended.
   void Fail(absl::Status status);
+  void Drain() override;
   // Cancels all lines: the client no longer wants the results.
   void Cancel();
 

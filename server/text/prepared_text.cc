@@ -258,7 +258,7 @@ linnet::v1::Warning LanguageWarning(const TextRequest& request,
 }
 
 absl::StatusOr<PreparedText> PrepareText(const TextRequest& request, const TextItem& item,
-                                         const PrepareLimits& limits) {
+                                         const Glossary* glossary, const PrepareLimits& limits) {
   const ServedModel& model = *request.model;
   const std::string& text = *item.text;
   const std::string& field = item.path;
@@ -306,13 +306,11 @@ absl::StatusOr<PreparedText> PrepareText(const TextRequest& request, const TextI
                        LengthOfChunk(*request.length, model, request.language_code, i, chunks));
     }
   }
-  if (request.glossary != nullptr) {
-    const Glossary glossary(*request.glossary, *model.target_tokenizer,
-                            model.bundle.special_tokens().unk);
+  if (glossary != nullptr) {
     for (PreparedSegment& segment : work.segments) {
       ASSIGN_OR_RETURN(
           auto terms,
-          glossary.Find(segment.text, InputOf(request, segment).options.max_target_tokens));
+          glossary->Find(segment.text, InputOf(request, segment).options.max_target_tokens));
       int64_t bytes = 0;
       for (const TermUse& use : terms) bytes += TermBytes(use);
       RETURN_IF_ERROR(limits.hold(bytes));

@@ -57,10 +57,11 @@ struct LanguageMismatch {
 };
 linnet::v1::Warning LanguageWarning(const TextRequest& request,
                                     const LanguageGuess::Language& seen);
-// Splits and tokenises one text, and its target. INVALID_ARGUMENT with the item's path if the model
-// cannot read the text or it has too many segments, or the error of `hold`.
+// Splits and tokenises one text, and its target, and finds the entries of the request's glossary
+// (null if it has none). INVALID_ARGUMENT with the item's path if the model cannot read the text or
+// it has too many segments, or the error of `hold`.
 absl::StatusOr<PreparedText> PrepareText(const TextRequest& request, const TextItem& item,
-                                         const PrepareLimits& limits);
+                                         const Glossary* glossary, const PrepareLimits& limits);
 // The engine's input for a segment.
 model::SequenceInput InputOf(const TextRequest& request, const PreparedSegment& segment);
 

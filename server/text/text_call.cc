@@ -13,8 +13,8 @@
 #include "server/base/errors.h"
 #include "server/base/exceptions.h"
 #include "server/identity/authentication.h"
-#include "server/request/language_detector.h"
 #include "server/text/decoding_call.h"
+#include "server/text/detection_call.h"
 #include "server/text/pivot_texts.h"
 #include "server/text/prepared_text.h"
 #include "server/text/text_reply.h"
@@ -26,15 +26,6 @@ namespace {
 constexpr int64_t kBytesPerItem = 2 * sizeof(TextItem) + 128;
 // A LanguageDetection of a few languages, including its serialised form.
 constexpr int64_t kBytesPerDetection = 1024;
-
-void Describe(const LanguageGuess& guess, linnet::v1::LanguageDetection& detection) {
-  detection.set_reliable(guess.reliable);
-  for (const LanguageGuess::Language& language : guess.languages) {
-    linnet::v1::DetectedLanguage& detected = *detection.add_languages();
-    detected.set_language_code(language.code);
-    detected.set_confidence(language.share);
-  }
-}
 
 // The context with the deadline that the server applies.
 CallContext WithDeadline(const TextLimits& limits, const CallContext& context) {
@@ -105,9 +96,9 @@ absl::StatusOr<std::shared_ptr<Permit>> TextCalls::PermitOf(const CallContext& c
   return Admit(context.caller, bytes);
 }
 
-absl::Status TextCalls::CheckPrepareTime(const CallContext& context, int64_t text_bytes) {
+absl::Status TextCalls::CheckPrepareTime(const CallContext& context, int64_t cost) {
   const absl::Duration needed =
-      pool_.EstimateTime(TextStage::kPrepare, FlowOf(context.caller), text_bytes);
+      pool_.EstimateTime(TextStage::kPrepare, FlowOf(context.caller), cost);
   const absl::Duration left = context.deadline - absl::Now();
   // A deadline that has passed is reported by the call itself.
   if (needed <= left || left <= absl::ZeroDuration()) return absl::OkStatus();
@@ -176,8 +167,8 @@ void TextCalls::StartInFlight(const Request& request, Response& response,
   // Memory of the items; the texts themselves belong to the request.
   if (auto status = (*permit)->Hold(std::ssize(checked->items) * kBytesPerItem); !status.ok())
     return refuse(std::move(status));
-  if (auto status = CheckPrepareTime(own, checked->text_bytes); !status.ok())
-    return refuse(std::move(status));
+  const int64_t cost = checked->text_bytes + std::ssize(checked->items) * kBytesPerText;
+  if (auto status = CheckPrepareTime(own, cost); !status.ok()) return refuse(std::move(status));
   auto fill = [&response](const TextRequest& asked,
                           const std::vector<PreparedText>& works) -> DecodingCall::Reply {
     FillReply(asked, works, response);
@@ -302,32 +293,18 @@ void TextCalls::StartDetection(const linnet::v1::DetectLanguageRequest& request,
   if (!permit.ok()) return refuse(permit.status());
   if (auto status = (*permit)->Hold(request.contents_size() * kBytesPerDetection); !status.ok())
     return refuse(std::move(status));
-  auto held = std::make_shared<std::shared_ptr<Permit>>(*std::move(permit));
-  const auto end = [held, refuse](absl::Status status) {
-    held->reset();
+  auto end = [this, asked = WithoutPermit(context), permit = *std::move(permit),
+              refuse](absl::Status status) mutable {
+    permit.reset();
+    try {
+      status = ExplainDeadline(limits_, asked, WithErrorInfo(status));
+    } catch (const std::exception&) {  // the client gets its answer even without memory
+    }
     refuse(std::move(status));
   };
-  pool_.Run({.stage = TextStage::kPrepare,
-             .flow = FlowOf(context.caller),
-             .call = context.caller.call,
-             .bytes = text_bytes,
-             .run =
-                 [this, &request, &response, context = WithoutPermit(context),
-                  deadline = WithDeadline(limits_, context).deadline, end] {
-                   for (const std::string& text : request.contents()) {
-                     if (deadline <= absl::Now()) {
-                       return end(
-                           ExplainDeadline(limits_, context,
-                                           WithErrorInfo(absl::DeadlineExceededError(
-                                               "the deadline passed before all texts were read"))));
-                     }
-                     if (context.cancelled->cancelled())
-                       return end(WithErrorInfo(absl::CancelledError("cancelled by the caller")));
-                     Describe(server::DetectLanguage(text), *response.add_detections());
-                   }
-                   end(absl::OkStatus());
-                 },
-             .fail = end});
+  std::make_shared<DetectionCall>(pool_, request, response, WithDeadline(limits_, context),
+                                  std::move(end))
+      ->Start();
 }
 
 linnet::v1::RequestLimits TextCalls::request_limits() const {
@@ -357,10 +334,33 @@ absl::Status TextCalls::GetModel(const linnet::v1::GetModelRequest& request,
   return absl::OkStatus();
 }
 
+void TextCalls::DrainLater(std::weak_ptr<OpenDocument> document) {
+  {
+    MutexLock lock(mu_);
+    if (!draining_) {
+      if (documents_.size() >= max_documents_) {
+        std::erase_if(documents_, [](const auto& each) { return each.expired(); });
+        max_documents_ = std::max<size_t>(2 * documents_.size(), 16);
+      }
+      documents_.push_back(std::move(document));
+      return;
+    }
+  }
+  if (const auto open = document.lock()) open->Drain();
+}
+
 void TextCalls::Drain(MonotonicTime deadline) {
+  std::vector<std::weak_ptr<OpenDocument>> documents;
   {
     MutexLock lock(mu_);
     draining_ = true;
+    documents.swap(documents_);
+  }
+  for (const auto& document : documents) {
+    if (const auto open = document.lock()) open->Drain();
+  }
+  {
+    MutexLock lock(mu_);
     while (calls_ > 0 && changed_.WaitUntil(mu_, deadline)) {
     }
   }

@@ -2,6 +2,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -18,6 +20,15 @@
 #include "server/text/text_pool.h"
 
 namespace linnet::server {
+
+// A document between its first line and its last. No call of TextCalls is in flight while it waits
+// for its client.
+class OpenDocument {
+ public:
+  virtual ~OpenDocument() = default;
+  // Ends it after the lines in flight with SHUTTING_DOWN, unless these are its last.
+  virtual void Drain() = 0;
+};
 
 // TextService without gRPC: runs calls from their requests to their answers.
 //
@@ -59,6 +70,8 @@ class TextCalls {
   absl::Status CheckSettings(const Request& request) const {
     return server::CheckSettings(request, catalog_, limits_);
   }
+  // Drains the document when a drain begins, or now if one has begun. It may be destroyed earlier.
+  void DrainLater(std::weak_ptr<OpenDocument> document);
   // Returns a permit for a call that holds that many bytes, for its context.
   absl::StatusOr<std::shared_ptr<Permit>> Admit(const Caller& caller, int64_t bytes);
   // Runs on the pool too, because a megabyte of text takes a while.
@@ -73,8 +86,8 @@ class TextCalls {
   // Returns a new number for Caller::call.
   uint64_t NewCall() { return next_call_.fetch_add(1, std::memory_order_relaxed); }
 
-  // Refuses new calls with UNAVAILABLE from now on, and returns when every call has ended. Calls
-  // that have not ended by the deadline end with UNAVAILABLE.
+  // Refuses new calls with UNAVAILABLE from now on, ends open documents, and returns when every
+  // call has ended. Calls that have not ended by the deadline end with UNAVAILABLE.
   void Drain(MonotonicTime deadline);
 
  private:
@@ -98,8 +111,8 @@ class TextCalls {
                   linnet::v1::TranslateResponse& response, OnPart on_part, Done end);
   // Returns the permit of the context, or a new one for a request of that many bytes.
   absl::StatusOr<std::shared_ptr<Permit>> PermitOf(const CallContext& context, int64_t bytes);
-  // DEADLINE_TOO_CLOSE if the texts cannot be prepared in time.
-  absl::Status CheckPrepareTime(const CallContext& context, int64_t text_bytes);
+  // DEADLINE_TOO_CLOSE if texts of this cost (TextJob::bytes) cannot be prepared in time.
+  absl::Status CheckPrepareTime(const CallContext& context, int64_t cost);
   linnet::v1::RequestLimits request_limits() const;
   bool Enter();
   void Leave();
@@ -115,6 +128,10 @@ class TextCalls {
   CondVar changed_;
   bool draining_ ABSL_GUARDED_BY(mu_) = false;
   int calls_ ABSL_GUARDED_BY(mu_) = 0;
+  // Some of them may have ended: those are removed whenever there are twice as many as at the last
+  // removal.
+  std::vector<std::weak_ptr<OpenDocument>> documents_ ABSL_GUARDED_BY(mu_);
+  size_t max_documents_ ABSL_GUARDED_BY(mu_) = 16;
 };
 
 }  // namespace linnet::server

@@ -16,12 +16,17 @@ namespace linnet::server {
 // assembling the answer after it.
 enum class TextStage { kPrepare, kAnswer };
 
+// The cost of preparing a text is its bytes and a fixed part. A job prepares texts of at most
+// kBytesPerTurn of it, or one text.
+constexpr int64_t kBytesPerTurn = 16384;
+constexpr int64_t kBytesPerText = 256;
+
 // One job of a call.
 struct TextJob {
   TextStage stage = TextStage::kPrepare;
   Flow flow = {};
   uint64_t call = 0;
-  int64_t bytes = 1;  // of text that the job reads or writes: its cost
+  int64_t bytes = 1;  // of text that the job reads or writes, and kBytesPerText: its cost
   absl::AnyInvocable<void()> run = nullptr;
   // Called after `run`, on the same thread, if that threw; fails the call.
   absl::AnyInvocable<void(absl::Status)> fail = nullptr;

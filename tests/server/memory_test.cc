@@ -321,7 +321,11 @@ absl::Status RunDocument(TextCalls& calls) {
   while (!document->finished().has_value()) {
     bool taken = false;
     try {
-      taken = document->TakeResult().has_value();
+      const auto result = document->TakeResult();
+      taken = result.has_value();
+      if (taken && result->has_error()) {
+        EXPECT_EQ(result->error().code(), static_cast<int>(absl::StatusCode::kResourceExhausted));
+      }
     } catch (...) {
       document->Fail(ErrorOfException());
     }

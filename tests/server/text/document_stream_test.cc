@@ -6,6 +6,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -306,6 +307,47 @@ TEST(DocumentStreamTest, ShutdownEndsTheDocument) {
   EXPECT_EQ(reader.ReadToTheEnd().code(), absl::StatusCode::kUnavailable);
   ASSERT_EQ(reader.results.size(), 1);
   EXPECT_EQ(reader.results[0].error().code(), 14);
+}
+
+TEST(DocumentStreamTest, DrainEndsADocumentThatWaitsForItsClient) {
+  TextFixture fixture;
+  Reader before(fixture), during(fixture);
+  before.Send(Settings());
+  during.Send(Settings());
+  fixture.calls->DrainLater(before.document);
+  fixture.calls->Drain(MonotonicTime::max());
+  fixture.calls->DrainLater(during.document);
+  for (Reader* reader : {&before, &during}) {
+    const absl::Status status = reader->ReadToTheEnd();
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+    EXPECT_EQ(ErrorReason(status), "SHUTTING_DOWN");
+  }
+}
+
+TEST(DocumentStreamTest, DrainAnswersTheLinesInFlight) {
+  for (const bool closed : {false, true}) {
+    test::Notification in_step, go_on;
+    std::atomic<bool> armed = false;
+    TextFixture fixture({.on_step = [&] {
+      if (!armed) return;
+      in_step.Open();
+      go_on.Pass();
+    }});
+    armed = true;
+    Reader reader(fixture);
+    fixture.calls->DrainLater(reader.document);
+    reader.Send(Settings());
+    reader.Send(Lines({"The dog runs.", "A bird sings."}, 0));
+    if (closed) reader.document->Close();
+    in_step.Pass();
+    std::thread drain([&] { fixture.calls->Drain(MonotonicTime::max()); });
+    go_on.Open();
+    drain.join();
+    EXPECT_EQ(reader.ReadToTheEnd().code(),
+              closed ? absl::StatusCode::kOk : absl::StatusCode::kUnavailable);
+    EXPECT_EQ(reader.results.size(), 2);
+    for (const auto& result : reader.results) EXPECT_FALSE(result.has_error());
+  }
 }
 
 TEST(DocumentStreamTest, CancelFreesLinesInFlight) {

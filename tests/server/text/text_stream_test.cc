@@ -266,8 +266,9 @@ TEST(PartWriterTest, RejectsResultThatRevisesSentText) {
   const TranslateRequest request = ToGerman({"The dog runs."});
   const auto checked = CheckRequest(request, *fixture.catalog, {});
   ASSERT_THAT(checked, IsOk());
-  std::vector<PreparedText> works = {*PrepareText(
-      *checked, checked->items[0], {.hold = [](int64_t) { return absl::OkStatus(); }})};
+  std::vector<PreparedText> works = {
+      *PrepareText(*checked, checked->items[0], /*glossary=*/nullptr,
+                   {.hold = [](int64_t) { return absl::OkStatus(); }})};
   PartWriter writer(*checked, works);
   const model::Tokenizer& tokenizer = *checked->model->target_tokenizer;
   const auto sent = *tokenizer.Encode("A bird");
