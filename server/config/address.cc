@@ -10,8 +10,11 @@ absl::Status CheckAddress(absl::string_view address) {
   int port = -1;
   const absl::string_view host =
       address.substr(0, colon == absl::string_view::npos ? address.size() : colon);
-  const bool bare_ipv6 = host.find(':') != absl::string_view::npos && host.front() != '[';
-  if (colon == absl::string_view::npos || host.empty() || bare_ipv6 ||
+  const bool brackets = host.size() > 2 && host.front() == '[' && host.back() == ']';
+  // Without both brackets an IPv6 address could lose a character, and "[::1" become "::".
+  const bool bad_host =
+      host.empty() || (!brackets && host.find_first_of(":[]") != absl::string_view::npos);
+  if (colon == absl::string_view::npos || bad_host ||
       !absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 0 || port > 65535) {
     return absl::InvalidArgumentError(
         absl::StrCat("\"", address,

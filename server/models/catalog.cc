@@ -92,8 +92,8 @@ int64_t Catalog::BytesBeside(const std::vector<Entry>& next) const {
 }
 
 absl::StatusOr<std::shared_ptr<ServedModel>> Catalog::LoadOne(const RegisteredModel& wanted,
-                                                              const std::vector<Entry>& next,
-                                                              bool replaces) {
+                                                              const std::vector<Entry>& served,
+                                                              const std::vector<Entry>& next) {
   std::error_code error;
   int64_t bytes = 0;
   for (std::filesystem::directory_iterator file(wanted.path, error), end; !error && file != end;
@@ -105,19 +105,21 @@ absl::StatusOr<std::shared_ptr<ServedModel>> Catalog::LoadOne(const RegisteredMo
         ", and --max-model-bytes is ", max_bytes_));
   }
   ASSIGN_OR_RETURN(std::shared_ptr<ServedModel> loaded, LoadModel(wanted, load_, metrics_));
-  for (const Entry& other : next) {
-    if (other.model->key() != loaded->key()) continue;
-    return absl::FailedPreconditionError(
-        absl::StrCat("bundles ", other.registered.path.string(), " and ", wanted.path.string(),
-                     " are both named \"", other.model->key(), "\""));
+  for (const std::vector<Entry>* entries : {&served, &next}) {
+    for (const Entry& other : *entries) {
+      if (other.registered.path == wanted.path || other.model->key() != loaded->key()) continue;
+      return absl::FailedPreconditionError(
+          absl::StrCat("bundles ", other.registered.path.string(), " and ", wanted.path.string(),
+                       " are both named \"", other.model->key(), "\""));
+    }
   }
   const GoldenResult& golden = loaded->golden;
+  const bool replaces = !entries().empty();
   if (replaces && 2 * golden.different > golden.examples) {
     return absl::FailedPreconditionError(absl::StrCat("bundle ", wanted.path.string(), " answers ",
                                                       golden.different, " of its ", golden.examples,
                                                       " golden examples differently"));
   }
-  loaded->ShowIn(metrics_);
   return loaded;
 }
 
@@ -156,6 +158,13 @@ ReloadReport Catalog::Reload(const std::string& name) {
     report.status = Unknown(name, before);
     return report;
   }
+  std::vector<Entry> served;  // and still registered, so that no other bundle may take the name
+  for (const Entry& entry : before) {
+    const auto same_path = [&](const RegisteredModel& model) {
+      return model.path == entry.registered.path;
+    };
+    if (std::any_of(registered->begin(), registered->end(), same_path)) served.push_back(entry);
+  }
   std::vector<Entry> next;
   for (const Entry& entry : before) {
     if (!folders.contains(FolderOf(entry.registered.path))) next.push_back(entry);
@@ -182,10 +191,13 @@ ReloadReport Catalog::Reload(const std::string& name) {
           {{"path", wanted.path.string()}, {"why", outcome.status.message()}});
       continue;
     }
-    auto loaded = LoadOne(wanted, next, !before.empty());
+    auto loaded = LoadOne(wanted, served, next);
     if (loaded.ok()) {
       outcome.what = What::kLoaded;
       kept[report.outcomes.size() - 1] = *loaded;
+      // It may have another name now, and leave the old one to a bundle after it.
+      std::erase_if(served,
+                    [&](const Entry& entry) { return entry.registered.path == wanted.path; });
       next.push_back({*std::move(loaded), wanted});
       continue;
     }
@@ -235,6 +247,12 @@ ReloadReport Catalog::Reload(const std::string& name) {
       still_served ? entry.model->cache->Clear() : entry.model->cache->Close();
     }
     entries_ = std::move(next);
+    for (const Entry& entry : entries_) {
+      const bool is_new = std::none_of(before.begin(), before.end(), [&](const Entry& other) {
+        return other.model == entry.model;
+      });
+      if (is_new) entry.model->ShowIn(metrics_);
+    }
     std::erase_if(not_loaded_, [&](const std::string& folder) {
       return name.empty() || folders.contains(folder.substr(0, folder.find('/')));
     });

@@ -157,10 +157,12 @@ class Catalog {
                              const std::vector<Entry>& entries);
   // Total file size of all models in memory, including those in `next`.
   int64_t BytesBeside(const std::vector<Entry>& next) const;
-  // `replaces`: models are served already, so the golden examples are checked strictly.
+  // Refuses a bundle that has the name of another one: of those that are `served` and stay
+  // registered, or will be (`next`). Where models are served already, most of the golden examples
+  // must be answered alike.
   absl::StatusOr<std::shared_ptr<ServedModel>> LoadOne(const RegisteredModel& wanted,
-                                                       const std::vector<Entry>& next,
-                                                       bool replaces);
+                                                       const std::vector<Entry>& served,
+                                                       const std::vector<Entry>& next);
   // Adds an already served model to `next`, or updates its registry entry there. It stays the
   // default if it replaces a default model that failed to load.
   static void Keep(const std::shared_ptr<ServedModel>& model, const RegisteredModel& wanted,

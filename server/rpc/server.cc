@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
@@ -58,9 +59,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
         "--load-on-demand is set, and this program cannot describe an engine without loading it");
   }
   if (options.load_on_demand) {
-    on_demand = {.memory = &server->engine_memory_,
-                 .info = info,
-                 .pinned = absl::StrSplit(options.pinned_models, ',', absl::SkipWhitespace())};
+    on_demand = {.memory = &server->engine_memory_, .info = info};
+    for (absl::string_view name :
+         absl::StrSplit(options.pinned_models, ',', absl::SkipWhitespace()))
+      on_demand.pinned.emplace(absl::StripAsciiWhitespace(name));
   }
   auto catalog = Catalog::Load(
       options.models, factory, options.batcher, server->metrics_,
@@ -75,9 +77,16 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
       options.bundle_keys, options.answer_cache_bytes > 0 ? &server->cache_ : nullptr, on_demand);
   ASSIGN_OR_RETURN(server->catalog_, std::move(catalog));
   for (const std::string& name : on_demand.pinned) {
-    if (const auto model = server->catalog_->Named(name); !model.ok()) {
+    const auto model = server->catalog_->Named(name);
+    if (!model.ok()) {
       return absl::NotFoundError(
           absl::StrCat("--pinned-models has \"", name, "\": ", model.status().message()));
+    }
+    if ((*model)->name() != name) {
+      return absl::InvalidArgumentError(absl::StrCat("--pinned-models has \"", name,
+                                                     "\", it takes the name alone, which pins all "
+                                                     "versions: \"",
+                                                     (*model)->name(), "\""));
     }
   }
   server->calls_ = std::make_unique<TextCalls>(

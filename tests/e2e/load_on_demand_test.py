@@ -79,3 +79,15 @@ def test_an_unknown_pinned_model_is_refused(run_server, bundles):
     status, _, error = run_server(*flags, *ON_DEMAND, "--pinned-models", "de-en")
     assert status == 1
     assert '--pinned-models has "de-en"' in error
+
+
+def test_a_version_of_a_pinned_model_is_refused(start, run_server, bundles, tmp_path):
+    """The name pins all versions; with a version it would pin nothing."""
+    models = tmp_path / "models"
+    shutil.copytree(bundles / "en-de", models / "en-de" / "1")
+    flags = ("--models", str(models), "--metrics-listen", "127.0.0.1:0", *ON_DEMAND)
+    status, _, error = run_server(*flags, "--pinned-models", "en-de@1")
+    assert status == 1
+    assert '--pinned-models has "en-de@1", it takes the name alone' in error
+    pinned = start(*ON_DEMAND, "--pinned-models", " en-de , ", models=models)
+    assert states(pinned) == {"en-de": LOADED}

@@ -173,6 +173,45 @@ TEST_F(CatalogTest, RejectsASecondBundleOfTheSameName) {
                        AllOf(HasSubstr("other"), HasSubstr("both named \"en-de\""))));
 }
 
+// A reload reads the folders in the order of the alphabet.
+TEST_F(CatalogTest, ASecondBundleOfTheSameNameNeverReplacesTheServedOne) {
+  auto catalog = Load();
+  ASSERT_THAT(catalog, IsOk());
+  const auto served = *(*catalog)->Named("en-de");
+  test::WriteBundle(root / "backup",
+                    test::TinyManifest("en-de", linnet::v1::TASK_TRANSLATE, "en", "fr"));
+  for (const bool changed : {false, true}) {
+    if (changed) {
+      auto manifest = test::TinyManifest("en-de", linnet::v1::TASK_TRANSLATE, "en", "de");
+      manifest.set_version("changed");
+      test::WriteBundle(root / "en-de", std::move(manifest));
+    }
+    const ReloadReport report = (*catalog)->Reload();
+    ASSERT_EQ(report.outcomes.size(), 3);
+    EXPECT_EQ(report.outcomes[0].folder, "backup");
+    EXPECT_THAT(report.outcomes[0].status,
+                StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("both named \"en-de\"")));
+    EXPECT_THAT(report.outcomes[1].status, IsOk());
+    const auto now = *(*catalog)->Named("en-de");
+    EXPECT_EQ(now == served, !changed);
+    EXPECT_EQ(now->bundle.manifest.target_language_code(), "de");
+    EXPECT_EQ((*catalog)->models().size(), 2);
+  }
+}
+
+TEST_F(CatalogTest, ABundleMayTakeTheNameThatAnotherOneGaveUp) {
+  auto catalog = Load();
+  ASSERT_THAT(catalog, IsOk());
+  test::WriteBundle(root / "en-de",
+                    test::TinyManifest("renamed", linnet::v1::TASK_TRANSLATE, "en", "de"));
+  test::WriteBundle(root / "later",
+                    test::TinyManifest("en-de", linnet::v1::TASK_TRANSLATE, "en", "fr"));
+  const ReloadReport report = (*catalog)->Reload();
+  EXPECT_TRUE(report.ok());
+  EXPECT_EQ((*(*catalog)->Named("en-de"))->path, root / "later");
+  EXPECT_EQ((*(*catalog)->Named("renamed"))->path, root / "en-de");
+}
+
 TEST_F(CatalogTest, LoadFailsIfTheEngineCannotBeBuilt) {
   auto catalog = Catalog::Load(
       root,
