@@ -46,6 +46,11 @@ Batcher::~Batcher() {
   EndAll(stopped, stopped);
 }
 
+void Batcher::TakeMeasuredCost(const model::EngineInfo& info) {
+  options_.encode = WithMeasuredCost(options_.encode, info);
+  policy_ = EncodePolicy(options_.encode);
+}
+
 absl::Status Batcher::Add(std::unique_ptr<Sequence>& sequence, absl::Time now) {
   RETURN_IF_ERROR(engine_.Check(sequence->input));
   sequence->input.id = next_id_++;

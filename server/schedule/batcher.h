@@ -63,6 +63,9 @@ class Batcher {
   // sequence do not include other phases.
   StepReport Step(absl::FunctionRef<absl::Time()> clock);
 
+  // Uses the costs that a new engine has measured: one that is loaded on demand has none before.
+  void TakeMeasuredCost(const model::EngineInfo& info);
+
   // Ends all sequences, with one status for the running and one for the waiting ones.
   void EndAll(const absl::Status& running, const absl::Status& waiting);
   // The request ids of the running calls, without duplicates.

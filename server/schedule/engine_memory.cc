@@ -4,9 +4,22 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "server/schedule/scheduler.h"
 
 namespace linnet::server {
+
+absl::Status EngineMemory::CheckFits(int64_t bytes) const {
+  int64_t pinned = 0;
+  MutexLock lock(mu_);
+  for (const auto& [scheduler, reserved] : reserved_) {
+    if (scheduler->pinned()) pinned += reserved;
+  }
+  if (max_bytes_ == 0 || pinned + bytes <= max_bytes_) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "the engine needs ", bytes, " bytes, pinned models have ", pinned,
+      ", and max-model-bytes is ", max_bytes_, ": raise the limit, or pin fewer models"));
+}
 
 bool EngineMemory::Reserve(Scheduler& scheduler, int64_t bytes) {
   MutexLock lock(mu_);

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "server/base/mutex.h"
 
@@ -25,6 +26,9 @@ class EngineMemory {
   // `max_bytes` 0: no limit.
   explicit EngineMemory(int64_t max_bytes) : max_bytes_(max_bytes) {}
 
+  // RESOURCE_EXHAUSTED if there can never be room for an engine of `bytes`, because the limit is
+  // too low or pinned engines leave too little.
+  absl::Status CheckFits(int64_t bytes) const;
   // Reserves `bytes` for the engine of a scheduler that has none and is about to load it. False if
   // there is no room now, when idle engines are asked to unload, or if another one is loading, so
   // that the growth of the process in a load is the memory of that engine. Try again soon.

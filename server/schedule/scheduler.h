@@ -132,6 +132,8 @@ class Scheduler final : public Supervised {
   EngineHealth health() const;
   LoadStats load_stats() const;
 
+  // It is loaded at start and stays.
+  bool pinned() const { return demand_.pinned; }
   // For EngineMemory, with its lock held. When the last sequence came, if the engine is loaded,
   // holds no sequences and may be unloaded.
   std::optional<MonotonicTime> idle_since() const;
@@ -174,6 +176,7 @@ class Scheduler final : public Supervised {
   // Both return false as Rebuild does.
   bool Load();
   bool WarmUp();
+  int64_t BytesToReserve() const;
   // Waits for room. False if no sequence waits any longer.
   bool ReserveMemory();
   // Builds the engine into the reserved memory.

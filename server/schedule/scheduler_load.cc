@@ -70,10 +70,8 @@ void Scheduler::UnloadNow() {
 }
 
 bool Scheduler::Load() {
-  const int64_t max = demand_.memory->max_bytes();
-  if (max > 0 && demand_.bytes > max) {
-    LoadFailed(absl::ResourceExhaustedError(
-        absl::StrCat("the bundle has ", demand_.bytes, " bytes, and max-model-bytes is ", max)));
+  if (absl::Status fits = demand_.memory->CheckFits(BytesToReserve()); !fits.ok()) {
+    LoadFailed(fits);
     return true;
   }
   {
@@ -92,6 +90,7 @@ bool Scheduler::Load() {
     LoadFailed(engine.status());
     return true;
   }
+  batcher_->TakeMeasuredCost((*engine)->info());
   engine_->Replace(*std::move(engine));
   // Until the warm-up has ended, the sequences in the inbox wait for the load.
   if (!WarmUp()) return false;
@@ -132,11 +131,15 @@ void Scheduler::Loaded(MonotonicTime began) {
   loads_.load_time = time;
 }
 
-bool Scheduler::ReserveMemory() {
+int64_t Scheduler::BytesToReserve() const {
+  const int64_t bytes = std::max(load_stats().bytes, demand_.bytes);
   const int64_t max = demand_.memory->max_bytes();
-  int64_t bytes = std::max(load_stats().bytes, demand_.bytes);
   // An engine that has grown beyond the limit is loaded alone.
-  if (max > 0) bytes = std::min(bytes, max);
+  return max > 0 && demand_.bytes <= max ? std::min(bytes, max) : bytes;
+}
+
+bool Scheduler::ReserveMemory() {
+  const int64_t bytes = BytesToReserve();
   while (!demand_.memory->Reserve(*this, bytes)) {
     EndUnwanted();
     for (SnapshotRequest& request : TakeSnapshotRequests()) request.callback({});

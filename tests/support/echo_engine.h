@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,6 +42,7 @@ class EchoEngine : public model::Engine {
     // HasRoom always returns false.
     bool never_has_room = false;
     bool batch_invariant = true;
+    std::optional<model::EncoderCost> encoder_cost = std::nullopt;  // as if measured
   };
 
   EchoEngine() : EchoEngine(Options{}) {}
@@ -53,6 +55,7 @@ class EchoEngine : public model::Engine {
     info_.source_vocabulary_size = options_.vocabulary_size;
     info_.batch_invariant = options_.batch_invariant;
     info_.limits = options_.limits;
+    info_.encoder_cost = options_.encoder_cost;
   }
 
   const model::EngineInfo& info() const override { return info_; }

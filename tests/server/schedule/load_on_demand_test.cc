@@ -50,6 +50,8 @@ class CountedEngine : public EchoEngine {
 struct DemandedModel {
   explicit DemandedModel(EngineMemory& memory, EchoEngine::Options options = {},
                          bool pinned = false) {
+    model::EngineInfo info = EchoEngine(options).info();
+    info.encoder_cost.reset();  // unknown before an engine has measured it
     auto started = Scheduler::Start(
         [this, options]() -> absl::StatusOr<std::unique_ptr<model::Engine>> {
           ++builds;
@@ -60,7 +62,7 @@ struct DemandedModel {
         {}, nullptr, {}, "model",
         {.memory = &memory,
          .pinned = pinned,
-         .info = EchoEngine(options).info(),
+         .info = info,
          .bytes = kEngineBytes,
          .warm_up = [this](int rows) { return warm_up ? warm_up(rows) : Sequences(); }});
     EXPECT_THAT(started, IsOk());
@@ -207,12 +209,32 @@ TEST(LoadOnDemandTest, APinnedEngineIsLoadedAtStartAndStays) {
   EXPECT_EQ(pinned.builds, 1);
   EXPECT_EQ(pinned.state(), LoadState::kLoaded);
   DemandedModel other(memory);
-  Waited waited;
-  auto sequence = Say({6}, waited);
-  sequence->deadline = absl::Now() + absl::Milliseconds(50);
-  ASSERT_THAT(other.Submit(std::move(sequence)), IsOk());
-  EXPECT_EQ(waited.status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(other.Decode().code(), absl::StatusCode::kUnavailable) << "it does not wait for ever";
+  EXPECT_THAT(other.scheduler->health().why.message(), HasSubstr("pin fewer models"));
+  EXPECT_EQ(other.builds, 0);
   EXPECT_EQ(pinned.alive, 1);
+}
+
+TEST(LoadOnDemandTest, BatcherTakesTheEncoderCostThatTheEngineMeasured) {
+  EngineMemory memory(0);
+  for (const bool measured : {false, true}) {
+    std::atomic<int> encoder_calls = 0;
+    EchoEngine::Options options;
+    options.on_add = [&] { ++encoder_calls; };
+    if (measured) options.encoder_cost = model::EncoderCost{.call_steps = 4, .call_tokens = 900};
+    DemandedModel model(memory, options);
+    ASSERT_THAT(model.Decode(), IsOk());
+    model.UntilIdle();
+    // With the constants these two lengths are encoded apart.
+    std::vector<std::unique_ptr<Sequence>> both;
+    Waited shorter, longer;
+    both.push_back(Say(std::vector<model::TokenId>(5, 5), shorter));
+    both.push_back(Say(std::vector<model::TokenId>(60, 5), longer));
+    ASSERT_THAT(model.scheduler->Submit(both), IsOk());
+    EXPECT_THAT(shorter.status(), IsOk());
+    EXPECT_THAT(longer.status(), IsOk());
+    EXPECT_EQ(encoder_calls, measured ? 2 : 3);
+  }
 }
 
 TEST(LoadOnDemandTest, AFailedLoadIsRememberedForAWhile) {
@@ -242,11 +264,20 @@ TEST(LoadOnDemandTest, ABundleBeyondTheLimitIsNotLoaded) {
 
 TEST(LoadOnDemandTest, DrainEndsSequencesThatWaitForMemory) {
   EngineMemory memory(kEngineBytes);
-  DemandedModel pinned(memory, {}, /*pinned=*/true), other(memory);
-  Waited waited;
+  Notification in_step, go_on;
+  DemandedModel busy(memory, {.on_step = [&] {
+                       in_step.Open();
+                       go_on.Pass();
+                     }});
+  DemandedModel other(memory);
+  Waited running, waited;
+  ASSERT_THAT(busy.Submit(Say({5}, running)), IsOk());
+  in_step.Pass();
   ASSERT_THAT(other.Submit(Say({6}, waited)), IsOk());
   other.scheduler->Drain(MonotonicNow());
   EXPECT_EQ(waited.status().code(), absl::StatusCode::kUnavailable);
+  go_on.Open();
+  EXPECT_THAT(running.status(), IsOk());
 }
 
 TEST(LoadOnDemandTest, DrainEndsSequencesDuringALoadAtItsDeadline) {
