@@ -95,10 +95,12 @@ struct CallOptions {
 // CANCELLED.
 using OnPart = std::function<bool(const v1::TextPart& part)>;
 
-// Returns the next line of a document, or nullopt at its end. Called in a thread of the library.
+// Returns the next line of a document, or nullopt at its end. Called in a thread of the library; it
+// must not throw.
 using NextLine = std::function<std::optional<std::string>()>;
 // Receives the result of line `index`, counted from 0, in order and in the calling thread. A line
-// may fail while the others succeed. Return false to end the document with CANCELLED.
+// may fail while the others succeed. Return false to end the document with CANCELLED; it must not
+// throw.
 template <typename Response>
 using OnLine = std::function<bool(int64_t index, const absl::StatusOr<Response>& result)>;
 

@@ -91,28 +91,32 @@ class Document {
       {
         absl::MutexLock lock(&mu_);
         --in_flight_;
-        progress_ = absl::Now();
+        in_callback_ = true;
       }
-      if (!wanted) continue;
-      wanted = result.has_error()
-                   ? on_line(result.sequence_id(), FromRpc(result.error()))
-                   : on_line(result.sequence_id(), std::move(*result.mutable_response()));
-      if (!wanted) End({grpc::StatusCode::CANCELLED, "cancelled by the reader"});
+      if (wanted) {
+        wanted = result.has_error()
+                     ? on_line(result.sequence_id(), FromRpc(result.error()))
+                     : on_line(result.sequence_id(), std::move(*result.mutable_response()));
+        if (!wanted) End({grpc::StatusCode::CANCELLED, "cancelled by the reader"});
+      }
       absl::MutexLock lock(&mu_);
-      progress_ = absl::Now();  // the time that `on_line` took is not the server's
+      in_callback_ = false;
+      progress_ = absl::Now();
     }
   }
 
   void Watch() {
     absl::MutexLock lock(&mu_);
     while (!read_) {
-      const absl::Time end = in_flight_ == 0 ? absl::InfiniteFuture() : progress_ + stall_timeout_;
+      // The time that `on_line` takes is not the server's.
+      const bool waits = in_flight_ > 0 && !in_callback_;
+      const absl::Time end = waits ? progress_ + stall_timeout_ : absl::InfiniteFuture();
       if (absl::Now() >= end) {
         if (why_.ok()) why_ = {grpc::StatusCode::DEADLINE_EXCEEDED, ""};
         context_->TryCancel();
         return;
       }
-      // Wakes up at least once a second to see whether lines are in flight.
+      // Wakes up at least once a second to see whether it waits for the server.
       const auto is_read = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return read_; };
       mu_.AwaitWithDeadline(
           absl::Condition(&is_read),
@@ -131,10 +135,11 @@ class Document {
   const absl::Duration stall_timeout_;
 
   absl::Mutex mu_;
-  int64_t in_flight_ ABSL_GUARDED_BY(mu_) = 0;  // lines without a result
-  absl::Time progress_ ABSL_GUARDED_BY(mu_);    // time of the last result or first line in flight
-  bool read_ ABSL_GUARDED_BY(mu_) = false;      // the stream was read to its end
-  grpc::Status why_ ABSL_GUARDED_BY(mu_);       // why this side cancelled the stream
+  int64_t in_flight_ ABSL_GUARDED_BY(mu_) = 0;     // lines without a result
+  bool in_callback_ ABSL_GUARDED_BY(mu_) = false;  // the reader is in `on_line`
+  absl::Time progress_ ABSL_GUARDED_BY(mu_);  // time of the last result or first line in flight
+  bool read_ ABSL_GUARDED_BY(mu_) = false;    // the stream was read to its end
+  grpc::Status why_ ABSL_GUARDED_BY(mu_);     // why this side cancelled the stream
 };
 
 }  // namespace linnet::client

@@ -6,7 +6,8 @@
 
 namespace linnet::server {
 
-// A time of the clock that is never set. All durations are measured with it.
+// A time of the clock that is never set. Supervision, timeouts and periodic work read it. Deadlines
+// come as dates, so these and the times of sequences are absl::Time.
 using MonotonicTime = std::chrono::steady_clock::time_point;
 
 inline MonotonicTime MonotonicNow() { return std::chrono::steady_clock::now(); }

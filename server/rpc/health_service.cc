@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "server/base/errors.h"
+#include "server/base/exceptions.h"
 #include "server/identity/peer_address.h"
 #include "server/port/status.h"
 #include "server/rpc/call_record.h"
@@ -35,6 +37,29 @@ class HealthService::HealthCall : public CallReactor {
 
   void OnReadDone(bool ok) override {
     reading_.reset();
+    // gRPC would catch what nobody has caught here, and the call would never end. Once an answer is
+    // in flight nothing throws.
+    try {
+      Answer(ok);
+    } catch (...) {
+      LogException("health_not_answered");
+      Finish(ToGrpcStatus(ErrorOfException()));
+    }
+  }
+
+ protected:
+  virtual void Begin(const std::string& name) = 0;
+  const grpc::ByteBuffer* MessageOf(Response::ServingStatus status) {
+    Response response;
+    response.set_status(status);
+    SerializeTo(response, message_).IgnoreError();  // two bytes
+    return &message_;
+  }
+
+  HealthService& service_;
+
+ private:
+  void Answer(bool ok) {
     Request request;
     if (!ok || !grpc::SerializationTraits<Request>::Deserialize(&message_, &request).ok()) {
       Finish(grpc::Status(grpc::StatusCode::INVALID_ARGUMENT,
@@ -51,18 +76,6 @@ class HealthService::HealthCall : public CallReactor {
     Begin(request.service());
   }
 
- protected:
-  virtual void Begin(const std::string& name) = 0;
-  const grpc::ByteBuffer* MessageOf(Response::ServingStatus status) {
-    Response response;
-    response.set_status(status);
-    SerializeTo(response, message_).IgnoreError();  // two bytes
-    return &message_;
-  }
-
-  HealthService& service_;
-
- private:
   Connections::Call connection_;
   const absl::StatusOr<Permit> permit_;  // while the call is open
   std::optional<TimedOperations::Operation> reading_;

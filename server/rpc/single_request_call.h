@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "proto/status_macros.h"
 #include "server/base/errors.h"
 #include "server/base/exceptions.h"
 #include "server/rpc/call_record.h"
@@ -105,9 +106,8 @@ class SingleRequestCall : public CallReactor {
 
   absl::Status Admit() {
     request_bytes_ = static_cast<int64_t>(buffer_.Length());
-    absl::StatusOr<std::shared_ptr<Permit>> permit = record_.Admit(buffer_, request_);
-    if (permit.ok()) permit_ = *std::move(permit);
-    return permit.status();
+    ASSIGN_OR_RETURN(permit_, record_.Admit(buffer_, request_));
+    return absl::OkStatus();
   }
 
   CallRecord record_;

@@ -80,9 +80,10 @@ class StreamCall final : public SingleRequestCall<StreamRequest, Response> {
       const bool failed = !unwritten_.ok() || (ended_.has_value() && !ended_->ok());
       std::optional<linnet::v1::TextPart> part;
       if (!failed) part = parts_.Pop();
-      if (!part.has_value() && !ended_.has_value()) return;
+      const bool has_part = part.has_value();
+      if (!has_part && !ended_.has_value()) return;
       writing_ = true;  // stays set after the end
-      if (part.has_value()) {
+      if (has_part) {
         unwritten_ = Serialize(*std::move(part));
         if (!unwritten_.ok() && !ended_.has_value()) {
           this->cancelled_->Cancel();  // then End is called
@@ -92,7 +93,7 @@ class StreamCall final : public SingleRequestCall<StreamRequest, Response> {
       }
       if (!unwritten_.ok()) {
         end = unwritten_;
-      } else if (!part.has_value()) {
+      } else if (!has_part) {
         end = *ended_;
       }
     }

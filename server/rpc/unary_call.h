@@ -12,7 +12,7 @@ namespace linnet::server {
 template <typename Request, typename Response, typename Calls = TextCalls>
 class UnaryCall final : public SingleRequestCall<Request, Response> {
  public:
-  // Handles the request, now or later, and calls Done.
+  // Handles the request, now or later, and calls Done. If it throws, it has not called Done.
   using Start = void (*)(Calls&, const Request&, Response&, const CallContext&,
                          typename Calls::Done);
 
@@ -26,8 +26,13 @@ class UnaryCall final : public SingleRequestCall<Request, Response> {
 
  private:
   void Begin(const CallContext& context) override {
-    start_(calls_, this->request_, this->response_, context,
-           [this](absl::Status status) { End(std::move(status)); });
+    try {
+      start_(calls_, this->request_, this->response_, context,
+             [this](absl::Status status) { End(std::move(status)); });
+    } catch (...) {  // see OnReadDone
+      LogException("call_failed");
+      End(ErrorOfException());
+    }
   }
   void End(absl::Status status) override {
     this->FinishWith(std::move(status), this->response_, this->request_);

@@ -260,6 +260,13 @@ TEST_F(ClientAsyncTest, DocumentWithoutResultsEndsAfterTimeout) {
     return lines();
   };
   EXPECT_THAT(client.TranslateDocument(ToGerman({}), slowly, count), IsOk());
+  // Nor does the time that the caller takes for a result, with other lines in flight.
+  const auto think = [](int64_t, const auto&) {
+    absl::SleepFor(absl::Milliseconds(400));
+    return true;
+  };
+  EXPECT_THAT(client.TranslateDocument(ToGerman({}), Lines({"one", "two", "three"}), think),
+              IsOk());
 }
 
 TEST_F(ClientAsyncTest, InvalidUtf8LineEndsDocumentWithItsNumber) {
