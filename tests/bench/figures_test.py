@@ -38,6 +38,7 @@ ALLOWED = {
         "except for 32 KiB of each": "a bound",
         "by more than 2 % an hour": "the goal",
         "20 seconds at most until HTTP/2 has begun": "a limit",
+        "or 16 KiB of shorter ones": "a limit",
         "16 KiB and four times its headers": "a bound",
         "of at most 256 bytes": "a limit",
         "of 1.5 seconds (30 by default)": "a setting",
@@ -45,7 +46,7 @@ ALLOWED = {
     "docs/ADMINISTRATION.md": {
         "4 bytes": "what a result takes, by its types",
         "reserves 128 KiB": "a limit",
-        "or 16 KiB of shorter texts": "a limit",
+        "or 16 KiB of shorter texts, each counted with 256 bytes": "a limit",
     },
     "docs/API.md": {
         "256 entries of 256 bytes": "limits",

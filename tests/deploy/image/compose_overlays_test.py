@@ -93,7 +93,7 @@ def test_edge_answers_and_finds_a_restarted_server(project, engine, image):
     command = Project.command(engine) or []
     if engine.command == "podman":
         printed = run(*command, "version").stdout
-        (version,) = re.findall(r"podman-compose[a-z]* version (\S+)", printed)
+        (version,) = re.findall(r"podman-compose[a-z]* version\s+(\S+)", printed)
         if version.startswith("1.0."):
             pytest.skip(f"podman-compose {version} knows no fixed addresses")
     edge = project("docker-compose.edge.yml", "server", "edge", LINNET_EDGE_PORT=str(free_port()))
