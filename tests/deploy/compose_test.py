@@ -20,6 +20,11 @@ SERVICES = yaml.safe_load(FILE.read_text())["services"]
 SERVERS = [name for name, service in SERVICES.items() if "build" in service]
 
 
+def with_defaults(text: str) -> str:
+    """The text with the default of each variable in its place."""
+    return re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text)
+
+
 def seconds(duration: str) -> int:
     return int(re.fullmatch(r"(\d+)s", duration)[1])
 
@@ -117,7 +122,7 @@ def test_every_published_port_leads_to_one_service():
     files = [yaml.safe_load(file.read_text()) for file in (FILE, *LAID_OVER)]
     services = [service for it in files for service in it["services"].values()]
     ports = [port for service in services for port in service.get("ports", [])]
-    defaults = [re.sub(r"\$\{\w+:-(\d+)\}", r"\1", port).split(":")[1] for port in ports]
+    defaults = [with_defaults(port).split(":")[1] for port in ports]
     assert len(set(defaults)) == len(defaults) >= 4
 
 
@@ -134,12 +139,11 @@ def test_server_of_the_edge_overlay_trusts_and_answers_only_its_network():
     assert edge["environment"]["LINNET_SERVER"] == flags["--listen"]
     (network,) = overlay["networks"]["edge"]["ipam"]["config"]
     subnet, others = (
-        ipaddress.ip_network(re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", network[key]))
-        for key in ("subnet", "ip_range")
+        ipaddress.ip_network(with_defaults(network[key])) for key in ("subnet", "ip_range")
     )
     assert others.subnet_of(subnet)
     for address in addresses:
-        fixed = ipaddress.ip_address(re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", address))
+        fixed = ipaddress.ip_address(with_defaults(address))
         assert fixed in subnet
         assert fixed not in others
 

@@ -143,7 +143,7 @@ def varied(source: str, target: str, config: DataConfig, rng: random.Random) -> 
 
 
 END_OF_SENTENCE = re.compile(r"""[.!?…]["'”’“)]*$""")
-MOST_JOINED = 4  # rows
+MAX_JOINED = 4  # rows
 
 
 def joined_pairs(
@@ -163,7 +163,7 @@ def joined_pairs(
     weights = [shares.get(pair.domain, 1.0) for pair in whole]
     result = []
     for first in rng.choices(whole, weights, k=count) if whole else []:
-        rows = [first, *rng.choices(of_domain[first.domain], k=rng.randint(1, MOST_JOINED - 1))]
+        rows = [first, *rng.choices(of_domain[first.domain], k=rng.randint(1, MAX_JOINED - 1))]
         source, target = (
             " ".join(sides) for sides in zip(*((p.source, p.target) for p in rows), strict=True)
         )

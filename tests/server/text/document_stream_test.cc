@@ -326,22 +326,17 @@ TEST(DocumentStreamTest, DrainEndsADocumentThatWaitsForItsClient) {
 
 TEST(DocumentStreamTest, DrainAnswersTheLinesInFlight) {
   for (const bool closed : {false, true}) {
-    test::Notification in_step, go_on;
-    std::atomic<bool> armed = false;
-    TextFixture fixture({.on_step = [&] {
-      if (!armed) return;
-      in_step.Open();
-      go_on.Pass();
-    }});
-    armed = true;
+    StepGate gate;
+    TextFixture fixture({.on_step = [&] { gate.Step(); }});
+    gate.armed = true;
     Reader reader(fixture);
     fixture.calls->DrainLater(reader.document);
     reader.Send(Settings());
     reader.Send(Lines({"The dog runs.", "A bird sings."}, 0));
     if (closed) reader.document->Close();
-    in_step.Pass();
+    gate.in_step.Pass();
     std::thread drain([&] { fixture.calls->Drain(MonotonicTime::max()); });
-    go_on.Open();
+    gate.go_on.Open();
     drain.join();
     EXPECT_EQ(reader.ReadToTheEnd().code(),
               closed ? absl::StatusCode::kOk : absl::StatusCode::kUnavailable);
@@ -351,20 +346,15 @@ TEST(DocumentStreamTest, DrainAnswersTheLinesInFlight) {
 }
 
 TEST(DocumentStreamTest, CancelFreesLinesInFlight) {
-  test::Notification in_step, go_on;
-  std::atomic<bool> armed = false;
-  TextFixture fixture({.on_step = [&] {
-    if (!armed) return;
-    in_step.Open();
-    go_on.Pass();
-  }});
-  armed = true;
+  StepGate gate;
+  TextFixture fixture({.on_step = [&] { gate.Step(); }});
+  gate.armed = true;
   Reader reader(fixture);
   reader.Send(Settings());
   reader.Send(Lines(std::vector<std::string>(30, "The dog runs through the garden."), 0));
-  in_step.Pass();
+  gate.in_step.Pass();
   reader.document->Cancel();
-  go_on.Open();
+  gate.go_on.Open();
   EXPECT_EQ(reader.ReadToTheEnd().code(), absl::StatusCode::kCancelled);
   fixture.calls->Drain(MonotonicTime::max());
   EXPECT_EQ(fixture.admission.tokens(), 0);

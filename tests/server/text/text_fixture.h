@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <concepts>
 #include <filesystem>
 #include <memory>
@@ -22,6 +23,18 @@ namespace linnet::server {
 
 inline constexpr model::SearchLimits kTinyLimits = {
     .max_beam_size = 8, .max_target_tokens = 80, .max_source_tokens = 64};
+
+// Holds the steps of an engine once it is armed. Before that the golden example makes some.
+struct StepGate {
+  void Step() {
+    if (!armed) return;
+    in_step.Open();
+    go_on.Pass();
+  }
+
+  std::atomic<bool> armed = false;
+  test::Notification in_step, go_on;
+};
 
 // The server without gRPC, with one engine for each of two bundles. With echo engines each answer
 // is its request.

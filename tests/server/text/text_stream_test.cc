@@ -184,14 +184,9 @@ TEST(TextStreamTest, RefusesBadRequestBeforeAnyPart) {
 }
 
 TEST(TextStreamTest, CancelEndsTheStreamOnce) {
-  test::Notification in_step, go_on;
-  std::atomic<bool> armed = false;
-  TextFixture fixture({.on_step = [&] {
-    if (!armed) return;
-    in_step.Open();
-    go_on.Pass();
-  }});
-  armed = true;
+  StepGate gate;
+  TextFixture fixture({.on_step = [&] { gate.Step(); }});
+  gate.armed = true;
   const CallContext context{.arrived = absl::Now()};
   std::atomic<int> ends = 0;
   absl::Status status;
@@ -205,9 +200,9 @@ TEST(TextStreamTest, CancelEndsTheStreamOnce) {
         ++ends;
         done.Open();
       });
-  in_step.Pass();
+  gate.in_step.Pass();
   context.cancelled->Cancel();
-  go_on.Open();
+  gate.go_on.Open();
   done.Pass();
   fixture.calls->Drain(MonotonicTime::max());
   EXPECT_EQ(ends, 1);

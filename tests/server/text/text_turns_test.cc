@@ -1,5 +1,5 @@
-// Clients take turns on the text pool: a call of many texts, long targets or a large glossary does
-// not keep the pool to itself.
+// Clients take turns on the text pool: a call of many texts or long targets does not keep the pool
+// to itself.
 #include <functional>
 #include <memory>
 #include <string>
@@ -69,10 +69,8 @@ class TextTurnsTest : public ::testing::Test {
   }
 
   test::Notification end_;
-  TextFixture fixture_{
-      {},
-      {},
-      {.max_segments = kManyTexts}};  // one of the two threads of its pool waits for the end
+  // One of the two threads of its pool waits for the end.
+  TextFixture fixture_{{}, {}, {.max_segments = kManyTexts}};
 };
 
 TEST_F(TextTurnsTest, ManyShortTextsTakeManyTurns) {
