@@ -25,8 +25,6 @@ void AddDuration(absl::Duration from, google::protobuf::Duration& to) {
   to.set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(from)));
 }
 
-int64_t CostOf(const TextItem& item) { return item.bytes() + kBytesPerText; }
-
 }  // namespace
 
 DecodingCall::DecodingCall(TextPool& pool, Metrics& metrics, absl::Duration slow, int max_segments,
@@ -46,19 +44,16 @@ DecodingCall::DecodingCall(TextPool& pool, Metrics& metrics, absl::Duration slow
       done_(std::move(done)),
       pivot_(std::move(pivot)) {}
 
-int64_t DecodingCall::CostOfNextJob() const {
-  int64_t cost = 0;
-  for (size_t i = works_.size(); i < request_.items.size() && cost < kBytesPerTurn; ++i)
-    cost += CostOf(request_.items[i]);
-  return cost;
-}
-
 void DecodingCall::RunPrepare() {
+  int64_t cost = 0;
+  size_t end = works_.size();
+  for (; end < request_.items.size() && cost < kBytesPerTurn; ++end)
+    cost += request_.items[end].bytes() + kBytesPerText;
   pool_.Run({.stage = TextStage::kPrepare,
              .flow = FlowOf(context_.caller),
              .call = context_.caller.call,
-             .bytes = CostOfNextJob(),
-             .run = [self = this->shared_from_this()] { self->Prepare(); },
+             .bytes = cost,
+             .run = [self = this->shared_from_this(), end] { self->Prepare(end); },
              .fail = [self = this->shared_from_this()](
                          absl::Status status) { self->Fail(std::move(status)); }});
 }
@@ -76,8 +71,8 @@ void DecodingCall::RunWork() {
                    absl::Status status) { self->Fail(std::move(status)); }});
 }
 
-void DecodingCall::Prepare() {
-  absl::Status status = PrepareTexts();
+void DecodingCall::Prepare(size_t end) {
+  absl::Status status = PrepareTexts(end);
   if (status.ok() && works_.size() < request_.items.size()) return RunPrepare();
   if (status.ok()) status = Submit();
   if (status.ok()) return;  // the scheduler owns it now: touch nothing
@@ -90,7 +85,7 @@ void DecodingCall::Prepare() {
   End(std::move(status));
 }
 
-absl::Status DecodingCall::PrepareTexts() {
+absl::Status DecodingCall::PrepareTexts(size_t end) {
   const absl::Time before = absl::Now();
   if (works_.empty()) {
     prepared_ = before;
@@ -116,7 +111,7 @@ absl::Status DecodingCall::PrepareTexts() {
     }
     return absl::OkStatus();
   };
-  for (int64_t cost = 0; works_.size() < request_.items.size() && cost < kBytesPerTurn;) {
+  while (works_.size() < end) {
     RETURN_IF_ERROR(unwanted());
     const TextItem& item = request_.items[works_.size()];
     ASSIGN_OR_RETURN(PreparedText work,
@@ -125,7 +120,6 @@ absl::Status DecodingCall::PrepareTexts() {
                                   .hold = [&](int64_t held) { return permit_->Hold(held); }}));
     segment_count_ += static_cast<int>(work.segments.size());
     works_.push_back(std::move(work));
-    cost += CostOf(item);
   }
   tokenize_ += absl::Now() - before;
   return absl::OkStatus();

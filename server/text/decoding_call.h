@@ -72,9 +72,10 @@ class DecodingCall : public std::enable_shared_from_this<DecodingCall> {
 
   void RunPrepare();
   void RunWork();
-  // On the pool: splits and tokenises some of the texts; after the last one, submits the call.
-  void Prepare();
-  absl::Status PrepareTexts();
+  // On the pool: splits and tokenises the texts up to number `end`; after the last one, submits the
+  // call.
+  void Prepare(size_t end);
+  absl::Status PrepareTexts(size_t end);
   absl::Status Submit();
   // The work of the second model, as if each of its sources had as many tokens as the first's.
   CallWork::Next NextWork() const;
@@ -82,7 +83,6 @@ class DecodingCall : public std::enable_shared_from_this<DecodingCall> {
   absl::Status Charge(CallWork work);
   // Fills the segment's result if the cache has it. Otherwise the sequence gets its key.
   bool AnswerFromCache(Sequence& sequence, Segment& segment);
-  int64_t CostOfNextJob() const;
   // On the pool, after a job has thrown.
   void Fail(absl::Status status);
   // On the scheduler's thread.
