@@ -70,11 +70,15 @@ Scheduler::~Scheduler() {
 
 bool Scheduler::Stop(MonotonicTime deadline) {
   MutexLock lock(mu_);
-  draining_ = ending_ = stopping_ = true;
-  changed_.NotifyAll();
+  Enter(Phase::kStopping);
   while (!ended_ && changed_.WaitUntil(mu_, deadline)) {
   }
   return ended_;
+}
+
+void Scheduler::Enter(Phase phase) {
+  phase_ = std::max(phase_, phase);
+  changed_.NotifyAll();
 }
 
 absl::Status Scheduler::Submit(std::vector<std::unique_ptr<Sequence>>& sequences) {
@@ -84,7 +88,7 @@ absl::Status Scheduler::Submit(std::vector<std::unique_ptr<Sequence>>& sequences
   const absl::Time now = absl::Now();
   {
     MutexLock lock(mu_);
-    if (draining_) return ShuttingDown();
+    if (phase_ != Phase::kServing) return ShuttingDown();
     if (health_.state == State::kFailed) return EngineDown(kProcessRestart);
     if (next_load_.has_value()) {
       const absl::Duration left = Elapsed(MonotonicNow(), *next_load_);
@@ -114,13 +118,12 @@ void Scheduler::Drain(MonotonicTime deadline) {
   bool loading = false;
   {
     MutexLock lock(mu_);
-    draining_ = true;
+    Enter(Phase::kDraining);
     while (!empty() && changed_.WaitUntil(mu_, deadline)) {
     }
     if (empty()) return;
-    ending_ = true;  // all sequences end after the current step at the latest
+    Enter(Phase::kEnding);  // all sequences end after the current step at the latest
     loading = loads_.state == LoadState::kLoading;
-    changed_.NotifyAll();
   }
   if (loading) EndInbox(ShuttingDown());  // a load may take minutes
   MutexLock lock(mu_);
@@ -144,7 +147,7 @@ std::optional<EngineFailure> Scheduler::failure() const {
 void Scheduler::ShowBatch(int max, SnapshotCallback callback) {
   {
     MutexLock lock(mu_);
-    if (!stopping_ && health_.state == State::kUp) {
+    if (phase_ != Phase::kStopping && health_.state == State::kUp) {
       snapshot_requests_.push_back({max, std::move(callback)});
       changed_.NotifyAll();
       return;
@@ -237,7 +240,7 @@ void Scheduler::Run() {
   {
     // Keep an engine that has failed for good until the destructor runs.
     MutexLock lock(mu_);
-    while (!stopping_) changed_.Wait(mu_);
+    while (phase_ != Phase::kStopping) changed_.Wait(mu_);
   }
   engine_->Remove();  // on the thread that made it
   if (demand_.memory != nullptr) demand_.memory->Release(*this);
@@ -288,22 +291,23 @@ void Scheduler::Serve() {
   while (true) {
     std::vector<std::unique_ptr<Sequence>> taken;
     std::vector<SnapshotRequest> snapshot_requests;
-    bool ending, stopping, load, unload;
+    Phase phase;
+    bool load, unload;
     {
       MutexLock lock(mu_);
       idle_ = batcher_->idle();
       if (idle_) changed_.NotifyAll();
-      while (idle_ && inbox_.empty() && snapshot_requests_.empty() && !stopping_ && !unload_)
+      while (idle_ && inbox_.empty() && snapshot_requests_.empty() && !unload_ &&
+             phase_ != Phase::kStopping)
         changed_.Wait(mu_);
       snapshot_requests = std::exchange(snapshot_requests_, {});
       // Sequences that came after the request keep the engine.
       unload = std::exchange(unload_, false) && idle_ && inbox_.empty() &&
                loads_.state == LoadState::kLoaded;
-      load = loads_.state != LoadState::kLoaded && !inbox_.empty() && !ending_;
+      load = loads_.state != LoadState::kLoaded && !inbox_.empty() && phase_ < Phase::kEnding;
       if (!load) taken = std::exchange(inbox_, {});
       idle_ = batcher_->idle() && taken.empty();
-      ending = ending_;
-      stopping = stopping_;
+      phase = phase_;
     }
     for (auto& sequence : taken) {
       if (absl::Status status = batcher_->Add(sequence, absl::Now()); !status.ok()) {
@@ -312,8 +316,8 @@ void Scheduler::Serve() {
     }
     for (SnapshotRequest& request : snapshot_requests)
       request.callback(batcher_->Snapshot(request.max));
-    if (ending) EndAll(ShuttingDown(), ShuttingDown());
-    if (stopping) return;
+    if (phase >= Phase::kEnding) EndAll(ShuttingDown(), ShuttingDown());
+    if (phase == Phase::kStopping) return;
     if (unload) UnloadNow();
     if (load && !Load()) return;
     if (batcher_->idle()) {
@@ -351,14 +355,14 @@ bool Scheduler::Rebuild(absl::Status why, std::vector<std::string> request_ids) 
          {"restart_in_seconds", absl::ToDoubleSeconds(delay)}});
     {
       MutexLock lock(mu_);
-      while (!stopping_ && delay > absl::ZeroDuration() && changed_.WaitUntil(mu_, next_attempt)) {
+      while (phase_ != Phase::kStopping && delay > absl::ZeroDuration() &&
+             changed_.WaitUntil(mu_, next_attempt)) {
       }
-      if (stopping_) return false;
+      if (phase_ == Phase::kStopping) return false;
     }
     restarts_.Rebuilding();
     absl::StatusOr<std::unique_ptr<model::Engine>> engine = Build();
     why = engine.status();
-    request_ids.clear();
     if (!engine.ok()) continue;
     engine_->Replace(*std::move(engine));
     MutexLock lock(mu_);

@@ -154,6 +154,13 @@ class Scheduler final : public Supervised {
   void Maintain(MonotonicTime now);
 
  private:
+  // From start to end; no phase comes back.
+  enum class Phase {
+    kServing,
+    kDraining,  // Submit refuses
+    kEnding,    // and the thread ends all sequences
+    kStopping,  // and returns
+  };
   struct SnapshotRequest {
     int max;
     SnapshotCallback callback;
@@ -185,6 +192,7 @@ class Scheduler final : public Supervised {
   void LoadFailed(const absl::Status& why);
   void UnloadNow();
   // These run on any thread.
+  void Enter(Phase phase) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Ends the sequences of the inbox that are cancelled or expired.
   void EndUnwanted();
   void EndInbox(const absl::Status& status);
@@ -218,11 +226,9 @@ class Scheduler final : public Supervised {
   CondVar changed_;
   std::optional<absl::Status> started_ ABSL_GUARDED_BY(mu_);
   std::vector<std::unique_ptr<Sequence>> inbox_ ABSL_GUARDED_BY(mu_);
-  bool draining_ ABSL_GUARDED_BY(mu_) = false;  // Submit refuses
-  bool ending_ ABSL_GUARDED_BY(mu_) = false;    // the thread ends all sequences
-  bool stopping_ ABSL_GUARDED_BY(mu_) = false;  // the thread returns after that
-  bool ended_ ABSL_GUARDED_BY(mu_) = false;     // the thread has nothing left to do
-  bool idle_ ABSL_GUARDED_BY(mu_) = true;       // the batcher holds no sequences
+  Phase phase_ ABSL_GUARDED_BY(mu_) = Phase::kServing;
+  bool ended_ ABSL_GUARDED_BY(mu_) = false;  // the thread has nothing left to do
+  bool idle_ ABSL_GUARDED_BY(mu_) = true;    // the batcher holds no sequences
   EngineHealth health_ ABSL_GUARDED_BY(mu_);
   LoadStats loads_ ABSL_GUARDED_BY(mu_);
   bool unload_ ABSL_GUARDED_BY(mu_) = false;  // the thread unloads the engine if it is still idle

@@ -76,7 +76,7 @@ bool Scheduler::Load() {
   }
   {
     MutexLock lock(mu_);
-    if (ending_) return true;
+    if (phase_ >= Phase::kEnding) return true;
     loads_.state = LoadState::kLoading;
   }
   if (!ReserveMemory()) {
@@ -112,7 +112,7 @@ bool Scheduler::WarmUp() {
     while (!batcher_->idle()) {
       {
         MutexLock lock(mu_);
-        if (ending_ || stopping_) return true;  // Serve ends the rest
+        if (phase_ >= Phase::kEnding) return true;  // Serve ends the rest
       }
       if (!Step()) return false;
     }
@@ -144,7 +144,7 @@ bool Scheduler::ReserveMemory() {
     EndUnwanted();
     for (SnapshotRequest& request : TakeSnapshotRequests()) request.callback({});
     MutexLock lock(mu_);
-    if (inbox_.empty() || ending_ || stopping_) return false;
+    if (inbox_.empty() || phase_ >= Phase::kEnding) return false;
     changed_.WaitUntil(mu_, After(MonotonicNow(), kReserveInterval));
   }
   return true;

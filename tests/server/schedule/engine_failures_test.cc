@@ -213,7 +213,7 @@ TEST_F(EngineFailuresTest, EngineFailsForGoodAfterMaxFailedRebuilds) {
   }
   Start();
   Waited waited, late;
-  ASSERT_THAT(Submit({5}, waited), IsOk());
+  ASSERT_THAT(Submit({5}, waited, "the-culprit"), IsOk());
   while (state() != EngineHealth::State::kFailed) {
     TickAfter(0);
     EXPECT_FALSE(supervisor.failure().has_value());
@@ -224,6 +224,7 @@ TEST_F(EngineFailuresTest, EngineFailsForGoodAfterMaxFailedRebuilds) {
   TickAfter(0);
   ASSERT_TRUE(supervisor.failure().has_value());
   EXPECT_THAT(supervisor.failure()->why.message(), HasSubstr("no memory"));
+  EXPECT_THAT(supervisor.failure()->request_ids, ElementsAre("the-culprit"));
 }
 
 TEST_F(EngineFailuresTest, LostDeviceFailsForGoodAndNamesRunningCalls) {
