@@ -149,7 +149,10 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeTorchEngine(const Bundle& bundle,
         }
       });
   if (absl::IsResourceExhausted(status)) return status;
-  if (!status.ok()) return absl::FailedPreconditionError(status.message());
+  if (!status.ok()) {
+    const absl::Status failed = absl::FailedPreconditionError(status.message());
+    return IsDeviceLost(status) ? DeviceLost(failed) : failed;
+  }
   return engine;
 }
 

@@ -8,7 +8,7 @@ usage() {
 usage: tests/gpu/call.sh 1|2|3|train --out DIR [--train] [--dry]
 
 Unpacks .gpu/linnet.tar.xz (tests/gpu/pack.py) to /tmp unless it was unpacked before, and runs the parts of tests/gpu.sh
-that belong to the call. A call ends after 8.5 minutes. /tmp keeps the rows of earlier calls; each report includes them.
+that belong to the call. /tmp keeps the rows of earlier calls; each report includes them.
 
   1            smoke, kernels, answers: nothing is timed, so that a training can run beside them (--train)
   2            operators, profile, base
@@ -16,13 +16,14 @@ that belong to the call. A call ends after 8.5 minutes. /tmp keeps the rows of e
   train        a longer training alone: starts it, or waits for it, and collects its weights
 
   --out DIR    folder of the report and of the weights of a finished training
-  --train      call 1 starts model/recipes/gpu-8-minutes.toml in the background; call 2 collects its weights
+  --train      call 1 starts model/recipes/gpu-8-minutes.toml in the background, waits for it after its parts, and collects
+               its weights; so does a later call if it had not ended
   --dry        run on the CPU with minimal sizes
-  --seconds N  time limit of the call [510]
+  --seconds N  time limit of the call [300]
 U
 }
 
-call='' out='' train='' dry='' seconds=510
+call='' out='' train='' dry='' seconds=300
 while (($#)); do
   case $1 in
     1 | 2 | 3 | train) call=$1 ;;
@@ -43,7 +44,8 @@ done
 there=${LINNET_GPU_DIR:-/tmp/linnet-gpu}
 if [[ ! -e $there/folder/commit ]]; then
   mkdir -p "$there/unpacked"
-  tar -xJf .gpu/linnet.tar.xz -C "$there/unpacked" || exit 1
+  python3 -c 'import sys, tarfile; tarfile.open(sys.argv[1]).extractall(sys.argv[2], filter="tar")' \
+    .gpu/linnet.tar.xz "$there/unpacked" || exit 1
   mv "$there/unpacked" "$there/folder"
 fi
 echo "unpacked after $SECONDS s"
@@ -57,7 +59,7 @@ case $call in
     ;;
   2)
     parts=(operators profile base)
-    [[ ! $train ]] || run_training collect --out "$out" --wait 45
+    [[ ! $train ]] || run_training collect --out "$out" --wait 20
     ;;
   3) parts=(smoke kernels answers operators profile base big serving counters) ;;
   train)
@@ -68,5 +70,8 @@ case $call in
 esac
 flags=()
 for part in "${parts[@]}"; do flags+=(--part "$part"); done
-exec tests/gpu.sh --library "$there/folder/lib" --portable "$there/folder" --data "$there/folder/data" \
-  --continue "$there/rows" --out "$out" --seconds $((seconds - SECONDS)) "${flags[@]}" $dry
+status=0
+tests/gpu.sh --library "$there/folder/lib" --portable "$there/folder" --data "$there/folder/data" \
+  --continue "$there/rows" --out "$out" --seconds $((seconds - SECONDS)) "${flags[@]}" $dry || status=$?
+[[ $call != 1 || ! $train ]] || run_training collect --out "$out" --wait $((seconds - SECONDS))
+exit "$status"

@@ -37,6 +37,7 @@ class Call:
 def replay_seconds(calls: list[Callable[[], object]], replays: int = 20) -> float:
     """Returns the median time per call, from replays of a CUDA graph of all calls."""
     stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())  # which fills the buffers
     with torch.cuda.stream(stream):
         for call in calls[:2]:  # initialises libraries
             call()

@@ -27,7 +27,10 @@ LIMIT = 64 * 2**20  # bytes of the tracked files and the packed folder
 MAX_COMMAND = 2000  # characters of a call's command
 TEST_SET = "en-de/test.tatoeba.tsv"
 TRAINING_SET = ("en-de/train.tsv.xz", "en-de/valid.tsv.xz")
-CALLS = ("1", "2", "3")
+# Seconds of each call. A machine is lent for 15 minutes, of which its start and the transfers take
+# up to two and a half. With a training the first call takes as long as that does.
+CALLS = {"1": 300, "2": 300, "3": 150}
+TRAINING_CALLS = {"1": 540, "2": 210}
 # xz for programs, of which most of the folder consists. Takes 128 MiB to unpack.
 FILTERS: list[dict[str, int]] = [
     {"id": lzma.FILTER_X86},
@@ -105,8 +108,11 @@ def check_size(tracked: int, packed: int) -> None:
 
 def commands(training: bool) -> list[str]:
     """Returns the commands to run in the root of the checkout on the GPU machine."""
-    flag = " --train" if training else ""
-    return [f'bash tests/gpu/call.sh {call}{flag} --out "$OUT"' for call in CALLS]
+    calls, flag = (TRAINING_CALLS, " --train") if training else (CALLS, "")
+    return [
+        f'bash tests/gpu/call.sh {call}{flag} --seconds {seconds} --out "$OUT"'
+        for call, seconds in calls.items()
+    ]
 
 
 def main() -> None:
@@ -134,8 +140,9 @@ def main() -> None:
         pack(Path(folder), archive)
     check_size(tracked_bytes(), archive.stat().st_size)
     print(
-        f"\n{archive} travels with the checkout. There, one directly after the other, with OUT "
-        "set:\n"
+        f"\ngit ignores {archive.parent.name}/: name it to whatever carries the checkout there. "
+        "Then run, one directly after the other, with OUT set, and half a minute more allowed than "
+        "a command names:\n"
     )
     for command in commands(arguments.training):
         assert len(command) <= MAX_COMMAND

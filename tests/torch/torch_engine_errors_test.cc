@@ -254,6 +254,30 @@ TEST(StatusOfExceptionTest, MarksErrorsThatLoseTheDevice) {
   }
 }
 
+constexpr char kListing[] =
+    "The following operation failed in the TorchScript interpreter.\nTraceback of TorchScript "
+    "(most "
+    "recent call last):\n  File \"x.py\", line 3\n    <--- HERE\n";
+
+TEST(StatusOfExceptionTest, RecognisesTheLackOfMemoryInAModule) {
+  const absl::Status status = StatusOfException(
+      "a step", std::runtime_error(absl::StrCat(
+                    kListing, "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB.\n")));
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted,
+                               "a step: RuntimeError: CUDA out of memory. Tried to allocate 2.00 "
+                               "GiB."));
+}
+
+TEST(StatusOfExceptionTest, NamesTheCauseOfAnErrorOfSeveralLines) {
+  const absl::Status status = StatusOfException(
+      "a step", std::runtime_error(
+                    absl::StrCat(kListing,
+                                 "RuntimeError: CUDA error: invalid configuration argument\nCUDA "
+                                 "kernel errors might be asynchronously reported\nCompile with "
+                                 "`TORCH_USE_CUDA_DSA` to enable device-side assertions.\n")));
+  EXPECT_EQ(status.message(), "a step: RuntimeError: CUDA error: invalid configuration argument");
+}
+
 TEST(StatusOfExceptionTest, CopiesKeepTheMark) {
   const absl::Status lost =
       StatusOfException("a step", std::runtime_error("CUDA error: invalid program counter"));

@@ -1,3 +1,4 @@
+#include <ATen/core/CachingHostAllocator.h>
 #include <ATen/cuda/CUDAGraph.h>
 
 #include <exception>
@@ -8,34 +9,50 @@
 namespace linnet::ops {
 namespace {
 
+// Calls `call` and drops its error, in favour of an earlier one.
+void Try(c10::function_ref<void()> call) {
+  try {
+    call();
+  } catch (const std::exception&) {
+  }
+}
+
+// PyTorch's graph. Its capture_end fails if CUDA has invalidated the capture, and then leaves the
+// graph registered in both allocators, beyond its life: AfterError closes it there as well.
+class Recording final : public at::cuda::CUDAGraph {
+ public:
+  void AfterError() {
+    Try([&] { capture_end(); });
+    // If it has ended, the destructor releases the pool; if it has not begun, there is none.
+    if (capture_ended_ || capture_dev_ == UNDEFINED_DEVICE) return;
+    namespace device = c10::cuda::CUDACachingAllocator;
+    Try([&] { device::endAllocateToPool(capture_dev_, mempool_id_); });
+    Try([&] { device::releasePool(capture_dev_, mempool_id_); });
+    at::HostAllocator* host = at::getHostAllocator(at::kCUDA);
+    Try([&] { host->end_allocate_to_pool(mempool_id_); });
+    Try([&] { host->release_pool(mempool_id_); });
+  }
+};
+
 class CudaGraph final : public Graph {
  public:
   CudaGraph(at::MempoolId_t pool, c10::function_ref<void()> work) {
-    // Thread-local mode: other threads (an encoder, another engine) may allocate during the
-    // capture.
-    graph_.capture_begin(pool, cudaStreamCaptureModeThreadLocal);
     try {
+      // Thread-local mode: other threads (an encoder, another engine) may allocate during the
+      // capture.
+      graph_.capture_begin(pool, cudaStreamCaptureModeThreadLocal);
       work();
+      graph_.capture_end();
     } catch (...) {
-      EndFailed();
+      graph_.AfterError();
       throw;
     }
-    graph_.capture_end();
   }
 
   void Launch() override { graph_.replay(); }
 
  private:
-  // Ends the capture of the stream after an error. A second error is dropped in favour of the
-  // first.
-  void EndFailed() {
-    try {
-      graph_.capture_end();
-    } catch (const std::exception&) {
-    }
-  }
-
-  at::cuda::CUDAGraph graph_;
+  Recording graph_;
 };
 
 class CudaGraphRecorder final : public GraphRecorder {

@@ -52,16 +52,16 @@ DeviceDecoder::DeviceDecoder(DecoderContext& context, const EncoderCache& cache)
     step.plan = PinnedZeros(plan, at::kInt, device);
     step.record = PinnedZeros(record, at::kInt, device);
   }
-  WaitForDevice();  // the tensors above, and the model, were created on another stream
+  // The tensors above, the model and the encoder cache were created on it.
+  WaitFor(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
 }
 
 // In-flight steps write to the tensors that are freed here.
 DeviceDecoder::~DeviceDecoder() { Discard(); }
 
-void DeviceDecoder::WaitForDevice() const {
-  const at::Device device = stream_.device();
-  if (device.is_cpu()) return;
-  c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(device.index());
+void DeviceDecoder::WaitFor(const c10::Stream& stream) {
+  if (stream.device_type() == at::kCPU) return;
+  c10::impl::VirtualGuardImpl(stream.device_type()).synchronizeStream(stream);
 }
 
 bool DeviceDecoder::Supports(const SequenceInput& sequence) {
@@ -81,7 +81,7 @@ void DeviceDecoder::Prepare(const std::string& no_graphs) {
     plan_.copy_(steps_[0].plan);
     Run(*size, context_.options.time_gemms ? ops::GemmMode::kChoose : ops::GemmMode::kLibrary);
     if (recorder_ == nullptr) continue;
-    WaitForDevice();
+    WaitFor(stream_);
     try {
       graphs_[*size] = recorder_->Record([&] { Run(*size, gemms()); });
       graphs_summary_ = absl::StrCat(graphs_.size(), " graphs");
@@ -190,7 +190,7 @@ void DeviceDecoder::Collect(std::span<RunningSequence> running) {
 
 void DeviceDecoder::Discard() {
   try {
-    WaitForDevice();
+    WaitFor(stream_);
   } catch (const std::exception&) {
     // A failed device runs nothing more.
   }

@@ -93,7 +93,8 @@ class DeviceDecoder {
     std::vector<InFlightSequence> sequences = {};
   };
 
-  void WaitForDevice() const;
+  // Not for the whole device: that would spoil a graph that another engine is recording.
+  static void WaitFor(const c10::Stream& stream);
   // The sequences of the next step. Makes the step wait for the encoder where it must.
   std::vector<RunningSequence*> NextStep(std::span<RunningSequence> running) const;
   void Run(int size, ops::GemmMode mode);

@@ -4,13 +4,19 @@
 #include <exception>
 #include <utility>
 
+#include "model/runtime/engine.h"
+#include "model/torch/module/catch_torch_errors.h"
+
 namespace linnet::model {
 
 void EncoderCall::Finish(std::vector<absl::Status> statuses, const c10::Stream& stream) {
   try {
     written_.Record(stream);
   } catch (const std::exception& error) {
-    statuses.assign(statuses.size(), absl::InternalError(error.what()));
+    const absl::Status why = StatusOfException("encoding failed", error);
+    for (absl::Status& status : statuses) {
+      if (!IsDeviceLost(status)) status = why;
+    }
   }
   promise_.set_value(std::move(statuses));
 }

@@ -18,17 +18,21 @@
 namespace linnet::model {
 namespace {
 
-// TorchScript wraps the error of a module in a listing of its code; the reason is the last line
-// that is not empty.
+// TorchScript wraps the error of a module in a listing of its code. The reason is the line after
+// it that names the type of the error, or else the last line that is not empty.
 std::string Reason(const std::string& text) {
   if (text.find("TorchScript") == std::string::npos) return text.substr(0, text.find('\n'));
+  if (const size_t begin = text.rfind("RuntimeError: "); begin != std::string::npos)
+    return text.substr(begin, text.find('\n', begin) - begin);
   const std::vector<std::string> lines = absl::StrSplit(text, '\n', absl::SkipWhitespace());
   return lines.empty() ? text : std::string(absl::StripAsciiWhitespace(lines.back()));
 }
 
+// c10::OutOfMemoryError begins so. TorchScript keeps the text of an exception but not its type.
+constexpr absl::string_view kOutOfMemory = "CUDA out of memory";
+
 // True for errors after which the CUDA context is unusable: every later call fails with the same
-// one. They are recognised by the text of cudaGetErrorString, which PyTorch includes, since
-// TorchScript keeps the text but not the type of the exception.
+// one. They are recognised by the text of cudaGetErrorString, which PyTorch includes.
 bool LosesTheDevice(absl::string_view text) {
   constexpr absl::string_view kSticky[] = {
       "device-side assert triggered",
@@ -56,7 +60,8 @@ absl::Status StatusOfException(const std::string& doing, const std::exception& e
   const std::string text = error != nullptr ? error->what_without_backtrace() : exception.what();
   const std::string message = absl::StrCat(doing, ": ", Reason(text));
   if (dynamic_cast<const c10::OutOfMemoryError*>(&exception) != nullptr ||
-      dynamic_cast<const std::bad_alloc*>(&exception) != nullptr) {
+      dynamic_cast<const std::bad_alloc*>(&exception) != nullptr ||
+      absl::StrContains(text, kOutOfMemory)) {
     return absl::ResourceExhaustedError(message);
   }
   const absl::Status status = absl::InternalError(message);
