@@ -10,6 +10,13 @@ constexpr size_t kTraceId = 3;
 constexpr size_t kSpanId = 36;
 constexpr size_t kFlags = 53;
 constexpr size_t kLength = 55;
+constexpr size_t kMaxLength = 512;  // of later versions
+
+// gRPC takes any byte in a header that it receives, but aborts on sending one that is not
+// printable.
+bool IsPrintable(absl::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
+}
 
 bool IsHex(absl::string_view text) {
   return std::all_of(text.begin(), text.end(),
@@ -23,7 +30,8 @@ bool IsId(absl::string_view text) {
 }  // namespace
 
 std::optional<TraceContext> ParseTraceParent(absl::string_view header) {
-  if (header.size() < kLength) return std::nullopt;
+  if (header.size() < kLength || header.size() > kMaxLength || !IsPrintable(header))
+    return std::nullopt;
   const absl::string_view version = header.substr(0, 2);
   if (!IsHex(version) || version == "ff") return std::nullopt;
   // A later version may have more fields after another dash.

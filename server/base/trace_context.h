@@ -15,7 +15,8 @@ struct TraceContext {
 };
 
 // Parses the header `traceparent` of W3C Trace Context, section 3.2. Of versions after 00, only the
-// fields of version 00 are read. Returns nullopt for an invalid header, which counts as none.
+// fields of version 00 are read. Returns nullopt for an invalid header, which counts as none: one
+// that is valid may be sent back.
 std::optional<TraceContext> ParseTraceParent(absl::string_view header);
 
 }  // namespace linnet::server

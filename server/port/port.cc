@@ -69,6 +69,12 @@ void SetLimits(const SecurityOptions& security, grpc::ServerBuilder& builder) {
                              Milliseconds(security.max_connection_age));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS,
                              Milliseconds(security.max_connection_age_grace));
+  // gRPC decompresses a message before it compares its size with the limit: 4 MiB may become 4 GB.
+  // A call that announces compression is refused, and a message that is compressed all the same is
+  // not decompressed.
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, security.max_metadata_bytes);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, security.max_streams);
   // With tokens calls without one are ended before their messages are read.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
@@ -28,6 +29,8 @@ constexpr absl::Duration kStopTime = absl::Seconds(1);
 constexpr absl::Duration kEndTime = absl::Seconds(5);
 // Interval of Maintain.
 constexpr absl::Duration kTick = absl::Milliseconds(250);
+// Bytes of names in a trailer of a health check: clients refuse headers of more than 8 KB.
+constexpr size_t kMaxNotServing = 1000;
 // Interval at which the end of the certificate is read: gRPC reloads it within five seconds.
 constexpr absl::Duration kCertificateInterval = absl::Seconds(5);
 
@@ -167,7 +170,8 @@ void Server::ShowHealth() {
   bool ready = false;
   for (const auto& [model, up] : serving) {
     ready |= up;
-    if (!up) absl::StrAppend(&not_serving, not_serving.empty() ? "" : ",", model);
+    if (!up && not_serving.size() < kMaxNotServing)
+      absl::StrAppend(&not_serving, not_serving.empty() ? "" : ",", absl::CHexEscape(model));
     states.emplace(absl::StrCat("model/", model), up && !draining_);
     const auto before = shown_.find(model);
     if (before == shown_.end() ? !up : before->second != up)

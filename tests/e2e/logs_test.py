@@ -8,6 +8,7 @@ import os
 import re
 from pathlib import Path
 
+import http2
 import pytest
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -40,6 +41,16 @@ def test_trace_context_is_logged_and_returned(start, log_format):
         (line,) = [line for line in lines if "request_id=mine" in line]
         assert f" trace_id={TRACE} span_id={SPAN}" in line
     assert server.stop() == 0
+
+
+def test_trace_context_that_cannot_be_returned_ends_no_server(start):
+    """gRPC takes any byte in a header, and aborts on sending it."""
+    server = start()
+    client = http2.RawClient(server.grpc)
+    stream = client.call("ListModels", b"", traceparent="01" + TRACEPARENT[2:] + "-\x80\xff")
+    assert client.wait_for(http2.DATA, stream)
+    assert server.stop() == 0
+    assert TRACE not in server.log.read_text()
 
 
 def test_invalid_trace_context_is_ignored(server):

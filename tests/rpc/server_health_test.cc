@@ -1,6 +1,7 @@
 // The health of a server with a fake engine, as seen over the network.
 #include <atomic>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <stdexcept>
@@ -137,6 +138,22 @@ TEST_F(ServerHealthTest, UnloadableModelIsNotServing) {
   server_->ReloadSoon();
   Until(kTranslator, true);
   ExpectAllServing();
+}
+
+// gRPC aborts the process on a trailer with other bytes, and clients refuse one of many.
+TEST_F(ServerHealthTest, NamesOfUnloadableModelsFitATrailer) {
+  const auto damaged = [&](const std::string& name) {
+    std::filesystem::create_directory(folder_.path() / name);
+    std::ofstream(folder_.path() / name / "manifest.json") << "{}";
+  };
+  damaged("b\u00fcndel\n");
+  Start();
+  EXPECT_TRUE(Serving(kAll));
+  EXPECT_EQ(not_serving_, "b\\xc3\\xbcndel\\n");
+  for (int i = 0; i < 30; ++i) damaged(std::string(200, 'x') + std::to_string(i));
+  server_->ReloadSoon();
+  while (Serving(kAll) && not_serving_.size() < 1000) absl::SleepFor(absl::Milliseconds(5));
+  EXPECT_LT(not_serving_.size(), 2000);
 }
 
 TEST_F(ServerHealthTest, ServerIsNotServingWithoutModels) {

@@ -25,6 +25,17 @@ TEST(TraceContextTest, ReadsStartOfLaterVersions) {
   EXPECT_FALSE(ParseTraceParent(later + "more").has_value());
 }
 
+// The header is returned to the client, and gRPC aborts the process on bytes that it does not send.
+TEST(TraceContextTest, IgnoresHeadersThatCannotBeReturned) {
+  const std::string later = "01" + std::string(kGood).substr(2) + "-";
+  EXPECT_TRUE(ParseTraceParent(later + " ~"));
+  for (const char* bytes : {"\x80", "\xff", "\n", "\x7f", "\x1f", "\xc3\xa9"})
+    EXPECT_FALSE(ParseTraceParent(later + bytes));
+  EXPECT_FALSE(ParseTraceParent(later + std::string(1, '\0')));
+  EXPECT_TRUE(ParseTraceParent(later + std::string(512 - later.size(), 'x')));
+  EXPECT_FALSE(ParseTraceParent(later + std::string(513 - later.size(), 'x')));
+}
+
 TEST(TraceContextTest, IgnoresInvalidHeaders) {
   const std::string good = kGood;
   std::vector<std::string> wrong = {"",         "00",       good + "-more",

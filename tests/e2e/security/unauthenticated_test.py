@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 import time
+import zlib
 from itertools import count
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import http2
 import pytest
 from attacks import ATTACKS, HELLO, LIST_MODELS, WITH_TOKENS, attack, headers, idle
 from http2 import DATA, END_STREAM, HEADERS, RST_STREAM, RawClient, frame, message_prefix
-from resources import cpu_seconds, resident_kib
+from resources import cpu_seconds, peak_kib, resident_kib
 
 TOKEN = "search-0123456789abcdef"
 TIMEOUT = 1.5
@@ -285,6 +286,37 @@ def test_too_long_message_is_refused_early(start, on_patched_grpc):
     body = frame(DATA, 0, 1, message_prefix(1 << 30) + b"a" * 100)
     client.socket.sendall(headers(1) + body)
     assert client.wait_for(http2.RST_STREAM, 1)
+    assert server.stop() == 0
+
+
+@pytest.mark.memory
+@pytest.mark.parametrize("announced", ["gzip", "deflate", "", "identity"])
+@pytest.mark.parametrize("path", ["/grpc.health.v1.Health/Check", "/linnet.v1.TextService/Score"])
+def test_compressed_message_is_never_decompressed(path, announced, start):
+    """gRPC would do that before it looks at the size, and 4 MB of these may become 4 GB."""
+    server = start()
+    before = peak_kib(server.process.pid)
+    packed = zlib.compress(bytes(60 << 20), 9, 31 if announced != "deflate" else 15)
+    encoding = {"grpc-encoding": announced} if announced else {}
+    client = RawClient(server.grpc)
+    client.socket.sendall(headers(1, path, **encoding))
+    body = b"\1" + struct.pack(">I", len(packed)) + packed
+    for at in range(0, len(body), 16384):
+        last = END_STREAM if at + 16384 >= len(body) else 0
+        client.socket.sendall(frame(DATA, last, 1, body[at : at + 16384]))
+    assert client.wait_for(HEADERS, 1), "the call ends with an error"
+    assert answers(server)
+    assert peak_kib(server.process.pid) - before < 30 << 10
+    assert server.stop() == 0
+
+
+def test_compression_is_refused_as_unimplemented(start):
+    server = start()
+    request = server.api.TranslateRequest(contents=["One."], target_language_code="de")
+    server.channel = grpc.insecure_channel(server.grpc, compression=grpc.Compression.Gzip)
+    with pytest.raises(grpc.RpcError) as refused:
+        server.method("Translate")(request, timeout=30)
+    assert refused.value.code() == grpc.StatusCode.UNIMPLEMENTED
     assert server.stop() == 0
 
 
