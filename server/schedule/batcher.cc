@@ -57,6 +57,8 @@ absl::Status Batcher::Add(std::unique_ptr<Sequence>& sequence, absl::Time now) {
   if (sequence->caller.call == 0) sequence->caller.call = kOwnCall | sequence->input.id;
   sequence->max_tokens = MaxTokens(sequence->input);
   sequence->max_target_tokens = sequence->input.options.max_target_tokens;
+  // There were no steps while it was idle.
+  if (idle()) shed_.Step(/*waiting=*/false, now);
   sequence->source_tokens = static_cast<int>(sequence->input.source.size());
   sequence->rows = model::RowsOf(sequence->input);
   // The scheduler sets `submitted` when a sequence enters its inbox: that wait counts as well.
@@ -79,6 +81,7 @@ StepReport Batcher::Step(absl::FunctionRef<absl::Time()> clock) {
   EndCancelledAndExpired(now, report);
   Shed(now, report);
   AdmitWaiting(clock, report);
+  shed_.Step(waiting_.any_unstarted(), now);
   Advance(clock, report);
   report.examined += static_cast<int>(waiting_.examined() - examined);
   report.waiting = waiting();
@@ -140,7 +143,6 @@ void Batcher::EndCancelledAndExpired(absl::Time now, StepReport& report) {
 }
 
 void Batcher::Shed(absl::Time now, StepReport& report) {
-  shed_.Step(waiting_.any_unstarted(), now);
   const absl::Duration max = shed_.max_wait(now);
   if (max == absl::InfiniteDuration()) return;
   for (auto& sequence : Unqueued(waiting_.TakeSubmittedBefore(now - max))) {

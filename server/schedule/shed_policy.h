@@ -23,7 +23,8 @@ class ShedPolicy {
  public:
   explicit ShedPolicy(const ShedOptions& options) : options_(options) {}
 
-  // Call it at every step. `waiting`: there is a call that waits and has not started.
+  // Call it after every step, and before a call waits where none did. `waiting`: there is a call
+  // that waits and that the step has not started either.
   void Step(bool waiting, absl::Time now) {
     if (!waiting || since_ > now) since_ = now;
   }

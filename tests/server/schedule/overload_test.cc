@@ -1,9 +1,14 @@
 // Quotas and shedding under overload.
 #include <random>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "server/admission/quota.h"
+#include "server/schedule/batcher.h"
 #include "server/schedule/shed_policy.h"
+#include "tests/support/echo_engine.h"
+#include "tests/support/recording_sink.h"
+#include "tests/support/status_matchers.h"
 
 namespace linnet::server {
 namespace {
@@ -76,6 +81,43 @@ TEST(ShedPolicyTest, ShedsWhileTheQueueNeverEmpties) {
   policy.Step(false, kNow + absl::Seconds(7));
   policy.Step(true, kNow + absl::Seconds(8));
   EXPECT_EQ(policy.max_wait(kNow + absl::Seconds(9)), absl::InfiniteDuration());
+}
+
+TEST(BatcherShedTest, ABurstAfterIdleTimeIsNotOverload) {
+  test::EchoEngine engine({.rows = 1});
+  Batcher batcher(engine, {.shed = kShed});
+  absl::Time now = kNow;
+  const auto add = [&](test::Outcome& outcome) {
+    auto sequence = test::Say({5, 6}, outcome);
+    ASSERT_THAT(batcher.Add(sequence, now), IsOk());
+  };
+  const auto step = [&] {
+    now += absl::Milliseconds(900);
+    return batcher.Step([&] { return now; });
+  };
+  test::Outcome earlier;
+  add(earlier);
+  while (!batcher.idle()) step();
+  now += absl::Minutes(10);  // no steps
+  std::vector<test::Outcome> burst(2);
+  for (test::Outcome& outcome : burst) add(outcome);
+  int shed = 0;
+  while (!batcher.idle()) shed += step().shed;  // the second waits longer than max_wait
+  EXPECT_EQ(shed, 0);
+}
+
+// While a step is made, a call comes; the next step starts it.
+TEST(BatcherShedTest, CallsThatEachStepStartsAreNotOverload) {
+  test::EchoEngine engine({.rows = 64});
+  Batcher batcher(engine, {.shed = {.interval = absl::Seconds(5), .max_wait = absl::Seconds(2)}});
+  absl::Time now = kNow;
+  std::vector<test::Outcome> outcomes(20);
+  for (test::Outcome& outcome : outcomes) {
+    auto sequence = test::Say({5, 6, 7, 8}, outcome);
+    ASSERT_THAT(batcher.Add(sequence, now), IsOk());
+    now += absl::Seconds(3);  // longer than max_wait
+    EXPECT_EQ(batcher.Step([&] { return now; }).shed, 0);
+  }
 }
 
 TEST(ShedPolicyTest, NeverShedsByDefault) {
