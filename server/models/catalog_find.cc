@@ -58,6 +58,21 @@ bool SamePrimary(absl::string_view a, absl::string_view b) {
   return absl::EqualsIgnoreCase(Primary(a), Primary(b));
 }
 
+// Joins names for an error. gRPC limits the size of its details: a client that gets more than 8 KB
+// sees another error instead, three copies are sent, and names may be of any length.
+std::string Listed(const std::vector<std::string>& names) {
+  constexpr size_t kMaxBytes = 1000;
+  std::string listed;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (i > 0 && listed.size() + names[i].size() > kMaxBytes) {
+      absl::StrAppend(&listed, " and ", names.size() - i, " more (ListModels names all)");
+      break;
+    }
+    absl::StrAppend(&listed, i == 0 ? "" : ", ", absl::CHexEscape(names[i].substr(0, 300)));
+  }
+  return listed;
+}
+
 // The languages of a named model leave several pairs: asks for the one that is missing.
 absl::Status CheckOnePair(Task task, absl::string_view name, const ServedModel& model,
                           absl::string_view source, absl::string_view target,
@@ -80,15 +95,14 @@ absl::Status CheckOnePair(Task task, absl::string_view name, const ServedModel& 
 }  // namespace
 
 absl::Status Catalog::Unknown(absl::string_view name, const std::vector<Entry>& entries) {
-  auto names = [](std::string* out, const Entry& entry) {
-    absl::StrAppend(out, entry.name());
+  std::vector<std::string> names;
+  for (const Entry& entry : entries) {
+    names.push_back(entry.name());
     for (const std::string& label : entry.registered.labels)
-      absl::StrAppend(out, ", ", entry.model->name(), "@", label);
-  };
-  // Shortened: gRPC limits the size of error details.
+      names.push_back(absl::StrCat(entry.model->name(), "@", label));
+  }
   const std::string shown = absl::CHexEscape(name.substr(0, 80));
-  return NoSuchModel(shown, absl::StrCat("no model \"", shown, "\": there is ",
-                                         absl::StrJoin(entries, ", ", names)));
+  return NoSuchModel(shown, absl::StrCat("no model \"", shown, "\": there is ", Listed(names)));
 }
 
 absl::StatusOr<std::shared_ptr<ServedModel>> Catalog::Named(absl::string_view name) const {
@@ -186,10 +200,9 @@ absl::Status Catalog::NoPair(Task task, const std::string& asked,
     if (entry.registered.by_default && entry.model->bundle.manifest.task() == task)
       pairs.push_back(PairsOf(*entry.model));
   }
-  return NoSuchModel(
-      asked,
-      absl::StrCat("no model ", TaskVerb(task), asked.empty() ? "" : " ", asked, ": there is ",
-                   pairs.empty() ? "none at all" : absl::StrJoin(pairs, ", ")));
+  return NoSuchModel(asked,
+                     absl::StrCat("no model ", TaskVerb(task), asked.empty() ? "" : " ", asked,
+                                  ": there is ", pairs.empty() ? "none at all" : Listed(pairs)));
 }
 
 absl::StatusOr<std::vector<std::string>> Catalog::SourceLanguages(

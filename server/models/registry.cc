@@ -31,10 +31,12 @@ std::vector<fs::path> Entries(const fs::path& folder) {
   return entries;
 }
 
+// Numbers come before other names: compared with these as text they would have no order.
 bool Earlier(const std::string& a, const std::string& b) {
   int64_t x, y;
-  if (absl::SimpleAtoi(a, &x) && absl::SimpleAtoi(b, &y)) return x < y;
-  return a < b;
+  const bool number = absl::SimpleAtoi(a, &x), other = absl::SimpleAtoi(b, &y);
+  if (number != other) return number;
+  return number && x != y ? x < y : a < b;
 }
 
 void AddVersions(const fs::path& folder, std::vector<RegisteredModel>& found) {

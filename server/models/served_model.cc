@@ -1,5 +1,6 @@
 #include "server/models/served_model.h"
 
+#include <atomic>
 #include <optional>
 #include <utility>
 
@@ -38,9 +39,8 @@ linnet::v1::ModelState StateOf(LoadState state) {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& registered,
-                                                       const LoadOptions& options,
-                                                       Metrics& metrics) {
+absl::StatusOr<std::shared_ptr<ServedModel>> ReadModel(const RegisteredModel& registered,
+                                                       const LoadOptions& options) {
   const std::filesystem::path& path = registered.path;
   const absl::Time before = absl::Now();
   std::optional<model::BundleKeys> keys;
@@ -54,8 +54,7 @@ absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& re
   served->version = registered.version;
   ASSIGN_OR_RETURN(served->bundle, model::ReadBundle(path, keys.has_value() ? &*keys : nullptr));
   for (const auto& file : served->bundle.manifest.files()) served->bytes += file.bytes();
-  const BundleManifest& manifest = served->bundle.manifest;
-  served->languages = model::LanguagePairs(manifest);
+  served->languages = model::LanguagePairs(served->bundle.manifest);
   if (!served->bundle.has_tokenizers()) {
     return absl::FailedPreconditionError(absl::StrCat("bundle ", path.string(),
                                                       " has no tokenizers: it serves token ids "
@@ -69,26 +68,34 @@ absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& re
   };
   RETURN_IF_ERROR(load(served->bundle.source_tokenizer(), served->source_tokenizer));
   RETURN_IF_ERROR(load(served->bundle.target_tokenizer(), served->target_tokenizer));
+  served->load_time = absl::Now() - before;
+  return served;
+}
 
+absl::Status StartModel(ServedModel& served, const LoadOptions& options, double max_different,
+                        Metrics& metrics) {
+  const absl::Time before = absl::Now();
+  const std::filesystem::path& path = served.path;
+  const BundleManifest& manifest = served.bundle.manifest;
   LoadOnDemand demand{.memory = options.on_demand.memory,
-                      .pinned = options.on_demand.pinned.contains(served->name()),
-                      .bytes = served->bytes};
+                      .pinned = options.on_demand.pinned.contains(served.name()),
+                      .bytes = served.bytes};
   const bool later = demand.memory != nullptr && !demand.pinned;
   if (later) {
     if (const int64_t max = demand.memory->max_bytes(); max > 0 && demand.bytes > max) {
       return absl::FailedPreconditionError(absl::StrCat(
           "bundle ", path.string(), " has ", demand.bytes, " bytes, and max-model-bytes is ", max));
     }
-    ASSIGN_OR_RETURN(demand.info, options.on_demand.info(served->bundle));
-    demand.warm_up = [&model = *served](int rows) { return WarmUpSequences(model, rows); };
+    ASSIGN_OR_RETURN(demand.info, options.on_demand.info(served.bundle));
+    demand.warm_up = [&served](int rows) { return WarmUpSequences(served, rows); };
   }
-  // A bundle that cannot be loaded gets no metrics, so their handles are set after Start. The first
-  // step comes later still.
-  auto handles = std::make_shared<ModelMetrics*>(nullptr);
+  // Set once the model is accepted: metrics and estimates of its name may be those of a model that
+  // is served.
+  auto handles = std::make_shared<std::atomic<ModelMetrics*>>(nullptr);
   auto scheduler = Scheduler::Start(
       // The factory is also called to rebuild the engine. The model outlives the scheduler, so the
       // reference stays valid.
-      [factory = options.factory, &bundle = served->bundle,
+      [factory = options.factory, &bundle = served.bundle,
        read_before = later]() mutable -> absl::StatusOr<std::unique_ptr<model::Engine>> {
         // The files may have changed since the bundle was read.
         if (std::exchange(read_before, true)) {
@@ -97,43 +104,51 @@ absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& re
         return factory(bundle);
       },
       options.batcher,
-      [handles, observer = options.observer, key = served->key()](const StepReport& report,
-                                                                  absl::Duration cycle) {
-        (*handles)->StepMade(report, cycle);
+      [handles, observer = options.observer, key = served.key()](const StepReport& report,
+                                                                 absl::Duration cycle) {
+        ModelMetrics* const shown = *handles;
+        if (shown == nullptr) return;
+        shown->StepMade(report, cycle);
         if (observer) observer(key, report, cycle);
       },
-      options.supervision, served->key(), demand);
-  ASSIGN_OR_RETURN(served->scheduler, std::move(scheduler));
-  const model::EngineInfo& info = served->scheduler->engine_info();
+      options.supervision, served.key(), demand);
+  ASSIGN_OR_RETURN(served.scheduler, std::move(scheduler));
+  const model::EngineInfo& info = served.scheduler->engine_info();
   if (options.cache != nullptr) {
     RETURN_IF_ERROR(CheckBatchInvariance(info));
-    served->cache = std::make_unique<ModelCache>(
+    served.cache = std::make_unique<ModelCache>(
         *options.cache,
-        absl::StrCat(served->bundle.manifest_sha256, " ", info.device, " ", info.compute_type));
+        absl::StrCat(served.bundle.manifest_sha256, " ", info.device, " ", info.compute_type));
   }
-  served->load_time = absl::Now() - before;
-  served->metrics = *handles = &metrics.AddModel(served->key());
+  served.load_time += absl::Now() - before;
+  if (!later) served.golden = AnswerGoldenExamples(served);
+  const GoldenResult& golden = served.golden;
+  if (golden.different > max_different * golden.examples) {
+    return absl::FailedPreconditionError(absl::StrCat("bundle ", path.string(), " answers ",
+                                                      golden.different, " of its ", golden.examples,
+                                                      " golden examples differently"));
+  }
+  served.metrics = *handles = &metrics.AddModel(served.key());
   if (later) {
     Log(LogLevel::kInfo, "model_available",
-        {{"model", served->key()}, {"version", manifest.version()}});
-    return served;
+        {{"model", served.key()}, {"version", manifest.version()}});
+    return absl::OkStatus();
   }
-  const GoldenResult golden = served->golden = AnswerGoldenExamples(*served);
-  WarmUp(*served);
+  WarmUp(served);
   Log(golden.different == 0 ? LogLevel::kInfo : LogLevel::kWarning, "model_loaded",
-      {{"model", served->key()},
+      {{"model", served.key()},
        {"version", manifest.version()},
        {"task", linnet::v1::Task_Name(manifest.task())},
-       {"languages", served->languages.Summary()},
+       {"languages", served.languages.Summary()},
        {"device", info.device},
        {"compute", info.compute_type},
        {"threads", info.threads},
        {"rows", info.rows},
        {"encoder_cache_tokens", info.encoder_cache_tokens},
-       {"seconds", absl::ToDoubleSeconds(served->load_time)},
+       {"seconds", absl::ToDoubleSeconds(served.load_time)},
        {"golden_examples", golden.examples},
        {"golden_different", golden.different}});
-  return served;
+  return absl::OkStatus();
 }
 
 void ServedModel::ShowIn(Metrics& page) const {

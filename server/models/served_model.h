@@ -75,12 +75,17 @@ struct LoadOptions {
   OnDemandOptions on_demand = {};
 };
 
-// Loads a bundle: checks its signature if there are keys, builds its engine, decodes its golden
-// examples, and runs WarmUp, so that its speed is known. A golden example with another answer is
-// logged and not an error, because rounding differs between machines. An engine that is loaded on
-// demand is built, and warmed up, when its first call comes; its golden examples are not decoded.
-absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& registered,
-                                                       const LoadOptions& options,
-                                                       Metrics& metrics);
+// Loads a bundle except for its engine, and checks its signature if there are keys.
+absl::StatusOr<std::shared_ptr<ServedModel>> ReadModel(const RegisteredModel& registered,
+                                                       const LoadOptions& options);
+
+// Builds the engine of a model that ReadModel returned, decodes its golden examples, and runs
+// WarmUp, so that its speed is known. More golden examples with another answer than
+// `max_different`, as a share of them, are an error; fewer are logged, because rounding differs
+// between machines. Only a model without an error is seen by `metrics` and the observer. An engine
+// that is loaded on demand is built, and warmed up, when its first call comes; its golden examples
+// are not decoded.
+absl::Status StartModel(ServedModel& served, const LoadOptions& options, double max_different,
+                        Metrics& metrics);
 
 }  // namespace linnet::server

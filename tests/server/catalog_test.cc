@@ -199,6 +199,48 @@ TEST_F(CatalogTest, ASecondBundleOfTheSameNameNeverReplacesTheServedOne) {
   }
 }
 
+TEST_F(CatalogTest, ARefusedBundleLeavesNoTraceInMetricsAndEstimates) {
+  std::map<std::string, int> steps;
+  auto catalog = Catalog::Load(
+      root, [](const model::Bundle&) { return std::make_unique<test::EchoEngine>(); }, {}, metrics,
+      [&](const std::string& model, const StepReport&, absl::Duration) {
+        ++steps[model];  // only while a model is loaded
+      });
+  ASSERT_THAT(catalog, IsOk());
+  const std::map<std::string, int> before = steps;
+  test::WriteBundle(root / "other",
+                    test::TinyManifest("en-de", linnet::v1::TASK_TRANSLATE, "en", "fr"));
+  auto wrong = test::TinyManifest("wrong", linnet::v1::TASK_TRANSLATE, "en", "fr");
+  auto& golden = *wrong.add_golden_examples();
+  golden.set_source_text("The dog runs.");
+  golden.set_target_text("The dog sleeps.");
+  test::WriteBundle(root / "wrong", std::move(wrong));
+  const ReloadReport report = (*catalog)->Reload();
+  ASSERT_EQ(report.outcomes.size(), 4);
+  for (int refused : {2, 3}) {
+    EXPECT_THAT(report.outcomes[refused].status, StatusIs(absl::StatusCode::kFailedPrecondition));
+  }
+  EXPECT_EQ(steps, before);
+  EXPECT_THAT(metrics.Text(), Not(HasSubstr("model=\"wrong\"")));
+}
+
+TEST_F(CatalogTest, AMissingModelNamesOnlyAsManyOthersAsFit) {
+  for (int i = 0; i < 200; ++i) {
+    const std::string name = absl::StrCat("opus-mt-en-to-many-", i);
+    test::WriteBundle(root / name,
+                      test::TinyManifest(name, linnet::v1::TASK_TRANSLATE, "en", "fr"));
+  }
+  auto catalog = Load();
+  ASSERT_THAT(catalog, IsOk());
+  const absl::Status missing = (*catalog)->Named("none").status();
+  EXPECT_THAT(missing, StatusIs(absl::StatusCode::kNotFound, HasSubstr("more (ListModels")));
+  EXPECT_LT(missing.message().size(), 1200);
+  const absl::Status pair =
+      (*catalog)->Find(linnet::v1::TASK_TRANSLATE, "", "sv", "fi", "source").status();
+  EXPECT_THAT(pair, StatusIs(absl::StatusCode::kNotFound, HasSubstr("more (ListModels")));
+  EXPECT_LT(pair.message().size(), 1200);
+}
+
 TEST_F(CatalogTest, ABundleMayTakeTheNameThatAnotherOneGaveUp) {
   auto catalog = Load();
   ASSERT_THAT(catalog, IsOk());

@@ -58,6 +58,13 @@ TEST_F(RegistryTest, ServesTheLatestVersionWithoutLabels) {
   EXPECT_THAT(Read(), ElementsAre("a/10 10 *"));
 }
 
+// As text "10" comes before "1a", and "1a" before "9": numbers among them would have no order.
+TEST_F(RegistryTest, NumbersComeBeforeOtherVersions) {
+  for (const char* version : {"9", "10", "1a"}) Bundle(absl::StrCat("a/", version));
+  for (const char* version : {"09", "9"}) Bundle(absl::StrCat("b/", version));
+  EXPECT_THAT(Read(), ElementsAre("a/1a 1a *", "b/9 9 *"));
+}
+
 TEST_F(RegistryTest, ServesLabelledVersionsAndStableIsTheDefault) {
   for (const char* version : {"1", "2", "3"}) Bundle(absl::StrCat("a/", version));
   Link("a/stable", "1");
