@@ -6,10 +6,24 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
 #include "client/library/channel.h"
+#include "grpcpp/alarm.h"
 
 namespace linnet::client {
 namespace {
+
+// Between the health checks of a wait. A proxy answers them at once while its server starts.
+constexpr absl::Duration kWaitInterval = absl::Milliseconds(200);
+
+// Calls `then` on a thread of gRPC.
+void After(absl::Duration delay, std::function<void()> then) {
+  auto* alarm = new grpc::Alarm;  // an alarm that its own callback owned would never be freed
+  alarm->Set(absl::ToChronoTime(absl::Now() + delay), [alarm, then](bool) {
+    const std::unique_ptr<grpc::Alarm> done(alarm);
+    then();
+  });
+}
 
 // Returns the operating system's error, which gRPC puts at the end of a long message about a failed
 // connection.
@@ -137,6 +151,14 @@ Connection::Contact Connection::FirstContact(const CallOptions& options) const {
   return {TimeoutOf(options), false};
 }
 
+std::optional<Connection::Contact> Connection::Again(const Contact& contact, absl::Time end,
+                                                     const absl::Status& status) {
+  const absl::Duration left = end - absl::Now() - kWaitInterval;
+  if (!contact.wait_for_ready || !absl::IsUnavailable(status) || left <= absl::ZeroDuration())
+    return std::nullopt;
+  return Contact{left, true};
+}
+
 absl::Status Connection::Check(const CallOptions& options, const std::string& service,
                                HealthResponse* response) {
   HealthRequest request;
@@ -149,7 +171,12 @@ absl::Status Connection::Check(const CallOptions& options, const std::string& se
     return Explain(context, health_->Check(&context.grpc(), request, response));
   };
   const Contact first = reached_ ? Contact{TimeoutOf(options), false} : FirstContact(options);
+  const absl::Time end = absl::Now() + first.timeout;
   absl::Status status = check(first);
+  while (const std::optional<Contact> again = Again(first, end, status)) {
+    absl::SleepFor(kWaitInterval);
+    status = check(*again);
+  }
   // After wait_for_ready the status lacks the cause; a check that fails fast returns it.
   if (first.wait_for_ready && absl::IsDeadlineExceeded(status)) {
     status = check({TimeoutOf(options), false});
@@ -170,10 +197,15 @@ void Connection::ReachAsync(const CallOptions& options, Contact contact,
   probe->context.grpc().set_wait_for_ready(contact.wait_for_ready);
   if (!probe->context.begun()) return then(absl::CancelledError("cancelled before the call"));
   health_->async()->Check(&probe->context.grpc(), &probe->request, &probe->response,
-                          [this, probe, options, contact, then](grpc::Status answer) {
+                          [this, probe, options, contact, then,
+                           end = absl::Now() + contact.timeout](grpc::Status answer) {
                             const absl::Status status = Explain(probe->context, answer);
                             if (contact.wait_for_ready && absl::IsDeadlineExceeded(status)) {
                               return ReachAsync(options, {TimeoutOf(options), false}, then);
+                            }
+                            if (const std::optional<Contact> again = Again(contact, end, status)) {
+                              return After(kWaitInterval,
+                                           [=, this] { ReachAsync(options, *again, then); });
                             }
                             then(Reached(status));
                           });

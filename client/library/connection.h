@@ -158,13 +158,17 @@ class Connection {
   // Returns OK once the server has answered anything at all.
   absl::Status Reached(const absl::Status& health);
 
-  // One health check of Reach. The first one waits for the server if ClientOptions::wait allows it;
-  // otherwise it takes no longer than the call may.
+  // One health check of Reach. The first one waits for the server if ClientOptions::wait allows it,
+  // and is made again while a proxy says that the server is not there; otherwise it takes no longer
+  // than the call may.
   struct Contact {
     absl::Duration timeout;
     bool wait_for_ready;
   };
   Contact FirstContact(const CallOptions& options) const;
+  // What is left of a wait, if the answer to its health check came from a proxy without a server.
+  static std::optional<Contact> Again(const Contact& contact, absl::Time end,
+                                      const absl::Status& status);
   absl::Duration TimeoutOf(const CallOptions& options) const {
     return options.timeout.value_or(options_.timeout);
   }

@@ -136,6 +136,20 @@ TEST_F(ClientAsyncTest, ErrorsEqualThoseOfBlockingCalls) {
   }
 }
 
+TEST_F(ClientAsyncTest, WaitsForAStartingServerBehindAProxy) {
+  for (const bool enough : {true, false}) {
+    const FakeProxy proxy(enough ? 2 : 1000);
+    ClientOptions options = Options();
+    options.server = proxy.address();
+    options.wait = enough ? absl::Seconds(60) : absl::Milliseconds(500);
+    Client client = Connect(options);
+    // The proxy has no translator, which shows that the call was made.
+    EXPECT_EQ(Ask(client, ToGerman({"x"})).get().status().code(),
+              enough ? absl::StatusCode::kUnimplemented : absl::StatusCode::kUnavailable);
+    EXPECT_GE(proxy.checks(), 2);
+  }
+}
+
 TEST_F(ClientAsyncTest, CancellationEndsOnlyItsCall) {
   AnswerUntilCancelled();
   Client client = Connect(Options());

@@ -286,6 +286,24 @@ TEST_F(ClientTest, WaitsForAStartingServer) {
   EXPECT_EQ(response->translations(0).text(), "[de] one");
 }
 
+TEST_F(ClientTest, WaitsForAStartingServerBehindAProxy) {
+  for (const bool enough : {true, false}) {
+    const FakeProxy proxy(enough ? 2 : 1000);
+    ClientOptions options = Options();
+    options.server = proxy.address();
+    options.wait = enough ? absl::Seconds(60) : absl::Milliseconds(500);
+    Client client = Connect(options);
+    EXPECT_EQ(client.Health().code(),
+              enough ? absl::StatusCode::kOk : absl::StatusCode::kUnavailable);
+    EXPECT_GE(proxy.checks(), 2);
+  }
+  const FakeProxy proxy(1);
+  ClientOptions options = Options();
+  options.server = proxy.address();
+  Client client = Connect(options);
+  EXPECT_EQ(client.Health().code(), absl::StatusCode::kUnavailable) << "without a wait";
+}
+
 TEST_F(ClientTest, CancelEndsTheWaitForAServer) {
   const ClosedPort closed;
   ClientOptions options = Options();

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
+#include "grpcpp/ext/health_check_service_server_builder_option.h"
 #include "gtest/gtest.h"
 
 namespace linnet::client {
@@ -281,6 +282,27 @@ v1::Model ModelOf(const std::string& name, v1::Task task, const std::string& sou
   model.set_compute_type("float32");
   model.set_parameters(10500000);
   return model;
+}
+
+FakeProxy::FakeProxy(int times) : times_(times) {
+  int port = 0;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  // Not gRPC's own health service.
+  builder.SetOption(std::make_unique<grpc::HealthCheckServiceServerBuilderOption>(nullptr));
+  builder.RegisterService(this);
+  server_ = builder.BuildAndStart();
+  EXPECT_NE(server_, nullptr);
+  address_ = absl::StrCat("127.0.0.1:", port);
+}
+
+FakeProxy::~FakeProxy() { server_->Shutdown(std::chrono::system_clock::now()); }
+
+grpc::Status FakeProxy::Check(grpc::ServerContext*, const grpc::health::v1::HealthCheckRequest*,
+                              grpc::health::v1::HealthCheckResponse* response) {
+  if (++checks_ <= times_) return {grpc::StatusCode::UNAVAILABLE, "no server is available"};
+  response->set_status(grpc::health::v1::HealthCheckResponse::SERVING);
+  return grpc::Status::OK;
 }
 
 ClosedPort::ClosedPort() : socket_(socket(AF_INET, SOCK_STREAM, 0)) {

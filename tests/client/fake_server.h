@@ -8,6 +8,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "grpc/health/v1/health.grpc.pb.h"
 #include "grpcpp/grpcpp.h"
 #include "linnet/v1/text_service.grpc.pb.h"
 
@@ -111,6 +112,26 @@ grpc::Status ServerError(grpc::StatusCode code, const std::string& message,
 // A model as ListModels returns it.
 v1::Model ModelOf(const std::string& name, v1::Task task, const std::string& source,
                   const std::string& target);
+
+// A proxy whose server is starting: it answers health checks with UNAVAILABLE, `times` of them, and
+// then with SERVING.
+class FakeProxy final : public grpc::health::v1::Health::Service {
+ public:
+  explicit FakeProxy(int times);
+  ~FakeProxy() override;
+  const std::string& address() const { return address_; }
+  int checks() const { return checks_; }
+
+ private:
+  grpc::Status Check(grpc::ServerContext* context,
+                     const grpc::health::v1::HealthCheckRequest* request,
+                     grpc::health::v1::HealthCheckResponse* response) override;
+
+  const int times_;
+  std::atomic<int> checks_ = 0;
+  std::string address_;
+  std::unique_ptr<grpc::Server> server_;
+};
 
 // An address of this machine that refuses connections during the life of the object: the port is
 // bound, but nothing listens on it.

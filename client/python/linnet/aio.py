@@ -420,7 +420,21 @@ class AsyncClient:
 
     async def _wait_until_ready(self) -> None:
         with suppress(TimeoutError, grpc.aio.UsageError):  # UsageError: the channel is closed
-            await asyncio.wait_for(self._channel.channel_ready(), self.options.wait)
+            async with asyncio.timeout(self.options.wait):
+                await self._channel.channel_ready()
+                await self._wait_behind_proxy()
+
+    async def _wait_behind_proxy(self) -> None:
+        """Checks the health until it is not a proxy that answers, for a server that is starting."""
+        request = health_pb2.HealthCheckRequest()
+        while True:
+            try:
+                await cast(Any, self._check)(request, metadata=self._headers.of(""))
+                return
+            except grpc.RpcError as error:
+                if not shared.is_starting(error):
+                    return
+            await asyncio.sleep(shared.WAIT_INTERVAL)
 
     def _limit(self, timeout: float | None) -> float:
         return shared.check_timeout(self.options.timeout if timeout is None else timeout)

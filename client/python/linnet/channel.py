@@ -20,6 +20,7 @@ from .version import __version__
 SERVICE = "linnet.v1.TextService"
 HEALTH_CHECK = "/grpc.health.v1.Health/Check"
 Metadata = tuple[tuple[str, str], ...]
+WAIT_INTERVAL = 0.2  # seconds between the health checks of Options.wait
 
 
 def target(options: Options) -> str:
@@ -63,6 +64,11 @@ def time_for_another_server(options: Options, error: LinnetError, end: float) ->
     meet does not load all of them."""
     for_another = options.is_balanced() and error.reason == "DEADLINE_TOO_CLOSE"
     return max(end - time.monotonic(), 0.0) if for_another else 0.0
+
+
+def is_starting(error: grpc.RpcError) -> bool:
+    """True if a health check was answered by a proxy whose server is not there yet."""
+    return bool(error.code() == grpc.StatusCode.UNAVAILABLE)
 
 
 def new_request_id() -> str:

@@ -407,12 +407,27 @@ class Client:
         with self._waiting:
             if self._waited:
                 return
+            end = time.monotonic() + self.options.wait
             ready = grpc.channel_ready_future(self._channel)
             try:
                 ready.result(timeout=self.options.wait)
+                self._wait_behind_proxy(end)
             except grpc.FutureTimeoutError:
                 ready.cancel()
             self._waited = True
+
+    def _wait_behind_proxy(self, end: float) -> None:
+        """Checks the health until it is not a proxy that answers, for a server that is starting."""
+        request = health_pb2.HealthCheckRequest()
+        while not self._cancelled:
+            left = end - time.monotonic()
+            try:
+                self._check(request, timeout=left, metadata=self._headers.of(""))
+                return
+            except grpc.RpcError as error:
+                if not shared.is_starting(error) or left < shared.WAIT_INTERVAL:
+                    return
+            time.sleep(shared.WAIT_INTERVAL)
 
     def _limit(self, timeout: float | None) -> float:
         return shared.check_timeout(self.options.timeout if timeout is None else timeout)

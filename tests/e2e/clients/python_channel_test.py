@@ -256,6 +256,44 @@ def test_all_first_calls_wait_for_a_starting_server(linnet, fake):
         started[0].server.stop(None).wait()
 
 
+class Starting(health_pb2_grpc.HealthServicer):
+    """A proxy whose server is starting: the first `times` health checks find none."""
+
+    def __init__(self, times: int):
+        self.times = times
+        self.checks = 0
+        self.server = grpc.server(futures.ThreadPoolExecutor(2))
+        health_pb2_grpc.add_HealthServicer_to_server(self, self.server)
+        self.address = f"127.0.0.1:{self.server.add_insecure_port('127.0.0.1:0')}"
+        self.server.start()
+
+    def Check(self, request, context):
+        self.checks += 1
+        if self.checks <= self.times:
+            context.abort(grpc.StatusCode.UNAVAILABLE, "no server is available")
+        return health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.SERVING)
+
+
+@pytest.mark.parametrize(("times", "wait"), [(2, 30), (1000, 0.5)])
+def test_waits_for_a_starting_server_behind_a_proxy(times, wait, linnet):
+    async def ask(options) -> None:
+        async with linnet.AsyncClient(options) as client:
+            await client.translate(english(linnet, "a"))
+
+    def ask_blocking(options) -> None:
+        with linnet.Client(options) as client:
+            client.translate(english(linnet, "a"))
+
+    for call in (ask_blocking, lambda options: asyncio.run(ask(options))):
+        proxy = Starting(times)
+        options = linnet.Options(proxy.address, wait=wait, retry=linnet.Retry(max_attempts=1))
+        # The proxy has no translator: this shows that the call was made.
+        with pytest.raises(linnet.LinnetError, match="UNIMPLEMENTED"):
+            call(options)
+        assert proxy.checks == times + 1 if times == 2 else proxy.checks >= 2
+        proxy.server.stop(None)
+
+
 def is_cancelled(linnet, error: BaseException) -> bool:
     return isinstance(error, linnet.LinnetError) and error.code == grpc.StatusCode.CANCELLED
 
