@@ -286,6 +286,9 @@ at::Tensor PackLinear(const at::Tensor& weight, c10::string_view type,
     GiveBackPages(dense.storage().data_ptr(), data + packed, first * row_bytes - packed);
     packed = first * row_bytes;
     block = dense.narrow(0, first, count).to(at::kFloat);
+    // Quantised they would become finite, and the model would answer as if nothing were wrong.
+    TORCH_CHECK(type != "int8" || at::isfinite(block).all().item<bool>(), kPack,
+                ": weight has a value that is not finite");
     return block.const_data_ptr<float>();
   };
   const auto kind = type == "int8" ? PackedMatrix::Type::kInt8 : PackedMatrix::Type::kFloat32;

@@ -257,6 +257,24 @@ def test_nan_affects_only_its_row(kind):
         assert torch.equal(got[others], want[others])
 
 
+def test_int8_of_an_infinite_row_is_nan():
+    x, weight, bias, _ = arguments(9, 32, 48)
+    packed = ops.pack_linear(weight, "int8")
+    for bad in (float("inf"), -float("inf")):
+        for at in (0, 31):
+            broken = x.clone()
+            broken[4, at] = bad
+            assert ops.linear(broken, packed, bias)[4].isnan().all()
+
+
+def test_int8_refuses_a_weight_that_is_not_finite():
+    for bad in (float("nan"), float("inf"), -float("inf")):
+        weight = torch.ones(48, 32)
+        weight[40, 7] = bad
+        with pytest.raises(RuntimeError, match="weight has a value that is not finite"):
+            ops.pack_linear(weight, "int8")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_of_zeros_and_tiny_values_give_the_bias(kind):
     _, weight, bias, _ = arguments(1, 32, 48)

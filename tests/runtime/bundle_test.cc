@@ -48,6 +48,16 @@ TEST_F(BundleTest, DefaultsComeFromTheManifestAndScaleWithTheSource) {
   EXPECT_EQ(bundle->default_options(256).max_target_tokens, 200);
 }
 
+// The manifest holds the ratio as a float; export computes in double.
+TEST_F(BundleTest, MaxTargetIsThatOfTheDecimalRatio) {
+  for (const double ratio : {0.7, 1.1, 1.3, 1.4, 1.8, 1.9, 2.0}) {
+    manifest_.mutable_default_options()->set_max_target_ratio(ratio);
+    const auto bundle = Read();
+    ASSERT_THAT(bundle, IsOk());
+    EXPECT_EQ(bundle->default_options(10).max_target_tokens, std::lround(10 * ratio) + 10) << ratio;
+  }
+}
+
 TEST_F(BundleTest, MaxTargetDefaultsToTheModelsLimit) {
   manifest_.clear_default_options();
   const absl::StatusOr<Bundle> bundle = Read();

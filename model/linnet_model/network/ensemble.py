@@ -29,6 +29,7 @@ class Ensemble(nn.Module):
         self.members = nn.ModuleList(members)
         self.layers = [len(member.decoder) for member in members]
         self.widths = [member.width for member in members]
+        self.picks_best = False
 
     @torch.jit.export
     def encode(self, source: Tensor, lengths: Tensor) -> list[Tensor]:
@@ -109,26 +110,10 @@ class Ensemble(nn.Module):
         also: Tensor,
         temperatures: Tensor,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """As EncoderDecoder.step_best. All log-probabilities of a step are in memory."""
-        logits = self.step(tokens, positions, backpointers, blocks, source_lengths, cache, state)
-        scaled = logits / temperatures.unsqueeze(1)
-        normalizers = scaled.logsumexp(-1)
-        best, found = logits.topk(int(counts.max()), dim=-1)
-        # The lower token comes first where logits are equal.
-        order = found.argsort(dim=-1)
-        best, found = best.gather(1, order), found.gather(1, order)
-        best, order = best.sort(dim=-1, descending=True, stable=True)
-        found = found.gather(1, order)
-        wanted = torch.arange(best.size(1), device=best.device) < counts.unsqueeze(1)
-        given = also.to(torch.int64).clamp(min=0).unsqueeze(1)
-        best = torch.cat([best, logits.gather(1, given)], dim=1)
-        found = torch.cat([found, given], dim=1)
-        used = torch.cat([wanted, (also >= 0).unsqueeze(1)], dim=1)
-        return (
-            best.masked_fill(~used, -math.inf),
-            found.masked_fill(~used, -1).to(torch.int32),
-            normalizers,
-        )
+        """Refuses, and picks_best says so: the engine normalises whole rows itself, so that an
+        answer does not depend on what another row of the step needs."""
+        assert False, "an ensemble has no step_best: take all log-probabilities from step"  # noqa: B011, PT015
+        return tokens, tokens, tokens
 
     @torch.jit.export
     def output_rows(self, tokens: Tensor) -> tuple[Tensor, Tensor | None]:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "model/ops/cpu/gemm_tiles.h"
 #include "model/ops/cpu/vectors.h"
@@ -333,7 +334,9 @@ struct Quantize {
       for (int i = 0; i < W; ++i) bits = std::max<uint32_t>(bits, largest[i]);
       float max;
       std::memcpy(&max, &bits, sizeof(max));
-      scales[r] = max < kMin ? 0.0f : max / kMax;
+      scales[r] = max < kMin           ? 0.0f
+                  : std::isfinite(max) ? max / kMax
+                                       : std::numeric_limits<float>::quiet_NaN();
       const float factor = max < kMin ? 0.0f : kMax / max;
       const auto quantized = [&](typename V::Floats v) __attribute__((always_inline)) {
         const auto bits = (typename V::Bits)(v * factor + kRound) & 255;

@@ -314,8 +314,10 @@ SearchOptions DefaultOptions(const BundleManifest& manifest, int source_tokens) 
     options.no_repeat_ngram_size = defaults.no_repeat_ngram_size();
   if (defaults.has_max_ngram_repeats()) options.max_ngram_repeats = defaults.max_ngram_repeats();
   if (defaults.has_unknown_penalty()) options.unknown_penalty = defaults.unknown_penalty();
-  // In double, which is exact for 1.5 · 7 + 10 and does not overflow for any source.
-  const double cap = static_cast<double>(defaults.max_target_ratio()) * source_tokens +
+  // The manifest keeps a ratio of 1.4 as a float, which is a little less: 5 source tokens would
+  // lose one of the 7 that its recipe promises. In double nothing overflows for any source.
+  const double ratio = std::round(defaults.max_target_ratio() * 1e6) / 1e6;
+  const double cap = ratio * source_tokens +
                      (defaults.has_max_target_tokens() ? defaults.max_target_tokens() : limit);
   options.max_target_tokens = static_cast<int>(std::floor(std::min<double>(cap, limit)));
   options.min_target_tokens = std::min(options.min_target_tokens, options.max_target_tokens);

@@ -19,6 +19,9 @@ namespace {
 // Max number of tokens forbidden by the grammar among a row's highest, above which the search needs
 // the whole row.
 constexpr int kMaxBarredAmongBest = 8;
+// Max number of a row's highest logits that a search asks for. All rows of a step have room for as
+// many as one of them needs; beyond this the whole rows are cheaper.
+constexpr int kMaxBest = 1024;
 
 // True if `a` is a better result than `b`; both have ended.
 bool Preferred(const Hypothesis& a, const Hypothesis& b) {
@@ -166,8 +169,7 @@ RowNeed BeamSearch::need(int i) const {
   if (rules.forced != kNoToken) return {.also = rules.forced};
   if (!constraints_.empty()) return {.all = true};  // phrases may begin with any token
   // Inside a character nearly all tokens are excluded.
-  if (InCharacter(i)) return {.best = static_cast<int>(grammar_->classes().size())};
-  if (wanted() == 0) return {.all = true};
+  if (InCharacter(i) || wanted() == 0 || wanted() > kMaxBest) return {.all = true};
   // Each excluded token may be among the highest.
   const int excluded = static_cast<int>(rules.excluded.size()) - rules.barred;
   return {.best = wanted() + excluded + std::min(rules.barred, kMaxBarredAmongBest),

@@ -175,7 +175,10 @@ absl::StatusOr<ScriptedModel> ScriptedModel::Load(const std::filesystem::path& f
 }
 
 ScriptedModel::ScriptedModel(at::Device device, ComputeType compute, torch::jit::Module module)
-    : device_(device), compute_(compute), module_(std::move(module)) {}
+    : device_(device),
+      compute_(compute),
+      module_(std::move(module)),
+      has_step_best_(!module_.hasattr("picks_best") || module_.attr("picks_best").toBool()) {}
 
 void ScriptedModel::GiveLogitsInFloat32(int vocabulary_size) {
   if (device_.is_cpu() || ScalarTypeOf(compute_) == at::kFloat) return;

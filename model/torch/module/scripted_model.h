@@ -109,7 +109,8 @@ class ScriptedModel {
   // The weights are packed for float32 or int8 (ops/linear.h): a row's result has the same bits for
   // any number of rows in the step, and a shortlist can be used.
   bool packed() const { return device_.is_cpu() && compute_ != ComputeType::kBfloat16; }
-  bool picks_best() const { return device_.is_cpu(); }
+  // StepBest can be used. An ensemble has only Step.
+  bool picks_best() const { return device_.is_cpu() && has_step_best_; }
 
  private:
   ScriptedModel(at::Device device, ComputeType compute, torch::jit::Module module);
@@ -122,6 +123,7 @@ class ScriptedModel {
   at::Device device_;
   ComputeType compute_;
   torch::jit::Module module_;
+  bool has_step_best_;
   std::optional<OutputRows> float_outputs_;  // set by GiveLogitsInFloat32: the whole vocabulary
 };
 

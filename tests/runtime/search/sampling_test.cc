@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <vector>
@@ -332,6 +333,18 @@ TEST(SamplingTest, UnsetSeedIsZero) {
   EXPECT_TRUE(SameBits(Drawn(options, model), unset));
   options.seed = 1;
   EXPECT_FALSE(SameBits(Drawn(options, model), unset));
+}
+
+TEST(SamplingTest, TopKBeyondTheVocabularyLeavesOutNothing) {
+  const ToyModel model = RandomModel(9, 200, 0, -2);
+  SearchOptions options = {.beam_size = 1, .max_target_tokens = 20, .top_k = 200, .seed = 5};
+  const std::vector<Hypothesis> all = Drawn(options, model);
+  for (const int top_k : {201, 2000, std::numeric_limits<int>::max()}) {
+    options.top_k = top_k;
+    EXPECT_TRUE(SameBits(Drawn(options, model), all)) << top_k;
+    const RowNeed need = BeamSearch(options, kSpecial, {}).need(0);
+    EXPECT_TRUE(need.all || need.best >= top_k) << top_k;
+  }
 }
 
 // All targets of a model that ends after at most three tokens, with their probabilities.
