@@ -65,7 +65,7 @@ absl::Status Admission::TakeBytes(const Caller& caller, int64_t bytes, int64_t h
   // It would not fit if it were the only call either.
   if (const int64_t max = Quota(limits_.max_bytes).share(caller); held + bytes > max) {
     return BadField(
-        "request", Reason::kCallTooLarge,
+        kWholeRequest, Reason::kCallTooLarge,
         absl::StrCat("needs ", held + bytes,
                      " bytes of memory, and this server gives a call at most ", max,
                      ": send less text at once, or ask for fewer hypotheses or no alignments"),
@@ -98,7 +98,7 @@ absl::StatusOr<Estimate> Admission::Charge(const Caller& caller, const CallWork&
   ErrorMetadata metadata = {{"requestTokens", absl::StrCat(tokens)}};
   if (tokens > limits_.max_tokens) {
     metadata.emplace_back("maxTokens", absl::StrCat(limits_.max_tokens));
-    return BadField("contents", Reason::kCallTooLarge,
+    return BadField(kWholeRequest, Reason::kCallTooLarge,
                     absl::StrCat("the call needs ", tokens,
                                  " tokens of work ((source + max target tokens) x beam size), "
                                  "this server admits at most ",

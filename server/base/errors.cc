@@ -304,6 +304,7 @@ absl::Status Renamed(absl::string_view from, absl::string_view to, const absl::S
   google::rpc::BadRequest bad_request;
   if (!Extract(status, bad_request) || bad_request.field_violations_size() != 1) return status;
   std::string& field = *bad_request.mutable_field_violations(0)->mutable_field();
+  if (field == kWholeRequest) return status;
   absl::string_view rest = field;
   absl::string_view message = status.message();
   if (!absl::ConsumePrefix(&message, field) || !absl::ConsumePrefix(&rest, from)) return status;

@@ -122,6 +122,8 @@ absl::Status WithErrorInfo(absl::Status status);
 // Converts an INVALID_ARGUMENT of a lower layer into a BadField; returns any other status
 // unchanged.
 absl::Status AtField(absl::string_view field, Reason reason, absl::Status status);
+// The field of an error that concerns a request as a whole. It is not renamed.
+inline constexpr char kWholeRequest[] = "request";
 // Replaces the prefix `from` of the error's field path by `to`: for a message that is nested in
 // another one. Both are empty or end with their dot: ("", "request."), ("contents[0]", "text").
 absl::Status Renamed(absl::string_view from, absl::string_view to, const absl::Status& status);

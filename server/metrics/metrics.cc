@@ -28,6 +28,7 @@ constexpr std::array kCodes = {absl::StatusCode::kOk,
                                absl::StatusCode::kPermissionDenied,
                                absl::StatusCode::kUnauthenticated,
                                absl::StatusCode::kResourceExhausted,
+                               absl::StatusCode::kFailedPrecondition,
                                absl::StatusCode::kUnimplemented,
                                absl::StatusCode::kUnavailable,
                                absl::StatusCode::kInternal};

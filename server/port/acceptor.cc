@@ -174,7 +174,13 @@ void Acceptor::Start(Take take) {
     MutexLock lock(mu_);
     wanted_ = state_ = State::kAccepting;
   }
-  thread_ = std::thread([this, take = std::move(take)] { Run(take); });
+  try {
+    thread_ = std::thread([this, take = std::move(take)] { Run(take); });
+  } catch (...) {  // GoTo would wait for the thread
+    MutexLock lock(mu_);
+    wanted_ = state_ = State::kNotStarted;
+    throw;
+  }
 }
 
 void Acceptor::Close() {

@@ -64,7 +64,7 @@ absl::Status RefuseUnknownFields(const Message& message, absl::string_view above
   const google::protobuf::Reflection& reflection = *message.GetReflection();
   if (const auto& unknown = reflection.GetUnknownFields(message); !unknown.empty()) {
     const int number = unknown.field(0).number();
-    return BadField(above.empty() ? "request" : above, Reason::kUnknownField,
+    return BadField(above.empty() ? kWholeRequest : above, Reason::kUnknownField,
                     absl::StrCat("field ", number, " of ", message.GetDescriptor()->full_name(),
                                  " is not known to this server: leave it unset"),
                     {{"number", absl::StrCat(number)}});
@@ -140,7 +140,7 @@ absl::Status ParseRequest(absl::string_view bytes, Message& message) {
   }
   const Descriptor& descriptor = *message.GetDescriptor();
   RETURN_IF_ERROR(FindInvalidText(bytes, descriptor, ""));
-  return BadField("request", Reason::kMalformed,
+  return BadField(kWholeRequest, Reason::kMalformed,
                   absl::StrCat("the bytes are not a ", descriptor.full_name()));
 }
 

@@ -115,10 +115,11 @@ class DocumentCall final : public CallReactor,
           lost = ErrorOfException();
         }
       }
-      if (!writing_ && !starting_read_) end = stream_->finished();
+      if (!writing_ && starting_reads_ == 0) end = stream_->finished();
       ended_ = end.has_value();
       if (!ended_ && !reading_ && stream_->wants_more()) {
-        read = reading_ = starting_read_ = true;
+        read = reading_ = true;
+        ++starting_reads_;
         first = !std::exchange(begun_, true);
       }
       if (ended_) facts = std::move(facts_);
@@ -141,7 +142,7 @@ class DocumentCall final : public CallReactor,
     this->StartRead(&incoming_);
     {
       MutexLock lock(mu_);
-      starting_read_ = false;
+      --starting_reads_;
     }
     Step();
   }
@@ -166,7 +167,9 @@ class DocumentCall final : public CallReactor,
   Mutex mu_;
   CallFacts facts_ ABSL_GUARDED_BY(mu_);
   bool reading_ ABSL_GUARDED_BY(mu_) = false;
-  bool starting_read_ ABSL_GUARDED_BY(mu_) = false;  // StartRead has not returned yet
+  // Calls of StartRead that have not returned yet: while one is about to, another thread may get
+  // its message and start the next read.
+  int starting_reads_ ABSL_GUARDED_BY(mu_) = 0;
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
   bool begun_ ABSL_GUARDED_BY(mu_) = false;  // the first read
   bool ended_ ABSL_GUARDED_BY(mu_) = false;

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
+#include "server/base/errors.h"
 #include "server/metrics/metrics_gpu.h"
 
 namespace linnet::server {
@@ -130,6 +131,17 @@ TEST(MetricsTest, CountsDeadlinesTooShortAsClientFaults) {
                               "method=\"Translate\"} 2\n"));
   EXPECT_THAT(page, HasSubstr("linnet_requests_total{code=\"DEADLINE_EXCEEDED\","
                               "method=\"Translate\"} 1\n"));
+}
+
+TEST(MetricsTest, CountsEachCodeOfTheErrorTableByItsName) {
+  for (const ErrorCondition& row : ErrorTable()) {
+    Metrics metrics;
+    metrics.CallStarted(Method::kReload);
+    metrics.CallEnded(Method::kReload, row.code, absl::ZeroDuration());
+    EXPECT_THAT(metrics.Text(), HasSubstr(absl::StrCat("linnet_requests_total{code=\"",
+                                                       absl::StatusCodeToString(row.code),
+                                                       "\",method=\"Reload\"} 1\n")));
+  }
 }
 
 TEST(MetricsTest, CountsUnlistedCodesAsUnknown) {
