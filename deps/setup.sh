@@ -93,7 +93,7 @@ install_packages() {  # SECTION LABEL
     printf '  %-46s there\n' "$2"
   elif ! is_debian_12; then
     die "this is not Debian 12, and these packages of Debian 12 are missing: ${missing[*]}
-       'docker compose up --build' runs Linnet on any Linux with Docker"
+       'docker compose up --build' runs Linnet on any x86-64 Linux with Docker"
   elif ((EUID == 0)); then
     step "$2" apt_install
   elif command -v sudo >/dev/null; then

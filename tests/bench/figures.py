@@ -81,7 +81,8 @@ def decoding_beam_5() -> str:
             ]
         )
     heads = ["target tokens a second", "Linnet, engine alone", "CTranslate2", "ratio"]
-    missed = "; ".join(decoding_report.missed(results))
+    found = decoding_report.missed(results)
+    missed = "; ".join(f"{kind} ({'; '.join(names)})" for kind, names in found.items())
     why = " ([why](tests/bench/README.md#decoding-compared-with-peers))" if missed else ""
     notes = f"Ratios are medians of the rounds. Targets that are missed: {missed or 'none'}{why}."
     return f"{table(heads, rows)}\n\n{notes} {on(results)}"

@@ -168,17 +168,17 @@ def test_memory_and_bfloat16_are_beside_their_targets():
     text = markdown(results_of(["avx512_vnni"], *groups))
     assert "| int8, resident MiB after loading | 300 | 320 | yes |" in text
     assert "| float32, resident MiB after loading | 300 | 250 | no |" in text
-    same = "float32, the same of linnet self_attention, whose layers are ctranslate2's"
+    same = "float32, resident MiB with self-attention, the layers of ctranslate2"
     assert f"| {same} | 240 | 250 | yes |" in text
     assert "| batch 32, beam 5 | 0.75 | 1.00 | no |" in text
 
 
 def test_missed_targets_are_named():
     groups = [group("int8", 32, 5, [20], [10]), group("float32", 32, 5, [16], [10])]
-    names = ["int8, batch 32, beam 5"]
+    names = {"speed": ["int8, batch 32, beam 5"]}
     assert missed(results_of(["avx512_vnni"], *groups)) == names
     groups[1]["engines"]["linnet dynamic"]["working_bytes"] = 2
-    names.append("float32, resident MiB after loading")
+    names["memory"] = ["float32, resident MiB after loading"]
     assert missed(results_of(["avx512_vnni"], *groups)) == names
 
 
