@@ -31,6 +31,23 @@ def test_systemd_accepts_every_line(unit):
     assert "Unknown" not in done.stderr, done.stderr
 
 
+def test_systemd_accepts_the_drop_in_of_the_page(unit, program):
+    """docs/TLS.md: certificate, key and tokens from files that only root can read."""
+    (lines,) = re.findall(r"^```ini\n(.*?)^```$", (ROOT / "docs/TLS.md").read_text(), re.M | re.S)
+    folder = unit.with_name(f"{unit.name}.d")
+    folder.mkdir()
+    (folder / "tls.conf").write_text(lines)
+    done = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert not re.search("Unknown|Failed|Invalid|ignoring", done.stderr), done.stderr
+    command = [program("linnet-server"), "--help-all"]
+    flags = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    for name in re.findall(r"LINNET_SERVER_(\w+)=", lines):
+        assert f"--{name.lower().replace('_', '-')} " in flags, name
+    copied = set(re.findall(r"^LoadCredential=(\S+):", lines, re.M))
+    assert set(re.findall(r"%d/(\S+)", lines)) == copied
+
+
 def test_the_unit_is_hardened(unit):
     command = ["systemd-analyze", "security", "--offline=true", f"--threshold={MAX_EXPOSED}"]
     done = subprocess.run([*command, unit], capture_output=True, text=True)

@@ -17,6 +17,12 @@ def rows(heading: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.split(" | ")] for line in table[1:]]
 
 
+def in_source(value: str) -> str:
+    """A value of the page as the sources write it."""
+    number, _, unit = value.partition(" ")
+    return {"": "%s", "s": "absl::Seconds(%s)", "KiB": "%s << 10", "MiB": "%s << 20"}[unit] % number
+
+
 def settings() -> dict[str, str]:
     page = (ROOT / "docs/SETTINGS.md").read_text()
     return dict(re.findall(r"^\| `([\w-]+)` \| `?([^`|]*?)`? \|", page, re.MULTILINE))
@@ -35,14 +41,17 @@ def test_fixed_limits_equal_sources():
     found = rows("Fixed")
     assert len(found) > 4
     for limit, value, where, _ in found:
-        number = re.search(r"`([^`]+)`", value)[1]
+        number = in_source(re.search(r"`([^`]+)`", value)[1])
         source = (ROOT / where.strip("`")).read_text()
         assert re.search(rf"^ *[\w:]+ [^=\n]*= {re.escape(number)};", source, re.MULTILINE), limit
 
 
 def test_client_limits_equal_sources():
     client = (ROOT / "client/library/client.h").read_text()
-    values = {limit: re.findall(r"`([^`]+)`", default) for limit, default, _ in rows("Clients")}
+    values = {
+        limit: [in_source(value) for value in re.findall(r"`([^`]+)`", default)]
+        for limit, default, _ in rows("Clients")
+    }
     assert "timeout = absl::Seconds(60);" in client
     assert values["seconds of a call, its retries included"] == ["60"]
     assert f"max_attempts = {values['attempts of a call'][0]};" in client

@@ -29,6 +29,23 @@ def test_named_panels_are_on_the_dashboard():
     assert set(named) <= titles()
 
 
+@pytest.mark.parametrize("alert", ["LinnetErrors", "LinnetSlow"])
+def test_shares_of_calls_are_those_at_which_the_alert_fires(alert):
+    """A burn rate times the share of calls that the objective tolerates."""
+    rules = yaml.safe_load((ROOT / "deploy/prometheus/alerts.yml").read_text())["groups"]
+    found = [rule for group in rules for rule in group["rules"] if rule.get("alert") == alert]
+    recorded = (ROOT / "deploy/prometheus/rules.yml").read_text()
+    (section,) = re.findall(rf"^## {alert}$(.*?)(?=^## |\Z)", TEXT, re.MULTILINE | re.DOTALL)
+    assert len(found) == 2
+    for rule in found:
+        name, rate = re.match(
+            r"(job:\w+:burnrate1h|job:\w+:burnrate6h) > ([\d.]+)", rule["expr"]
+        ).groups()
+        (tolerated,) = re.findall(rf"record: {name}\n.*?/ (0\.\d+)\n", recorded, re.DOTALL)[:1]
+        share = f"more than {100 * float(rate) * float(tolerated):g} %"
+        assert share in re.sub(r"\s+", " ", section.replace("More", "more")), share
+
+
 # Commands of a machine that runs containers or systemd; the image has none of them.
 OF_THE_MACHINE = {"cut", "dmesg", "grep", "journalctl", "nvidia-smi", "sort", "systemctl", "tr"}
 OF_THE_MACHINE |= {"uniq", "docker", "kubectl", "openssl"}
