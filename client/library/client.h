@@ -172,8 +172,8 @@ class Client {
                            OnDone<v1::DetectLanguageResponse> on_done,
                            const CallOptions& options = {});
 
-  // Makes a server read its models again: docs/API.md. Needs the administrators' address as
-  // `server`, or a token with that right.
+  // Makes a server read its models again: docs/ADMINISTRATION.md#adminservice. Needs the
+  // administrators' address as `server`, or a token with that right.
   absl::StatusOr<v1::ReloadResponse> Reload(const v1::ReloadRequest& request,
                                             const CallOptions& options = {});
 

@@ -64,9 +64,10 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.add_flag("--graphs,!--no-graphs", flags.graphs,
                "Launch a step of the device as a CUDA graph (the default) or kernel by kernel");
-  app.add_flag("--time-gemms,!--no-time-gemms", flags.time_gemms,
-               "Choose the algorithms of a GPU's matrix products by their times at the start (the "
-               "default) or leave them to the library; always left with --batch-invariant");
+  app.add_flag(
+      "--time-gemms,!--no-time-gemms", flags.time_gemms,
+      "Choose the algorithms of a GPU's gemms by their times at the start (the default) or "
+      "leave them to the library; always left with --batch-invariant");
   app.add_flag("--print-gemms", flags.print_gemms,
                "Print the chosen algorithms and their times to standard error");
   app.add_flag(
@@ -113,9 +114,9 @@ void AddFlags(CLI::App& app, Flags& flags) {
       "several "
       "[the first], and\n\"style\": \"title\", \"sentence\" or \"paragraph\" a style of its "
       "summaries [the first]; without\nthem source_ids are read as they are.\n"
-      "Any of top_k, top_p and seed selects sampling: beam_size targets are drawn (unset: n_best), "
-      "and "
-      "the n_best\nwith the highest scores are printed.");
+      "A top_k above 0, a top_p below 1 or any seed selects sampling: beam_size targets are drawn "
+      "(unset: n_best), and\n"
+      "the n_best with the highest scores are printed. To sample from all tokens set a seed.");
 }
 
 absl::StatusOr<std::unique_ptr<model::Engine>> MakeEngine(const model::Bundle& bundle,

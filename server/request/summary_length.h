@@ -11,8 +11,8 @@
 
 namespace linnet::server {
 
-// Checks a wished length, and sets the bounds on target tokens that the request leaves open: room
-// for the length in place of the model's defaults. BAD_SETTING with the path of the field.
+// Checks a requested length, and sets the bounds on target tokens that the request leaves open:
+// room for the length in place of the model's defaults. BAD_SETTING with the path of the field.
 absl::Status ApplySummaryLength(const linnet::v1::SummaryLength& length, const ServedModel& model,
                                 const std::string& language_code,
                                 linnet::v1::DecodingOptions& options);

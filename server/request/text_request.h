@@ -55,7 +55,7 @@ struct TextRequest {
   linnet::v1::DecodingOptions options;
   bool split = false;  // into segments; otherwise each text is one source
   linnet::v1::LongInput long_input = linnet::v1::LONG_INPUT_REJECT;  // if not split
-  std::optional<linnet::v1::SummaryLength> length;  // the wished length of a summary
+  std::optional<linnet::v1::SummaryLength> length;  // the requested length of a summary
   LanguageCheck language_check = LanguageCheck::kOff;
   bool word_scores = false;
   bool alignments = false;

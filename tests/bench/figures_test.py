@@ -50,6 +50,7 @@ ALLOWED = {
         "after about 1000 bytes": "a limit",
     },
     "docs/API.md": {
+        "8 KiB of a text": "a limit",
         "256 entries of 256 bytes": "limits",
         "A call without one gets": "a default and a limit",
     },

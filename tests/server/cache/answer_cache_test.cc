@@ -26,7 +26,7 @@ model::SequenceInput InputOf(std::vector<model::TokenId> source) {
   return input;
 }
 
-// A wished length that is only a name.
+// A requested length that is only a name.
 struct NamedLength : model::TargetLength {
   explicit NamedLength(std::string name) : name_(std::move(name)) {}
   State After(std::span<const model::TokenId>) const override { return State::kEnough; }

@@ -1,4 +1,4 @@
-// The wished length of summaries, from the request to the answer.
+// The requested length of summaries, from the request to the answer.
 #include <string>
 #include <vector>
 
