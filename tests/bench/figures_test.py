@@ -43,6 +43,7 @@ ALLOWED = {
         "of at most 256 bytes": "a limit",
         "of 1.5 seconds (30 by default)": "a setting",
     },
+    "client/python/README.md": {"max bytes of an answer": "a default"},
     "docs/ADMINISTRATION.md": {
         "4 bytes": "what a result takes, by its types",
         "reserves 128 KiB": "a limit",

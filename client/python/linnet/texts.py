@@ -205,7 +205,7 @@ def summary(
     """The request without its texts."""
     if words is not None and sentences is not None:
         raise LinnetError.local(
-            "words and sentences are both given, a summary has one wished length", field="length"
+            "words and sentences are both given, a summary has one length", field="length"
         )
     request = api.SummarizeRequest(
         language_code=language,
