@@ -5,6 +5,9 @@
 namespace linnet::server {
 namespace {
 
+// The part of all that health calls may hold: almost two thousand watches by default.
+constexpr int64_t kHealthPart = 8;
+
 // The share of each of `count` holders; a third of a share stays free for another one.
 int64_t Share(int64_t all, size_t count) {
   return static_cast<int64_t>(static_cast<double>(all) / (static_cast<double>(count) + 1.0 / 3));
@@ -17,15 +20,18 @@ const Quota::Holder* Quota::Find(const std::string& client) const {
   return holder == clients_.end() ? nullptr : &holder->second;
 }
 
-int64_t Quota::ClientShare(const Holder* holder) const {
-  return Share(max_, clients_.size() + (holder == nullptr ? 1 : 0));
+int64_t Quota::ClientShare(const std::string& client) const {
+  if (client == kHealthClient) return max_ / kHealthPart;
+  const size_t holders = clients_.size() - (clients_.contains(kHealthClient) ? 1 : 0);
+  return Share(max_, holders + (clients_.contains(client) ? 0 : 1));
 }
 
 Quota::Decision Quota::Check(const Caller& caller, int64_t amount) const {
   if (amount > max_ - held_) return Decision::kFull;
   const Holder* holder = Find(caller.client);
-  if (holder == nullptr) return Decision::kFits;
-  if (amount > ClientShare(holder) - holder->held) return Decision::kShareUsed;
+  if (holder == nullptr && caller.client != kHealthClient) return Decision::kFits;
+  const int64_t held = holder == nullptr ? 0 : holder->held;
+  if (amount > ClientShare(caller.client) - held) return Decision::kShareUsed;
   const int64_t holds = held_by(caller);
   if (holds > 0 && amount > share(caller) - holds) return Decision::kShareUsed;
   return Decision::kFits;
@@ -63,7 +69,7 @@ int64_t Quota::held_by(const Caller& caller) const {
 
 int64_t Quota::share(const Caller& caller) const {
   const Holder* holder = Find(caller.client);
-  const int64_t of_client = ClientShare(holder);
+  const int64_t of_client = ClientShare(caller.client);
   size_t callers = holder == nullptr ? 0 : holder->callers.size();
   if (holder == nullptr || !holder->callers.contains(caller.id)) ++callers;
   return caller.id.empty() && callers == 1 ? of_client : Share(of_client, callers);

@@ -8,6 +8,9 @@
 
 namespace linnet::server {
 
+// The Caller::client of health calls, each of which has its network as Caller::id.
+inline constexpr char kHealthClient[] = "health";
+
 // Divides an amount of one resource (tokens or bytes) between clients, and the share of each client
 // between its callers (Caller::id).
 //
@@ -15,7 +18,11 @@ namespace linnet::server {
 // one, so that there is always room for another client. A client that holds nothing may take all
 // that is free. The callers of a client divide its share by the same rule; together they hold no
 // more than a client without ids. The empty id counts as a caller, but reserves no room for others
-// while it is the only one. Deterministic. Not thread-safe.
+// while it is the only one.
+//
+// Health calls (kHealthClient) need no token, so they are no client among the n: peers that nobody
+// knows would reduce the shares of those that are known. Together they hold at most an eighth of
+// max, which their networks divide by the same rule. Deterministic. Not thread-safe.
 class Quota {
  public:
   explicit Quota(int64_t max) : max_(max) {}
@@ -38,7 +45,7 @@ class Quota {
     std::map<std::string, int64_t> callers;  // amount by id, of the callers that hold something
   };
   const Holder* Find(const std::string& client) const;
-  int64_t ClientShare(const Holder* holder) const;
+  int64_t ClientShare(const std::string& client) const;
 
   int64_t max_;
   int64_t held_ = 0;

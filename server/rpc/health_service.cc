@@ -26,7 +26,8 @@ class HealthService::HealthCall : public CallReactor {
              Admission& admission, const grpc::CallbackServerContext& context)
       : service_(service),
         connection_(connections, context.peer(), /*authenticated=*/false),
-        permit_(AdmitOpenCall(admission, {.client = NetworkOf(context.peer())}, context)) {
+        permit_(AdmitOpenCall(admission, {.client = kHealthClient, .id = NetworkOf(context.peer())},
+                              context)) {
     if (!permit_.ok()) {
       Finish(ToGrpcStatus(permit_.status()));
       return;

@@ -22,7 +22,7 @@ namespace linnet::server {
 class HealthService final : public RawMethods<grpc::health::v1::Health> {
  public:
   // All must outlive the service: the timeout of its reads, the connections of its port, and the
-  // admission of its open calls, for the address of each. Its calls are never authenticated.
+  // admission of its open calls, as those of kHealthClient. Its calls are never authenticated.
   HealthService(TimedOperations& reads, Connections& connections, Admission& admission);
 
   using Request = grpc::health::v1::HealthCheckRequest;

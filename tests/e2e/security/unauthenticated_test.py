@@ -7,6 +7,7 @@ cost in ten.
 from __future__ import annotations
 
 import struct
+import threading
 import time
 import zlib
 from itertools import count
@@ -15,7 +16,7 @@ from pathlib import Path
 import grpc
 import http2
 import pytest
-from attacks import ATTACKS, HELLO, LIST_MODELS, WITH_TOKENS, attack, headers, idle
+from attacks import ATTACKS, HELLO, LIST_MODELS, WATCH, WITH_TOKENS, attack, headers, idle
 from http2 import DATA, END_STREAM, HEADERS, RST_STREAM, RawClient, frame, message_prefix
 from resources import cpu_seconds, peak_kib, resident_kib
 
@@ -251,6 +252,27 @@ def test_health_call_does_not_authenticate_a_peer(start, tokens):
     check = frame(DATA, END_STREAM, 1, message_prefix(0))
     connection.sendall(HELLO + headers(1, "/grpc.health.v1.Health/Check") + check)
     assert http2.is_closed(connection)
+    assert server.stop() == 0
+
+
+def test_watches_without_a_token_take_no_share_of_its_holders(start, tokens):
+    networks, calls = 50, 12  # of 16 KiB each; the calls are more than a 51st of the memory
+    server = start("--tokens", str(tokens), "--max-request-memory", str(8 << 20))
+    check = frame(DATA, END_STREAM, 1, message_prefix(0))
+    watchers = [RawClient(server.grpc, source=f"127.0.0.{2 + i}") for i in range(networks)]
+    for watcher in watchers:
+        watcher.socket.sendall(headers(1, WATCH) + check)
+        assert watcher.wait_for(DATA, 1)
+    ended = threading.Event()
+    begin = server.channel.stream_stream("/linnet.v1.TextService/TranslateDocument")
+    metadata = [("authorization", f"Bearer {TOKEN}")]
+    held = [begin(iter(ended.wait, True), metadata=metadata, timeout=60) for _ in range(calls)]
+    server.wait_for(
+        'linnet_requests_in_flight{method="TranslateDocument"}',
+        lambda count: count + sum(call.done() for call in held) == calls,
+    )
+    assert not any(call.done() for call in held), "none was refused"
+    ended.set()
     assert server.stop() == 0
 
 

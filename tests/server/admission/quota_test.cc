@@ -69,6 +69,37 @@ TEST(QuotaTest, MoreIdsDoNotIncreaseAClientsQuota) {
   }
 }
 
+// Health calls need no token: with any number of networks they take nothing from a client's share.
+TEST(QuotaTest, HealthCallsDoNotReduceTheSharesOfClients) {
+  Quota quota(1'200'000);
+  for (int i = 0; i < 200; ++i) {
+    const Caller network = Who(kHealthClient, absl::StrCat(i));
+    ASSERT_EQ(quota.Check(network, 16), Decision::kFits);
+    quota.Take(network, 16);
+  }
+  EXPECT_EQ(quota.share(Who("a")), 900'000);
+  EXPECT_EQ(Fill(quota, "a"), 900'000);
+  EXPECT_EQ(quota.share(Who("b")), 1'200'000 * 3 / 7);
+}
+
+TEST(QuotaTest, HealthCallsTogetherHoldAnEighthOfMax) {
+  for (const int networks : {1, 2, 10, 1000}) {
+    Quota quota(120'000);
+    int64_t held = 0;
+    for (int i = 0; i < networks; ++i) held += Fill(quota, kHealthClient, absl::StrCat(i));
+    EXPECT_LE(held, 15'000) << networks << " networks";
+    EXPECT_GE(held, 15'000 * 3 / 4) << networks << " networks";
+    EXPECT_EQ(quota.Check(Who("a"), 105'000), Decision::kFits);
+  }
+}
+
+TEST(QuotaTest, HealthCallsLeaveRoomForAnotherNetwork) {
+  Quota quota(800);
+  EXPECT_EQ(Fill(quota, kHealthClient, "x"), 75);
+  EXPECT_EQ(quota.Check(Who(kHealthClient, "y"), 25), Decision::kFits);
+  EXPECT_EQ(quota.Check(Who(kHealthClient, "y"), 26), Decision::kShareUsed);
+}
+
 TEST(QuotaTest, KeepsSumsAndSharesUnderRandomRequests) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     std::mt19937 random(seed);
