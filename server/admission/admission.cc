@@ -128,7 +128,7 @@ absl::StatusOr<Estimate> Admission::Charge(const Caller& caller, const CallWork&
   if (work.next.has_value()) {
     expected_next = models_[work.next->model].estimator.TimeToFinish(caller, work.next->size);
   }
-  observer_.Estimated(expected.time + expected_next.time);
+  observer_.Estimated(work.load + expected.time + expected_next.time);
   RETURN_IF_ERROR(CheckDeadline(work, expected, expected_next, now));
   Add(caller, work);
   ReportAdmitted();
@@ -168,17 +168,20 @@ absl::Status Admission::CheckDeadline(const CallWork& work, const Estimate& expe
   const absl::Duration left = work.deadline - now;
   const LatencyEstimator* const next =
       work.next.has_value() ? &models_[work.next->model].estimator : nullptr;
-  absl::Duration needed = model.estimator.TimeNeeded(expected, now);
+  // The safety factor is learned from calls that wait for no load.
+  absl::Duration needed = work.load + model.estimator.TimeNeeded(expected, now);
   if (next != nullptr) needed += next->TimeNeeded(expected_next, now);
   if (needed <= left) return absl::OkStatus();
-  // If the answer would take longer on an idle server as well, the deadline is wrong (the client's
-  // error), not the load of the server.
+  // If the answer would take longer on an idle server that has loaded the models as well, the
+  // deadline is wrong (the client's error), not the state of the server.
   absl::Duration needed_when_idle =
       model.estimator.TimeNeeded(model.estimator.TimeWhenIdle(work.size), now);
   if (next != nullptr)
     needed_when_idle += next->TimeNeeded(next->TimeWhenIdle(work.next->size), now);
   const bool too_short = needed_when_idle > left;
-  if (too_short && model.estimator.idle() && model.probes.Admit(now, left)) return absl::OkStatus();
+  // A probe that ends while its model is loaded would correct no estimate.
+  if (too_short && model.estimator.idle() && model.probes.Admit(now, left - work.load))
+    return absl::OkStatus();
   observer_.Rejected(too_short ? RejectReason::kShortDeadline : RejectReason::kDeadline);
   ErrorMetadata metadata = {{"requestTokens", absl::StrCat(TokensOf(work))},
                             {"estimate", Format(too_short ? needed_when_idle : needed)},

@@ -33,6 +33,9 @@ struct CallWork {
   CallSize size = {};
   absl::Duration answer =
       absl::ZeroDuration();  // estimated time to build the answer after decoding
+  // Estimated time to load the engines of its models first. It counts before their first step as
+  // well, when the rest of the estimate is unknown.
+  absl::Duration load = absl::ZeroDuration();
   absl::Time deadline = absl::InfiniteFuture();
   // Work on another model that begins when this has ended: an estimate. The deadline is for both.
   struct Next {

@@ -51,6 +51,7 @@ void EngineMemory::Release(Scheduler& scheduler) {
 
 void EngineMemory::RecordLoad(int64_t bytes, absl::Duration time) {
   MutexLock lock(mu_);
+  ++loads_;
   loaded_bytes_ += bytes;
   load_time_ += time;
 }
@@ -58,7 +59,8 @@ void EngineMemory::RecordLoad(int64_t bytes, absl::Duration time) {
 absl::Duration EngineMemory::EstimateLoad(int64_t bytes) const {
   MutexLock lock(mu_);
   if (loaded_bytes_ == 0) return absl::ZeroDuration();
-  return load_time_ * (static_cast<double>(bytes) / static_cast<double>(loaded_bytes_));
+  const double loads = static_cast<double>(bytes) / static_cast<double>(loaded_bytes_);
+  return load_time_ * std::min(loads, 1.0 / static_cast<double>(loads_));
 }
 
 int64_t EngineMemory::bytes() const {

@@ -40,7 +40,9 @@ class EngineMemory {
 
   // A bundle of `bytes` was loaded in this time.
   void RecordLoad(int64_t bytes, absl::Duration time);
-  // The time that a bundle of `bytes` will take; zero before the first load of any.
+  // The time that a bundle of `bytes` will take; zero before the first load of any. At most the
+  // mean of all loads: most of a small one may be its warm-up, which takes no longer in a large
+  // one, and an estimate beyond the deadlines of all calls would never be corrected by a load.
   absl::Duration EstimateLoad(int64_t bytes) const;
 
   int64_t max_bytes() const { return max_bytes_; }
@@ -55,6 +57,7 @@ class EngineMemory {
   std::map<Scheduler*, int64_t> reserved_ ABSL_GUARDED_BY(mu_);
   int64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;  // sum of them
   Scheduler* loading_ ABSL_GUARDED_BY(mu_) = nullptr;
+  int64_t loads_ ABSL_GUARDED_BY(mu_) = 0;
   // Sums over all loads.
   int64_t loaded_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   absl::Duration load_time_ ABSL_GUARDED_BY(mu_);

@@ -76,7 +76,7 @@ absl::Status DecodingCall::Submit() {
       pool_.EstimateTime(TextStage::kAnswer, FlowOf(context_.caller), request_.text_bytes);
   if (const LoadStats loads = request_.model->scheduler->load_stats();
       loads.state != LoadState::kLoaded) {
-    needed.answer += loads.load_time;
+    needed.load += loads.load_time;
     unusual_ = true;
   }
   // A call that the cache has answered costs no work, and nothing remains to be estimated.
@@ -126,7 +126,7 @@ absl::Status DecodingCall::Charge(CallWork work) {
     work.next = NextWork();
     if (const LoadStats loads = request_.second->model->scheduler->load_stats();
         loads.state != LoadState::kLoaded)
-      work.answer += loads.load_time;
+      work.load += loads.load_time;
   }
   const absl::Time now = absl::Now();
   if (!permit_->has_next()) return permit_->Charge(work, now);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 
@@ -49,6 +50,21 @@ def test_the_least_recently_used_model_makes_room(start, server, bundles):
         assert small.summarize("one two").summaries == server.summarize("one two").summaries
         assert states(small) == {"en-de": AVAILABLE, "en-summary": LOADED}
     small.wait_for('linnet_model_unloads_total{model="en-de"}', lambda value: value == 3)
+
+
+def test_a_first_load_that_ends_too_late_is_refused(start, bundles, api):
+    """Its time is known from the other model: nothing is unloaded for a call that cannot end."""
+    limit = max(file_bytes(bundles, name) for name in ("en-de", "en-summary")) * 5 // 4
+    small = start(*ON_DEMAND, "--max-model-bytes", str(limit))
+    assert small.translate("one").translations
+    seconds = float(re.search(r"engine_loaded .*seconds=(\S+)", small.log.read_text())[1])
+    request = api.SummarizeRequest(contents=["one"], language_code="en")
+    with pytest.raises(grpc.RpcError) as refused:
+        small.method("Summarize")(request, timeout=0.7 * seconds)
+    assert refused.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+    assert api.details(refused.value)["ErrorInfo"].reason == "DEADLINE_TOO_CLOSE"
+    assert states(small) == {"en-de": LOADED, "en-summary": AVAILABLE}
+    assert small.summarize("one").summaries
 
 
 def test_pinned_models_are_loaded_at_start_and_stay(start, bundles):

@@ -132,6 +132,37 @@ TEST_F(AdmissionTest, DeadlineIsForTheWorkOfBothModels) {
   EXPECT_THAT(permit->Charge(work, now), IsOk());
 }
 
+TEST_F(AdmissionTest, DeadlineIsForTheLoadOfAModelWithoutSteps) {
+  auto permit = Enter(0);
+  CallWork work = Tokens(10, now + absl::Seconds(1));
+  work.load = absl::Seconds(2);
+  const absl::Status status = permit->Charge(work, now);
+  EXPECT_EQ(ErrorReason(status), "DEADLINE_TOO_CLOSE") << "another server may have loaded it";
+  EXPECT_THAT(status.message(), HasSubstr("may take 2s, the deadline is in 1s"));
+  EXPECT_EQ(admission.tokens(), 0);
+  work.load = absl::Milliseconds(999);
+  EXPECT_THAT(permit->Charge(work, now), IsOk()) << "no safety factor";
+}
+
+TEST_F(AdmissionTest, LoadOfAModelAddsToTheTimeOfItsWork) {
+  Full();
+  auto permit = Enter(0);
+  CallWork work = Tokens(10, now + absl::Seconds(5));
+  work.load = absl::Seconds(4.95);  // and 100 ms of work
+  EXPECT_EQ(ErrorReason(permit->Charge(work, now)), "DEADLINE_TOO_CLOSE");
+  work.load = absl::Seconds(4);
+  EXPECT_THAT(permit->Charge(work, now), IsOk());
+}
+
+TEST_F(AdmissionTest, NoProbeLoadsAModel) {
+  Full();
+  CallWork work = Tokens(10, now + absl::Milliseconds(50));
+  work.load = absl::Seconds(1);
+  EXPECT_EQ(ErrorReason(Enter(0)->Charge(work, now)), "DEADLINE_TOO_SHORT");
+  work.load = absl::ZeroDuration();
+  EXPECT_THAT(Enter(0)->Charge(work, now), IsOk()) << "a probe";
+}
+
 TEST_F(AdmissionTest, GivesBackAMovedPermitOnce) {
   auto first = Enter(1);
   auto second = Enter(2);

@@ -151,6 +151,7 @@ TEST(LoadOnDemandTest, FirstLoadIsEstimatedByTheLoadsOfOtherModels) {
   const absl::Duration estimate = unknown.scheduler->load_stats().load_time;
   EXPECT_DOUBLE_EQ(absl::FDivDuration(estimate, time), 1) << "it has as many bytes";
   EXPECT_DOUBLE_EQ(absl::FDivDuration(memory.EstimateLoad(kEngineBytes / 2), time), 0.5);
+  EXPECT_DOUBLE_EQ(absl::FDivDuration(memory.EstimateLoad(kEngineBytes * 100), time), 1);
   EXPECT_THAT(unknown.Decode(), IsOk());
   EXPECT_NE(unknown.scheduler->load_stats().load_time, estimate) << "its own";
 }
