@@ -205,6 +205,9 @@ void Server::Drain(absl::Duration lame_duck, absl::Duration timeout) {
   absl::SleepFor(lame_duck);
   const MonotonicTime deadline = After(MonotonicNow(), timeout);
   health_.EndWatches();
+  // Ends the calls, also watches, whose request has not come: the port would wait for them. Before
+  // it is closed: gRPC closes a connection with its last call, and their status would not be sent.
+  reads_.ShutDown(MonotonicNow());
   reloader_->Stop();
   {
     // Joined when the calls have ended, or an exception has ended the drain.

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "server/base/errors.h"
 #include "server/base/exceptions.h"
 #include "server/base/log.h"
 
@@ -39,21 +40,36 @@ TimedOperations::Operation::~Operation() {
 
 void TimedOperations::Cancel(MonotonicTime now) {
   std::vector<grpc_call*> calls;
+  bool shutting_down = false;
+  std::string message;
   {
     MutexLock lock(mu_);
-    while (!operations_.empty() && Elapsed(operations_.begin()->second.began, now) > timeout_) {
+    shutting_down = shutting_down_;
+    message = shutting_down ? std::string(ShuttingDown().message()) : message_;
+    while (!operations_.empty() &&
+           (shutting_down || Elapsed(operations_.begin()->second.began, now) > timeout_)) {
       calls.push_back(operations_.begin()->second.call);
       operations_.erase(operations_.begin());
     }
   }
+  if (calls.empty()) return;
+  const grpc_status_code code = shutting_down ? GRPC_STATUS_UNAVAILABLE : GRPC_STATUS_CANCELLED;
   // Outside the lock: gRPC may call the calls back from here.
   for (grpc_call* call : calls) {
-    grpc_call_cancel_with_status(call, GRPC_STATUS_CANCELLED, message_.c_str(), nullptr);
+    grpc_call_cancel_with_status(call, code, message.c_str(), nullptr);
     grpc_call_unref(call);
   }
-  if (!calls.empty())
-    Log(LogLevel::kWarning, event_,
-        {{"cancelled", calls.size()}, {"seconds", absl::ToDoubleSeconds(timeout_)}});
+  if (shutting_down) return;  // no fault of the clients
+  Log(LogLevel::kWarning, event_,
+      {{"cancelled", calls.size()}, {"seconds", absl::ToDoubleSeconds(timeout_)}});
+}
+
+void TimedOperations::ShutDown(MonotonicTime now) {
+  {
+    MutexLock lock(mu_);
+    shutting_down_ = true;
+  }
+  Cancel(now);
 }
 
 }  // namespace linnet::server

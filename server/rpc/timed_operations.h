@@ -40,6 +40,9 @@ class TimedOperations {
 
   // Cancels the calls whose operations have timed out. Call it periodically.
   void Cancel(MonotonicTime now);
+  // Cancels the calls of all operations with UNAVAILABLE, since the server is shutting down. Later
+  // ones are cancelled by the next Cancel.
+  void ShutDown(MonotonicTime now);
 
  private:
   struct Entry {
@@ -51,6 +54,7 @@ class TimedOperations {
   const std::string event_;
   const std::string message_;
   Mutex mu_;
+  bool shutting_down_ ABSL_GUARDED_BY(mu_) = false;
   uint64_t next_id_ ABSL_GUARDED_BY(mu_) = 1;
   std::map<uint64_t, Entry> operations_ ABSL_GUARDED_BY(mu_);  // in the order of their start
 };

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -204,6 +205,32 @@ def test_drain_has_a_timeout(start):
     assert server.stop(signal.SIGINT) == 0
     assert time.monotonic() - begin < 30
     assert code_of(running) == grpc.StatusCode.UNAVAILABLE
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        "linnet.v1.TextService/Translate",
+        "linnet.v1.TextService/StreamTranslate",
+        "linnet.v1.TextService/TranslateDocument",
+        "grpc.health.v1.Health/Check",
+        "grpc.health.v1.Health/Watch",
+    ],
+)
+def test_drain_does_not_wait_for_a_request_that_does_not_come(start, method):
+    server = start("--drain-timeout", "40")
+    never = threading.Event()
+    call = server.channel.stream_stream(f"/{method}")(iter(never.wait, True), timeout=120)
+    server.method("ListModels")(server.api.ListModelsRequest(), timeout=30)  # the call has begun
+    begin = time.monotonic()
+    server.process.send_signal(signal.SIGTERM)
+    with pytest.raises(grpc.RpcError) as end:
+        next(call)
+    assert end.value.code() == grpc.StatusCode.UNAVAILABLE
+    assert "shutting down" in end.value.details()
+    assert server.process.wait(60) == 0
+    assert time.monotonic() - begin < 20
+    never.set()
 
 
 def test_process_name_is_linnet_server(server):
