@@ -27,10 +27,6 @@ void EndEach(SharedRun::Sequences sequences, const absl::Status& status) {
   for (auto& sequence : sequences) End(std::move(sequence), status);
 }
 
-bool IsCancelled(const Sequence& sequence) {
-  return sequence.cancelled != nullptr && sequence.cancelled->cancelled();
-}
-
 }  // namespace
 
 Batcher::Batcher(model::Engine& engine, const BatcherOptions& options)
@@ -132,9 +128,8 @@ void Batcher::EndCancelledAndExpired(absl::Time now, StepReport& report) {
   for (auto next = running_.begin(); next != running_.end();) {
     const auto it = next++;
     const model::SequenceId id = it->first;
-    SharedRun::Sequences left = Leave(it, [&](const Sequence& sequence) {
-      return sequence.deadline <= now || IsCancelled(sequence);
-    });
+    SharedRun::Sequences left =
+        Leave(it, [&](SharedRun& run) { return run.TakeEnded(now, report.examined_running); });
     if (left.empty()) continue;
     if (!running_.contains(id)) engine_.Release(id);
     for (auto& sequence : left)

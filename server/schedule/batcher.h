@@ -114,10 +114,10 @@ class Batcher {
   void Join(SharedRun& run, std::unique_ptr<Sequence> sequence, absl::Time now, StepReport& report);
   // Updates calls_ for sequences that were taken out of the waiting queue; returns them.
   WaitingQueue::Sequences Unqueued(WaitingQueue::Sequences sequences);
-  // Takes those sequences out of a run for which `leaves` is true, and the run out of the batch if
+  // Returns the sequences that `take` takes out of a run, and takes the run out of the batch if
   // none is left.
   SharedRun::Sequences Leave(Running::iterator which,
-                             absl::FunctionRef<bool(const Sequence&)> leaves);
+                             absl::FunctionRef<SharedRun::Sequences(SharedRun&)> take);
   SharedRun::Sequences Remove(Running::iterator which);
   void Finish(Running::iterator which, model::SequenceEvent event, absl::Time now,
               StepReport& report);

@@ -32,11 +32,11 @@ void Batcher::Join(SharedRun& run, std::unique_ptr<Sequence> sequence, absl::Tim
 }
 
 SharedRun::Sequences Batcher::Leave(Running::iterator which,
-                                    absl::FunctionRef<bool(const Sequence&)> leaves) {
+                                    absl::FunctionRef<SharedRun::Sequences(SharedRun&)> take) {
   SharedRun& run = which->second;
   const uint64_t owner = run.first().caller.call;
   const int rows = run.first().rows;
-  SharedRun::Sequences left = run.Take(leaves);
+  SharedRun::Sequences left = take(run);
   if (left.empty()) return left;
   calls_[owner].rows -= rows;
   joined_ -= static_cast<int>(left.size());
@@ -55,7 +55,7 @@ SharedRun::Sequences Batcher::Leave(Running::iterator which,
 }
 
 SharedRun::Sequences Batcher::Remove(Running::iterator which) {
-  return Leave(which, [](const Sequence&) { return true; });
+  return Leave(which, [](SharedRun& run) { return run.TakeAll(); });
 }
 
 BatchSnapshot Batcher::Snapshot(int max) const {
@@ -79,7 +79,7 @@ BatchSnapshot Batcher::Snapshot(int max) const {
     return true;
   };
   for (const auto& [id, run] : running_) {
-    for (const auto& sequence : run.sequences()) {
+    for (const auto& [position, sequence] : run.sequences()) {
       if (!add(*sequence, &run)) return snapshot;
     }
   }
@@ -98,7 +98,8 @@ std::vector<std::string> Batcher::RunningRequests() const {
 void Batcher::AddRunningRequests(std::vector<std::string>& to) const {
   std::set<std::string> ids(to.begin(), to.end());
   for (const auto& [id, run] : running_) {
-    for (const auto& sequence : run.sequences()) ids.insert(sequence->caller.request_id);
+    for (const auto& [position, sequence] : run.sequences())
+      ids.insert(sequence->caller.request_id);
   }
   ids.erase("");
   to.assign(ids.begin(), ids.end());

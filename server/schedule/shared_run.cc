@@ -1,8 +1,5 @@
 #include "server/schedule/shared_run.h"
 
-#include <algorithm>
-#include <functional>
-#include <iterator>
 #include <span>
 #include <utility>
 
@@ -21,7 +18,7 @@ void ReportStable(std::span<const model::TokenId> tokens, std::span<const int> e
 void SharedRun::SetEncoded(absl::Time added, absl::Time encoded, int64_t step) {
   encoded_ = encoded;
   first_step_ = step;
-  for (const auto& sequence : sequences_) {
+  for (const auto& [position, sequence] : sequences_) {
     sequence->times.added = added;
     sequence->times.encoded = encoded;
   }
@@ -31,25 +28,69 @@ void SharedRun::Join(std::unique_ptr<Sequence> sequence, absl::Time now) {
   sequence->origin = ResultOrigin::kCoalesced;
   if (encoded_ != absl::InfiniteFuture()) sequence->times.added = sequence->times.encoded = now;
   ReportStable(stable_, stable_ends_, *sequence);
-  sequences_.push_back(std::move(sequence));
+  Push(std::move(sequence));
 }
 
-SharedRun::Sequences SharedRun::Take(absl::FunctionRef<bool(const Sequence&)> leaves) {
-  const auto is_left = [&](const auto& each) { return leaves(*each); };
-  if (std::none_of(sequences_.begin(), sequences_.end(), is_left)) return {};
-  const auto left =
-      std::stable_partition(sequences_.begin(), sequences_.end(), std::not_fn(is_left));
-  Sequences taken(std::make_move_iterator(left), std::make_move_iterator(sequences_.end()));
-  sequences_.erase(left, sequences_.end());
+void SharedRun::Push(std::unique_ptr<Sequence> owned) {
+  const uint64_t position = next_++;
+  Sequence& sequence = *owned;
+  sequences_.emplace(position, std::move(owned));
+  try {
+    if (sequence.deadline != absl::InfiniteFuture())
+      deadlines_.emplace(sequence.deadline, position);
+    if (sequence.cancelled != nullptr) cancellations_[sequence.cancelled.get()].insert(position);
+    if (sequence.report_stable && sequence.sink != nullptr) streams_.emplace(position, &sequence);
+  } catch (...) {
+    Take(position);  // no index has a sequence that the run has not
+    throw;
+  }
+}
+
+std::unique_ptr<Sequence> SharedRun::Take(uint64_t position) {
+  const auto at = sequences_.find(position);
+  std::unique_ptr<Sequence> sequence = std::move(at->second);
+  sequences_.erase(at);
+  streams_.erase(position);
+  deadlines_.erase({sequence->deadline, position});
+  const auto call = cancellations_.find(sequence->cancelled.get());
+  if (call == cancellations_.end()) return sequence;
+  call->second.erase(position);
+  if (call->second.empty()) cancellations_.erase(call);
+  return sequence;
+}
+
+SharedRun::Sequences SharedRun::TakeEnded(absl::Time now, int& examined) {
+  Sequences taken;
+  while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
+    ++examined;
+    taken.push_back(Take(deadlines_.begin()->second));
+  }
+  for (auto next = cancellations_.begin(); next != cancellations_.end();) {
+    ++examined;
+    const auto call = next++;  // erased with its last sequence
+    if (!call->first->cancelled()) continue;
+    const std::set<uint64_t> positions = call->second;
+    examined += static_cast<int>(positions.size());
+    for (const uint64_t position : positions) taken.push_back(Take(position));
+  }
+  return taken;
+}
+
+SharedRun::Sequences SharedRun::TakeAll() {
+  Sequences taken;
+  taken.reserve(sequences_.size());
+  for (auto& [position, sequence] : sequences_) taken.push_back(std::move(sequence));
+  sequences_.clear();
+  deadlines_.clear();
+  cancellations_.clear();
+  streams_.clear();
   return taken;
 }
 
 void SharedRun::Progress(std::vector<model::TokenId> stable) {
   const bool keeps = !first().key.empty();
   if (keeps) stable_ends_.push_back(static_cast<int>(stable.size()));
-  for (const auto& sequence : sequences_) {
-    if (sequence->report_stable && sequence->sink != nullptr) sequence->sink->Progress(stable);
-  }
+  for (const auto& [position, sequence] : streams_) sequence->sink->Progress(stable);
   if (keeps) stable_ = std::move(stable);
 }
 

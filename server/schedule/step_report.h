@@ -14,6 +14,7 @@ struct StepReport {
   int waiting = 0;                // after the step
   int examined = 0;               // waiting sequences that the step inspected
   int running = 0;                // after the step
+  int examined_running = 0;       // calls in runs, and sequences, whose end the step looked for
   int sequences = 0;              // running during the engine's step
   int rows = 0;                   // engine rows in use during the engine's step
   int added = 0;                  // encoded and added to the running batch

@@ -150,6 +150,35 @@ TEST(CoalescingTest, FreesTheRowsWhenTheLastCallerLeaves) {
   EXPECT_THAT(again.tokens(), ElementsAre(5, 6, 7, 2));
 }
 
+TEST(CoalescingTest, StepDoesNotInspectAllThatShareARun) {
+  constexpr int kLines = 20'000;
+  BatcherFixture fixture;
+  const auto call = std::make_shared<Cancellation>(), other = std::make_shared<Cancellation>();
+  std::vector<Outcome> outcomes(kLines);
+  for (int i = 0; i < kLines; ++i) {
+    const absl::Duration left =
+        i % 1000 == 1 ? absl::Minutes(1) : absl::Hours(1) + absl::Seconds(i);
+    fixture.Add(
+        Keyed(Until(fixture.now + left, Cancellable(i % 4 == 0 ? other : call,
+                                                    Say({5, 6, 7, 8, 9, 10}, outcomes[i])))));
+  }
+  EXPECT_EQ(fixture.Step().coalesced, kLines - 1);
+  EXPECT_LE(fixture.Step().examined_running, 2) << "one of each call";
+  fixture.now += absl::Minutes(2);
+  StepReport report = fixture.Step();
+  EXPECT_EQ(report.expired, kLines / 1000);
+  EXPECT_LE(report.examined_running, kLines / 1000 + 2);
+  other->Cancel();  // also the first, which holds the rows
+  report = fixture.Step();
+  EXPECT_EQ(report.cancelled, kLines / 4);
+  EXPECT_LE(report.examined_running, kLines / 4 + 2);
+  fixture.StepsUntilIdle();
+  EXPECT_EQ(std::count_if(outcomes.begin(), outcomes.end(),
+                          [](const Outcome& outcome) { return outcome.result->ok(); }),
+            kLines - kLines / 1000 - kLines / 4);
+  EXPECT_EQ(fixture.batcher.sequences(), 0);
+}
+
 TEST(CoalescingTest, DoesNotWaitBehindTheQueueOfAnotherClient) {
   BatcherFixture fixture({.rows = 1});
   std::vector<Outcome> many(20);
