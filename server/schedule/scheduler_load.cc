@@ -87,6 +87,8 @@ bool Scheduler::Load() {
   const MonotonicTime before = MonotonicNow();
   absl::StatusOr<std::unique_ptr<model::Engine>> engine = BuildMeasured();
   if (!engine.ok()) {
+    // Only a new process helps, and perhaps no other engine is loaded that would notice.
+    if (model::IsDeviceLost(engine.status())) return Rebuild(engine.status(), {});
     LoadFailed(engine.status());
     return true;
   }

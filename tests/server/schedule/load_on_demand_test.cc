@@ -57,6 +57,7 @@ struct DemandedModel {
           ++builds;
           if (on_build) on_build();
           if (fails) return absl::InternalError("the file is damaged");
+          if (device_lost) return model::DeviceLost(absl::InternalError("the GPU is gone"));
           return std::make_unique<CountedEngine>(options, alive);
         },
         {}, nullptr, {}, "model",
@@ -92,6 +93,7 @@ struct DemandedModel {
   std::atomic<int> builds = 0;
   std::atomic<int> alive = 0;
   std::atomic<bool> fails = false;
+  std::atomic<bool> device_lost = false;
   std::function<void()> on_build = nullptr;
   std::function<Sequences(int rows)> warm_up = nullptr;
   std::unique_ptr<Scheduler> scheduler;  // first to go: its thread uses the others
@@ -253,6 +255,17 @@ TEST(LoadOnDemandTest, AFailedLoadIsRememberedForAWhile) {
   EXPECT_EQ(memory.bytes(), 0);
   EXPECT_EQ(model.scheduler->load_stats().failures, 1);
   EXPECT_FALSE(model.scheduler->failure().has_value()) << "the process goes on";
+}
+
+TEST(LoadOnDemandTest, ALoadThatFindsTheDeviceLostFailsForGood) {
+  EngineMemory memory(0);
+  DemandedModel model(memory);
+  model.device_lost = true;
+  EXPECT_EQ(model.Decode().code(), absl::StatusCode::kUnavailable);
+  while (model.scheduler->health().state != EngineHealth::State::kFailed)
+    absl::SleepFor(absl::Milliseconds(1));
+  ASSERT_TRUE(model.scheduler->failure().has_value()) << "the process ends";
+  EXPECT_THAT(model.scheduler->failure()->why.message(), HasSubstr("the GPU is gone"));
 }
 
 TEST(LoadOnDemandTest, ABundleBeyondTheLimitIsNotLoaded) {
