@@ -166,7 +166,8 @@ class Connection {
     bool wait_for_ready;
   };
   Contact FirstContact(const CallOptions& options) const;
-  // What is left of a wait, if the answer to its health check came from a proxy without a server.
+  // Returns the rest of a wait if the answer to its health check came from a proxy without a
+  // server.
   static std::optional<Contact> Again(const Contact& contact, absl::Time end,
                                       const absl::Status& status);
   absl::Duration TimeoutOf(const CallOptions& options) const {

@@ -49,6 +49,7 @@ def test_trace_context_that_cannot_be_returned_ends_no_server(start):
     client = http2.RawClient(server.grpc)
     stream = client.call("ListModels", b"", traceparent="01" + TRACEPARENT[2:] + "-\x80\xff")
     assert client.wait_for(http2.DATA, stream)
+    client.close()
     assert server.stop() == 0
     assert TRACE not in server.log.read_text()
 

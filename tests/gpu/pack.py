@@ -140,7 +140,7 @@ def main() -> None:
         pack(Path(folder), archive)
     check_size(tracked_bytes(), archive.stat().st_size)
     print(
-        f"\ngit ignores {archive.parent.name}/: name it to whatever carries the checkout there. "
+        f"\ngit ignores {archive.parent.name}/: name it where the checkout is carried. "
         "Then run, one directly after the other, with OUT set, and half a minute more allowed than "
         "a command names:\n"
     )

@@ -29,9 +29,9 @@ def header_block(path: str, **more: str) -> bytes:
         "te": "trailers",
         **more,
     }
+    pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
     return b"".join(
-        b"\0" + bytes([len(name)]) + name.encode() + bytes([len(value)]) + value.encode()
-        for name, value in headers.items()
+        b"\0" + bytes([len(name)]) + name + bytes([len(value)]) + value for name, value in pairs
     )
 
 
