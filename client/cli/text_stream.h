@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -10,13 +9,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "client/cli/cli.h"
 #include "client/cli/commands.h"
 #include "client/cli/text/print.h"
 #include "client/cli/text/text_source.h"
+#include "client/cli/text/white_space.h"
 #include "client/library/client.h"
 
 namespace linnet::client {
@@ -46,7 +45,7 @@ int StreamTexts(Client& client, const TextOptions& options, const typename Kind:
     size_t written = 0;
     std::string notes;
     for (const absl::string_view part : Kind::Parts(text.content)) {
-      if (std::all_of(part.begin(), part.end(), absl::ascii_isspace)) {
+      if (IsWhiteSpace(part)) {
         out << part;
         continue;
       }

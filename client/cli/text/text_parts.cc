@@ -4,15 +4,11 @@
 #include <deque>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "client/cli/text/error_attribution.h"
+#include "client/cli/text/white_space.h"
 
 namespace linnet::client {
 namespace {
-
-bool IsWhiteSpace(absl::string_view text) {
-  return std::all_of(text.begin(), text.end(), absl::ascii_isspace);
-}
 
 // Shifts the offsets of `segment` from a part to the whole text.
 void Shift(int source, int target, v1::Segment* segment) {

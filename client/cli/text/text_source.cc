@@ -2,15 +2,14 @@
 
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/text/json_lines.h"
+#include "client/cli/text/white_space.h"
 #include "client/library/utf8.h"
 #include "proto/status_macros.h"
 
@@ -59,9 +58,7 @@ void SplitEnding(Text* text) {
 
 }  // namespace
 
-bool IsBlank(const Text& text) {
-  return std::all_of(text.content.begin(), text.content.end(), absl::ascii_isspace);
-}
+bool IsBlank(const Text& text) { return IsWhiteSpace(text.content); }
 
 TextSource::TextSource(Input input, std::istream& in)
     : input_([&input] {

@@ -26,7 +26,8 @@ struct Text {
   absl::Status problem = absl::OkStatus();  // why it cannot be sent; later texts may be fine
 };
 
-// True if the text is only white space: it is its own answer and is not sent.
+// True if the text is only white space: it is its own answer and is not sent, because a server
+// would refuse it.
 bool IsBlank(const Text& text);
 
 enum class Shape {

@@ -19,6 +19,13 @@ from .v1 import text_service_pb2 as api
 TEXTS_PER_CALL = 64
 BYTES_PER_CALL = 64 << 10
 
+# Matches a text that is only white space to a server, which refuses it as EMPTY: characters with
+# the property White_Space of Unicode, after a byte order mark at most. str.strip() keeps the mark,
+# and strips four control characters (U+001C to U+001F) that a server translates.
+WHITE_SPACE = re.compile(
+    r"\ufeff?[\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]*"
+)
+
 TextAnswer = api.Translation | api.Summary
 Terms = api.Glossary | Mapping[str, str | None]
 
@@ -107,7 +114,7 @@ class Plan:
         size = 0
         for text, parts in enumerate(self.parts):
             for part, content in enumerate(parts):
-                if not content.strip():
+                if WHITE_SPACE.fullmatch(content):
                     continue
                 more = len(content.encode())
                 full = size + more > BYTES_PER_CALL or len(places) == TEXTS_PER_CALL

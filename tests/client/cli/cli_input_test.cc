@@ -59,6 +59,23 @@ TEST_F(CliInputTest, AnswersLinesInOrderAndDoesNotSendBlankOnes) {
   EXPECT_EQ(out_, "[de] One.\n\n  \t\n[de] Two.\r\n\r\n[de] Three.\n");
 }
 
+TEST_F(CliInputTest, DoesNotSendLinesOfUnicodeWhiteSpace) {
+  // A server answers EMPTY to each of them.
+  const std::string blank = "\u00A0\n\u3000 \u2003\r\n\u0085\n\u2028\n\uFEFF\u3000\n";
+  EXPECT_EQ(Translate({}, "One.\n" + blank + "Two.\n"), kExitOk) << err_;
+  EXPECT_THAT(Sent(), ElementsAre("One.", "Two."));
+  EXPECT_EQ(out_, "[de] One.\n" + blank + "[de] Two.\n");
+  EXPECT_EQ(Translate({"--jsonl"}, "{\"text\": \"\u3000\"}\n"), kExitOk) << err_;
+  EXPECT_EQ(out_, "{\"text\": \"\u3000\", \"translation\": \"\u3000\"}\n");
+  EXPECT_THAT(Sent(), SizeIs(2));
+}
+
+TEST_F(CliInputTest, SendsLinesThatOnlyLookBlank) {
+  // A zero width space is no white space to a server, nor is a second byte order mark.
+  EXPECT_EQ(Translate({}, "\u200B\n \uFEFF\n"), kExitOk) << err_;
+  EXPECT_THAT(Sent(), ElementsAre("\u200B", " \uFEFF"));
+}
+
 TEST_F(CliInputTest, ManyLinesKeepOrderInBoundedRequests) {
   std::string input, expected;
   for (int line = 0; line < 1000; ++line) {

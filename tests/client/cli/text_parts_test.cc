@@ -68,6 +68,19 @@ TEST_F(DocumentTest, JoinsTheAnswersOfParts) {
   EXPECT_EQ(Unmarked(out_), text) << "the streamed text is the whole text";
 }
 
+TEST_F(DocumentTest, DoesNotSendPartsOfUnicodeWhiteSpace) {
+  const std::string line(kBytesPerPart - 1, 'x');
+  std::string blank;
+  for (size_t at = 0; at + 4 < kBytesPerPart; at += 4) blank += "\u3000\n";
+  const std::string text = line + "\n" + blank + "\n" + line + "\n";
+  for (const bool terminal : {false, true}) {
+    out_is_terminal_ = terminal;
+    EXPECT_EQ(Translate({}, text), kExitOk) << err_;
+    EXPECT_EQ(Unmarked(out_), text);
+  }
+  for (const std::string& part : Sent()) EXPECT_THAT(part, HasSubstr("x"));
+}
+
 TEST_F(DocumentTest, HalvesPartsThatTheServerFindsTooLarge) {
   server_.on_translate = [](auto&, const v1::TranslateRequest& request,
                             v1::TranslateResponse& response) {

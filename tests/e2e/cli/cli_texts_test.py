@@ -37,6 +37,15 @@ def test_byte_order_mark_is_skipped(run, server):
     assert summary.text == server.summarize(SENTENCES[0]).summaries[0].text
 
 
+def test_white_space_of_unicode_is_its_own_answer(run):
+    """Without a table of the property, a line of it ends a run: the server refuses it as EMPTY."""
+    blank = [c for c in map(chr, range(0x110000)) if c.isspace() and c not in "\n\x1c\x1d\x1e\x1f"]
+    lines = [SENTENCES[0], *blank, "\ufeff\u3000", SENTENCES[1]]
+    said, _ = run("translate", "--to", "de", text="".join(f"{line}\n" for line in lines))
+    answers = [run("translate", "--to", "de", text)[0].removesuffix("\n") for text in SENTENCES[:2]]
+    assert said.split("\n") == [answers[0], *blank, "\ufeff\u3000", answers[1], ""]
+
+
 def test_source_language_defaults_to_the_only_one(run, server):
     short, _ = run("translate", "--to", "de", "Hello.")
     assert short == run("translate", "--from", "en", "--to", "de", "Hello.")[0]

@@ -81,6 +81,21 @@ def test_string_gives_string_and_list_gives_list(linnet, client, server):
     asyncio.run(run())
 
 
+def test_white_space_of_unicode_is_its_own_answer(linnet, client, server):
+    blank = [c for c in map(chr, range(0x110000)) if c.isspace() and c not in "\x1c\x1d\x1e\x1f"]
+    blank += ["\ufeff", "\ufeff\u3000 ", ""]
+    texts = [*blank, "one two", "\ufeff" + "three"]
+    wanted = [*blank, one(server, "one two"), one(server, "\ufeff" + "three")]
+    assert client.translate(texts, to="de", source="en") == wanted
+    assert client.summarize(blank, language="en") == blank
+
+    async def run() -> None:
+        async with linnet.AsyncClient(server.grpc) as client:
+            assert await client.translate(texts, to="de", source="en") == wanted
+
+    asyncio.run(run())
+
+
 def test_list_of_any_length_is_answered_in_order(linnet, client, server):
     texts = [f"number {number % 40}" for number in range(1500)]  # a call has at most 1024
     wanted = {text: one(server, text) for text in set(texts)}
