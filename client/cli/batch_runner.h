@@ -138,7 +138,8 @@ class BatchRunner {
     }
     if (read.ok()) return kExitOk;
     progress_.Clear();
-    return FailLocally(read, environment_);
+    const std::string note = ProgressNote("continues from there");
+    return FailLocally(absl::Status(read.code(), absl::StrCat(read.message(), note)), environment_);
   }
 
   // A note that ends an error: the number of answers so far. `resumed` says what the same command

@@ -10,9 +10,11 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <ios>
 #include <iostream>
 #include <streambuf>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "client/cli/cli.h"
@@ -21,7 +23,8 @@
 
 namespace {
 
-// A buffer over standard input whose reads a stop ends and that reports available bytes.
+// A buffer over standard input whose reads a stop ends and that reports available bytes. Throws on
+// a read error, as std::filebuf does: at an end of input, the text would pass as a shorter one.
 class StandardInput : public std::streambuf {
  public:
   // Reading ends when the descriptor `stopped` becomes readable.
@@ -30,16 +33,17 @@ class StandardInput : public std::streambuf {
  protected:
   int_type underflow() override {
     pollfd files[] = {{STDIN_FILENO, POLLIN, 0}, {stopped_, POLLIN, 0}};
-    int ready = 0;
-    do {
-      ready = poll(files, 2, -1);
-    } while (ready < 0 && errno == EINTR);
-    if (ready < 0 || files[1].revents != 0) return traits_type::eof();
-    ssize_t count = 0;
-    do {
-      count = read(STDIN_FILENO, buffer_.data(), buffer_.size());
-    } while (count < 0 && errno == EINTR);
-    if (count <= 0) return traits_type::eof();
+    ssize_t count = -1;
+    while (count < 0) {
+      const int ready = poll(files, 2, -1);
+      if (ready > 0 && files[1].revents != 0) return traits_type::eof();
+      if (ready > 0) count = read(STDIN_FILENO, buffer_.data(), buffer_.size());
+      if (count < 0 && errno != EINTR && errno != EAGAIN) {
+        throw std::ios_base::failure("standard input",
+                                     std::error_code(errno, std::generic_category()));
+      }
+    }
+    if (count == 0) return traits_type::eof();
     setg(buffer_.data(), buffer_.data(), buffer_.data() + count);
     return traits_type::to_int_type(buffer_[0]);
   }

@@ -225,7 +225,9 @@ int Shell(Client& client, const v1::TranslateRequest& request, bool history,
           const Environment& environment) {
   if (!environment.in_is_terminal || !environment.out_is_terminal) {
     LinesOfStream lines(environment.in);
-    return RunShell(client, request, lines, environment);
+    const int exit = RunShell(client, request, lines, environment);
+    if (!environment.in.bad()) return exit;
+    return FailLocally(absl::InvalidArgumentError("cannot read standard input"), environment);
   }
   LineEditor lines(history ? HistoryFile(environment.variables) : "", environment.stop_event);
   environment.err << "linnet: :help lists the commands, Ctrl-D ends" << std::endl;

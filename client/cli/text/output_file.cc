@@ -78,6 +78,7 @@ absl::StatusOr<WholeLines> CountLines(const std::string& path) {
     if (last != chunk.rend()) whole.bytes = read + (last.base() - chunk.begin());
     read += file.gcount();
   }
+  if (file.bad()) return Refused("read", path);
   return whole;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <ios>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -35,14 +36,27 @@ Found ReadLine(std::istream& in, size_t max_bytes, std::string* text, int64_t* b
 
 Found ReadAll(std::istream& in, size_t max_bytes, std::string* text, int64_t* bytes) {
   char chunk[1 << 16];
-  while (in.read(chunk, sizeof chunk), in.gcount() > 0) {
-    *bytes += in.gcount();
-    text->append(chunk, in.gcount());
-    if (text->size() <= max_bytes) continue;
-    in.setstate(std::ios::eofbit);  // the rest is not read
-    return Found::kTooLong;
+  bool too_long = false;
+  for (std::streamsize read = 1; read > 0 && !too_long;) {
+    read = in.rdbuf()->sgetn(chunk, sizeof chunk);
+    *bytes += read;
+    text->append(chunk, read);
+    too_long = text->size() > max_bytes;
   }
-  return Found::kEnd;
+  in.setstate(std::ios::eofbit);  // of a text that is too long, the rest is not read
+  return too_long ? Found::kTooLong : Found::kEnd;
+}
+
+// Calls one of these two, and returns a read error as a status. A stream buffer reports it by an
+// exception: that of libstdc++'s file has the errno, and so has that of the standard input in
+// main.cc.
+absl::StatusOr<Found> CheckedRead(decltype(ReadLine) read, std::istream& in, std::string* text,
+                                  int64_t* bytes) {
+  try {
+    return read(in, TextSource::kMaxTextBytes, text, bytes);
+  } catch (const std::ios_base::failure& error) {
+    return absl::InvalidArgumentError(error.code().message());
+  }
 }
 
 // Moves the last line end from the content to the ending.
@@ -166,18 +180,22 @@ void TextSource::SkipByteOrderMark(std::string* content) {
 absl::StatusOr<std::optional<Text>> TextSource::Read() {
   if (open_->eof()) return std::nullopt;
   Text text{name_, "", "\n", "", ""};
-  Found found;
   const bool lines = input_.shape != Shape::kWhole;
+  const absl::StatusOr<Found> read =
+      CheckedRead(lines ? ReadLine : ReadAll, *open_, &text.content, &bytes_read_);
+  if (!read.ok()) {
+    const absl::string_view quote = open_ == &file_ ? "\"" : "";
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot read ", quote, name_, quote, ": ", read.status().message()));
+  }
+  const Found found = *read;
+  SkipByteOrderMark(&text.content);
   if (lines) {
-    found = ReadLine(*open_, kMaxTextBytes, &text.content, &bytes_read_);
-    SkipByteOrderMark(&text.content);
     if (found == Found::kEnd && text.content.empty()) return std::nullopt;
     text.name = absl::StrCat("line ", ++lines_read_, " of ", name_);
     if (found == Found::kLineEnd) text.content.push_back('\n');
-  } else {
-    found = ReadAll(*open_, kMaxTextBytes, &text.content, &bytes_read_);
-    SkipByteOrderMark(&text.content);
-    if (text.content.empty()) return std::nullopt;
+  } else if (text.content.empty()) {
+    return std::nullopt;
   }
   if (found == Found::kTooLong) {
     text.content.clear();

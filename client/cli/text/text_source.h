@@ -57,8 +57,9 @@ class TextSource {
   // `in` is standard input and must outlive this.
   TextSource(Input input, std::istream& in);
 
-  // Returns the next text, nullopt at the end, or INVALID_ARGUMENT if a file cannot be read. A text
-  // that is too long, not UTF-8 or not a JSON object has a `problem`.
+  // Returns the next text, nullopt at the end, or INVALID_ARGUMENT if a file or standard input
+  // cannot be read, or not to its end. A text that is too long, not UTF-8 or not a JSON object has
+  // a `problem`.
   absl::StatusOr<std::optional<Text>> Next();
 
   // Skips texts without parsing them. INVALID_ARGUMENT if the input has fewer, or if they differ

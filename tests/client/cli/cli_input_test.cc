@@ -3,8 +3,10 @@
 #include <atomic>
 #include <fstream>
 #include <functional>
+#include <ios>
 #include <memory>
 #include <streambuf>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -273,6 +275,39 @@ TEST_F(CliInputTest, StopWithinALineLeavesItToTheNextRun) {
   std::istream in(&pipe);
   EXPECT_EQ(Run({"translate", "--from", "en", "--to", "de", "--jsonl"}, in), kExitCode + 1);
   EXPECT_THAT(out_, IsEmpty()) << "an incomplete line is not an error";
+}
+
+// Throws what std::filebuf throws when a disk or a network file system fails.
+void FailToRead() {
+  throw std::ios_base::failure("read", std::make_error_code(std::errc::io_error));
+}
+
+TEST_F(CliInputTest, ReadErrorEndsARunAfterTheAnswersBefore) {
+  const auto fail_after_first = [](size_t next) {
+    if (next == 1) FailToRead();
+  };
+  Pipe pipe({"one\ntwo\nthr"}, fail_after_first);
+  std::istream in(&pipe);
+  EXPECT_EQ(Run({"translate", "--from", "en", "--to", "de"}, in), kExitLocal);
+  EXPECT_EQ(out_, "[de] one\n[de] two\n") << "the third line may be incomplete";
+  EXPECT_EQ(err_,
+            "linnet: cannot read standard input: Input/output error\n"
+            "  2 texts were answered before\n");
+  Pipe document({"one\ntwo\nthr"}, fail_after_first);
+  std::istream whole(&document);
+  EXPECT_EQ(Run({"translate", "--from", "en", "--to", "de", "--document"}, whole), kExitLocal);
+  EXPECT_EQ(out_, "") << "a text that was read in part is not sent";
+  EXPECT_EQ(err_, "linnet: cannot read standard input: Input/output error\n");
+}
+
+TEST_F(CliInputTest, ReadErrorIsNoEndOfTheShell) {
+  Pipe pipe({"one\n"}, [](size_t next) {
+    if (next == 1) FailToRead();
+  });
+  std::istream in(&pipe);
+  EXPECT_EQ(Run({"shell", "--from", "en", "--to", "de"}, in), kExitLocal);
+  EXPECT_EQ(out_, "[de] one\n");
+  EXPECT_EQ(err_, "linnet: cannot read standard input\n");
 }
 
 TEST_F(CliInputTest, TellsATerminalThatItReads) {

@@ -41,6 +41,17 @@ TEST_F(ProcessTest, AnswersALineWhileThePipeIsOpen) {
   EXPECT_EQ(process.Wait(), kExitOk);
 }
 
+TEST_F(ProcessTest, StandardInputThatCannotBeReadIsAnError) {
+  for (const std::string form : {"--lines", "--document"}) {
+    const std::string command = "exec \"$0\" translate --from en --to de " + form + " 2>&1 < /";
+    Process process("/bin/sh", {"-c", command, LINNET_EXECUTABLE}, server_.address());
+    std::string said;
+    for (std::string read = process.Read(); !read.empty(); read = process.Read()) said += read;
+    EXPECT_EQ(said, "linnet: cannot read standard input: Is a directory\n");
+    EXPECT_EQ(process.Wait(), kExitLocal);
+  }
+}
+
 TEST_F(ProcessTest, InterruptEndsReading) {
   Process process(LINNET_EXECUTABLE, kTranslate, server_.address());
   process.Write("one\n");
