@@ -14,7 +14,18 @@ from grpc_health.v1 import health_pb2
 from . import channel as shared
 from .errors import LinnetError, no_response
 from .options import Options
-from .texts import Plan, Terms, TextAnswer, check_request_alone, check_text, summary, translation
+from .texts import (
+    Plan,
+    Terms,
+    TextAnswer,
+    check_lines,
+    check_message,
+    check_request_alone,
+    check_text,
+    set_field,
+    summary,
+    translation,
+)
 from .v1 import text_service_pb2 as api
 from .v1.text_service_pb2_grpc import TextServiceStub
 
@@ -325,12 +336,14 @@ class AsyncClient:
     async def get_model(
         self, name: str, *, timeout: float | None = None, request_id: str = ""
     ) -> api.GetModelResponse:
-        request = api.GetModelRequest(name=name)
+        request = api.GetModelRequest()
+        set_field(request, "name", name)
         return await self._unary(self._text.GetModel, request, timeout, request_id)
 
     def stream_translate(
         self, request: api.TranslateRequest, *, timeout: float | None = None, request_id: str = ""
     ) -> AsyncStream[api.TranslateResponse]:
+        check_message(request, api.TranslateRequest, "request")
         message = api.StreamTranslateRequest(request=request)
         begin = self._starter(self._text.StreamTranslate, message, request_id)
         return AsyncStream(self, begin, self._limit(timeout))
@@ -338,6 +351,7 @@ class AsyncClient:
     def stream_summarize(
         self, request: api.SummarizeRequest, *, timeout: float | None = None, request_id: str = ""
     ) -> AsyncStream[api.SummarizeResponse]:
+        check_message(request, api.SummarizeRequest, "request")
         message = api.StreamSummarizeRequest(request=request)
         begin = self._starter(self._text.StreamSummarize, message, request_id)
         return AsyncStream(self, begin, self._limit(timeout))
@@ -352,10 +366,14 @@ class AsyncClient:
     ) -> AsyncIterator[tuple[int, api.TranslateResponse | LinnetError]]:
         """Same as Client.translate_document; lines may come from an asynchronous generator."""
 
+        check_message(settings, api.TranslateRequest, "settings")
+        check_lines(lines, "lines", asynchronous=True)
+        first = api.TranslateDocumentRequest(settings=settings)
+        set_field(first, "keep_order", keep_order)
         failure = _IteratorError()
 
         async def messages() -> AsyncIterator[api.TranslateDocumentRequest]:
-            yield api.TranslateDocumentRequest(settings=settings, keep_order=keep_order)
+            yield first
             async for line in failure.watch(lines):
                 yield api.TranslateDocumentRequest(lines=[line])
 
@@ -373,10 +391,14 @@ class AsyncClient:
     ) -> AsyncIterator[tuple[int, api.SummarizeResponse | LinnetError]]:
         """Same as Client.summarize_document; texts may come from an asynchronous generator."""
 
+        check_message(settings, api.SummarizeRequest, "settings")
+        check_lines(texts, "texts", asynchronous=True)
+        first = api.SummarizeDocumentRequest(settings=settings)
+        set_field(first, "keep_order", keep_order)
         failure = _IteratorError()
 
         async def messages() -> AsyncIterator[api.SummarizeDocumentRequest]:
-            yield api.SummarizeDocumentRequest(settings=settings, keep_order=keep_order)
+            yield first
             async for line in failure.watch(texts):
                 yield api.SummarizeDocumentRequest(lines=[line])
 
@@ -400,7 +422,8 @@ class AsyncClient:
 
     async def is_serving(self, service: str = "", *, timeout: float | None = None) -> bool:
         """Same as Client.is_serving."""
-        request = health_pb2.HealthCheckRequest(service=service)
+        request = health_pb2.HealthCheckRequest()
+        set_field(request, "service", service)
         check: grpc.UnaryUnaryMultiCallable[Any, health_pb2.HealthCheckResponse]
         check = cast(Any, self._check)
         answer = await self._unary(check, request, timeout, "")

@@ -159,6 +159,8 @@ class Headers:
 
     def of(self, request_id: str) -> Metadata:
         found = []
+        if not isinstance(request_id, str):
+            raise LinnetError.local(f"request id is a {type(request_id).__name__}, not a str")
         if not re.fullmatch(r"[!-~]{0,128}", request_id):
             raise LinnetError.local(
                 f"request id of {len(request_id)} characters is not at most 128 visible ASCII "

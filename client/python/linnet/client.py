@@ -14,7 +14,17 @@ from grpc_health.v1 import health_pb2
 from . import channel as shared
 from .errors import LinnetError, no_response
 from .options import Options
-from .texts import Plan, Terms, check_request_alone, check_text, summary, translation
+from .texts import (
+    Plan,
+    Terms,
+    check_lines,
+    check_message,
+    check_request_alone,
+    check_text,
+    set_field,
+    summary,
+    translation,
+)
 from .v1 import text_service_pb2 as api
 from .v1.text_service_pb2_grpc import TextServiceStub
 
@@ -33,10 +43,16 @@ class _IteratorError:
             for number, text in enumerate(lines):
                 check_text(text, f"line {number}")
                 yield text
-        except BaseException as error:
-            if not isinstance(error, GeneratorExit):
-                self.error = error
+        except GeneratorExit:
             raise
+        except Exception as error:
+            self.error = error
+            raise
+        except BaseException as error:  # KeyboardInterrupt, SystemExit
+            self.error = error
+            # gRPC's thread catches only Exception: another error would end the thread and leave the
+            # call without an end.
+            raise RuntimeError("iterator ended") from error
 
 
 class Stream(Generic[Response]):
@@ -317,11 +333,14 @@ class Client:
     def get_model(
         self, name: str, *, timeout: float | None = None, request_id: str = ""
     ) -> api.GetModelResponse:
-        return self._unary(self._text.GetModel, api.GetModelRequest(name=name), timeout, request_id)
+        request = api.GetModelRequest()
+        set_field(request, "name", name)
+        return self._unary(self._text.GetModel, request, timeout, request_id)
 
     def stream_translate(
         self, request: api.TranslateRequest, *, timeout: float | None = None, request_id: str = ""
     ) -> Stream[api.TranslateResponse]:
+        check_message(request, api.TranslateRequest, "request")
         message = api.StreamTranslateRequest(request=request)
         begin = self._starter(self._text.StreamTranslate, message, request_id)
         return Stream(self, begin, self._limit(timeout))
@@ -329,6 +348,7 @@ class Client:
     def stream_summarize(
         self, request: api.SummarizeRequest, *, timeout: float | None = None, request_id: str = ""
     ) -> Stream[api.SummarizeResponse]:
+        check_message(request, api.SummarizeRequest, "request")
         message = api.StreamSummarizeRequest(request=request)
         begin = self._starter(self._text.StreamSummarize, message, request_id)
         return Stream(self, begin, self._limit(timeout))
@@ -346,10 +366,14 @@ class Client:
         cancels the rest. `settings` has no contents. The call is not retried and has no
         deadline."""
 
+        check_message(settings, api.TranslateRequest, "settings")
+        check_lines(lines, "lines")
+        first = api.TranslateDocumentRequest(settings=settings)
+        set_field(first, "keep_order", keep_order)
         failure = _IteratorError()
 
         def messages() -> Iterator[api.TranslateDocumentRequest]:
-            yield api.TranslateDocumentRequest(settings=settings, keep_order=keep_order)
+            yield first
             for number, text in enumerate(failure.watch(lines)):
                 line = api.DocumentLine(sequence_id=number, text=text)
                 yield api.TranslateDocumentRequest(lines=[line])
@@ -366,10 +390,14 @@ class Client:
     ) -> Iterator[tuple[int, api.SummarizeResponse | LinnetError]]:
         """Summarises each text, as translate_document translates lines."""
 
+        check_message(settings, api.SummarizeRequest, "settings")
+        check_lines(texts, "texts")
+        first = api.SummarizeDocumentRequest(settings=settings)
+        set_field(first, "keep_order", keep_order)
         failure = _IteratorError()
 
         def messages() -> Iterator[api.SummarizeDocumentRequest]:
-            yield api.SummarizeDocumentRequest(settings=settings, keep_order=keep_order)
+            yield first
             for number, text in enumerate(failure.watch(texts)):
                 line = api.DocumentLine(sequence_id=number, text=text)
                 yield api.SummarizeDocumentRequest(lines=[line])
@@ -392,7 +420,8 @@ class Client:
     def is_serving(self, service: str = "", *, timeout: float | None = None) -> bool:
         """True if the server, or the service of that name ("linnet.v1.TextService"), reports
         SERVING. Raises LinnetError if it does not answer."""
-        request = health_pb2.HealthCheckRequest(service=service)
+        request = health_pb2.HealthCheckRequest()
+        set_field(request, "service", service)
         answer = self._unary(self._check, request, timeout, "")
         return answer.status == health_pb2.HealthCheckResponse.SERVING
 

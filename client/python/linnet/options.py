@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import reprlib
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 from pathlib import Path
+from types import UnionType
 
 from .errors import LinnetError
 
@@ -40,6 +42,16 @@ def _is_this_machine(address: str) -> bool:
     return here or address.startswith(("unix:", "unix-abstract:"))
 
 
+_NUMBER = int | float
+_PATH = str | Path
+
+
+def _check(options: object, name: str, kind: type | UnionType, called: str) -> None:
+    value = getattr(options, name)
+    if not isinstance(value, kind):
+        raise LinnetError.local(f"{name} is {reprlib.repr(value)}, not {called}", field=name)
+
+
 @dataclass(frozen=True)
 class Options:
     # HOST:PORT or "unix:PATH": one server, or the load balancer before several. "dns:///HOST:PORT"
@@ -57,6 +69,7 @@ class Options:
     max_reply_bytes: int = 64 << 20
 
     def __post_init__(self) -> None:
+        self._check_types()
         if not 1 <= self.retry.max_attempts <= 5:
             raise LinnetError.local(f"max_attempts {self.retry.max_attempts} is not 1 to 5")
         if not 0.001 <= self.retry.initial_backoff <= self.retry.max_backoff:
@@ -68,10 +81,33 @@ class Options:
             raise LinnetError.local(
                 f"timeout is {self.timeout} s, it must be above 0 and at most 24 h"
             )
+        if not self.keepalive * 1000 < 1 << 31 or not self.max_reply_bytes < 1 << 31:
+            raise LinnetError.local(
+                f"keepalive is {self.keepalive} s and max_reply_bytes {self.max_reply_bytes}, they "
+                "must be below 24 days and 2 GiB"
+            )
         if self.token_file and not self.tls and not self.is_this_machine():
             raise LinnetError.local(
                 f"a token would go to {self.server} in plain text: encrypt the connection with tls"
             )
+
+    def _check_types(self) -> None:
+        """Raises LinnetError for a value whose type would fail at the first call, or in gRPC."""
+        _check(self, "server", str, "a str")
+        _check(self, "tls", Tls | None, "a Tls")
+        _check(self, "token_file", _PATH | None, "a path")
+        _check(self, "timeout", _NUMBER, "a number")
+        _check(self, "wait", _NUMBER, "a number")
+        _check(self, "retry", Retry, "a Retry")
+        _check(self, "keepalive", _NUMBER, "a number")
+        _check(self, "max_reply_bytes", int, "an int")
+        _check(self.retry, "max_attempts", int, "an int")
+        _check(self.retry, "initial_backoff", _NUMBER, "a number")
+        _check(self.retry, "max_backoff", _NUMBER, "a number")
+        if self.tls:
+            for name in ("ca_file", "certificate_file", "key_file"):
+                _check(self.tls, name, _PATH | None, "a path")
+            _check(self.tls, "server_name", str, "a str")
 
     def is_this_machine(self) -> bool:
         return all(_is_this_machine(address) for address in self.server.split(","))

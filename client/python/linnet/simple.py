@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import overload
 
 from .client import Client
+from .errors import LinnetError
 from .texts import Terms
 from .v1 import text_service_pb2 as api
 
@@ -20,6 +21,8 @@ def _client(server: str, process: int) -> Client:
 
 def default_client(server: str = "") -> Client:
     """The client of `server`, else of LINNET_SERVER, else of 127.0.0.1:50051."""
+    if not isinstance(server, str):
+        raise LinnetError.local(f"server is a {type(server).__name__}, not a str")
     return _client(server or os.environ.get("LINNET_SERVER") or "127.0.0.1:50051", os.getpid())
 
 

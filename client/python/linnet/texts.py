@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import reprlib
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -46,12 +47,44 @@ def glossary(terms: Terms) -> api.Glossary:
     """Converts a mapping from terms to translations; None or "" keeps a term as it is."""
     if isinstance(terms, api.Glossary):
         return terms
-    return api.Glossary(
-        entries=[
-            api.GlossaryEntry(source_text=source, target_text=target or "")
-            for source, target in terms.items()
-        ]
-    )
+    if not hasattr(terms, "items"):
+        kind = type(terms).__name__
+        raise LinnetError.local(f"glossary is a {kind}, not a mapping", field="glossary")
+    found = api.Glossary()
+    for number, (source, target) in enumerate(terms.items()):
+        entry = found.entries.add()
+        set_field(entry, "source_text", source, f"glossary.entries[{number}].source_text")
+        set_field(entry, "target_text", target or "", f"glossary.entries[{number}].target_text")
+    return found
+
+
+def set_field(message: Message, field: str, value: object, name: str = "") -> None:
+    """Sets a field that is no message to an argument of the caller; None leaves it unset. Raises
+    LinnetError with the argument's `name`, by default the field's, for what protobuf refuses with
+    an error that does not name it: another type, a number out of range, a lone surrogate."""
+    name = name or field
+    try:
+        if value is not None:
+            setattr(message, field, value)
+    except (TypeError, ValueError) as error:
+        raise LinnetError.local(f"{name} is {reprlib.repr(value)}: {error}", field=name) from error
+
+
+def check_message(value: object, kind: type[Message], name: str) -> None:
+    """Raises LinnetError for an argument that is not a message of this kind."""
+    if not isinstance(value, kind):
+        raise LinnetError.local(
+            f"{name} is a {type(value).__name__}, not a {kind.__name__}", field=name
+        )
+
+
+def check_lines(lines: object, name: str, *, asynchronous: bool = False) -> None:
+    """Raises LinnetError for an argument over which no loop can go. Does not begin to iterate: an
+    error of the caller's iterator is passed on unchanged."""
+    methods = ("__iter__", "__getitem__", *(("__aiter__",) if asynchronous else ()))
+    if not any(hasattr(lines, method) for method in methods):
+        kind = type(lines).__name__
+        raise LinnetError.local(f"{name} is a {kind}, not an iterable of lines", field=name)
 
 
 def check_text(text: str, field: str) -> None:
@@ -180,14 +213,16 @@ def translation(
     direct_only: bool = False,
 ) -> api.TranslateRequest:
     """The request without its texts."""
-    return api.TranslateRequest(
-        target_language_code=to,
-        source_language_code=source,
-        model=model,
-        glossary=None if terms is None else glossary(terms),
-        options=options,
-        direct_only=direct_only,
+    if options is not None:
+        check_message(options, api.DecodingOptions, "options")
+    request = api.TranslateRequest(
+        glossary=None if terms is None else glossary(terms), options=options
     )
+    set_field(request, "target_language_code", to, "to")
+    set_field(request, "source_language_code", source, "source")
+    set_field(request, "model", model)
+    set_field(request, "direct_only", direct_only)
+    return request
 
 
 def style_named(name: str) -> bundle.SummaryStyle.ValueType:
@@ -197,9 +232,11 @@ def style_named(name: str) -> bundle.SummaryStyle.ValueType:
         value.removeprefix(prefix).lower(): number for value, number in bundle.SummaryStyle.items()
     }
     unset = styles.pop("unspecified")
-    if name and name not in styles:
+    if not name:
+        return unset
+    if not isinstance(name, str) or name not in styles:
         raise LinnetError.local(f"style is {name!r}, known are {', '.join(styles)}", field="style")
-    return styles.get(name, unset)
+    return styles[name]
 
 
 def summary(
@@ -214,14 +251,9 @@ def summary(
         raise LinnetError.local(
             "words and sentences are both given, a summary has one length", field="length"
         )
-    request = api.SummarizeRequest(
-        language_code=language,
-        model=model,
-        long_input=api.LONG_INPUT_CHUNK,
-        style=style_named(style),
-    )
-    if words is not None:
-        request.length.words = words
-    if sentences is not None:
-        request.length.sentences = sentences
+    request = api.SummarizeRequest(long_input=api.LONG_INPUT_CHUNK, style=style_named(style))
+    set_field(request, "language_code", language, "language")
+    set_field(request, "model", model)
+    set_field(request.length, "words", words)
+    set_field(request.length, "sentences", sentences)
     return request

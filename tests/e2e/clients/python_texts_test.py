@@ -9,6 +9,7 @@ import pickle
 import re
 import subprocess
 import sys
+import threading
 
 import grpc
 import pytest
@@ -30,6 +31,24 @@ MISUSE = {
     "a timeout below 0": lambda c, m: c.translate(english(m, "a"), timeout=-1),
     "a timeout that is none": lambda c, m: c.translate(english(m, "a"), timeout="5"),
     "another message": lambda c, m: c.score(english(m, "a")),
+    "a language that is no string": lambda c, m: c.translate("a", to=5),
+    "a source that is no string": lambda c, m: c.translate("a", to="de", source=5),
+    "a language that is no UTF-8": lambda c, m: c.translate("a", to="\ud800"),
+    "a model that is no string": lambda c, m: c.summarize("a", model=5),
+    "options of another kind": lambda c, m: c.translate("a", to="de", options="beam"),
+    "a choice that is no bool": lambda c, m: c.translate("a", to="de", direct_only="no"),
+    "a glossary that is no mapping": lambda c, m: c.translate("a", to="de", glossary="a b"),
+    "a term that is no string": lambda c, m: c.translate("a", to="de", glossary={5: "b"}),
+    "a translation that is none": lambda c, m: c.translate("a", to="de", glossary={"a": 5}),
+    "more words than int32 holds": lambda c, m: c.summarize("a", words=2**40),
+    "words that are no number": lambda c, m: c.summarize("a", words="x"),
+    "sentences in part": lambda c, m: c.summarize("a", sentences=1.5),
+    "a style that is no string": lambda c, m: c.summarize("a", style=["title"]),
+    "a request id that is no string": lambda c, m: c.translate(english(m, "a"), request_id=5),
+    "a model's name that is none": lambda c, m: c.get_model(5),
+    "a service that is none": lambda c, m: c.is_serving(5),
+    "a stream of another message": lambda c, m: c.stream_translate(m.ScoreRequest()).response(),
+    "a stream of a string": lambda c, m: c.stream_summarize("a").response(),
     "a stream of another": lambda c, m: c.stream_translate(english(m, "a"), timeout=0).response(),
 }
 
@@ -197,6 +216,46 @@ def test_argument_beside_a_request_names_its_field(linnet, client):
     assert raised.value.field == "to"
 
 
+def test_wrong_argument_is_named(linnet, client):
+    for call, field in (
+        (lambda: client.summarize("a", words=2**40), "words"),
+        (lambda: client.translate("a", to="de", source=5), "source"),
+        (
+            lambda: client.translate("a", to="de", glossary={"a": "b", "c": 5}),
+            "glossary.entries[1].target_text",
+        ),
+    ):
+        with pytest.raises(linnet.LinnetError, match=f"^INVALID_ARGUMENT: {re.escape(field)} is"):
+            call()
+
+
+def test_misuse_of_documents_is_a_linnet_error(linnet, client, server):
+    settings, lines = english(linnet), ["a"]
+    summaries = linnet.SummarizeRequest(language_code="en")
+    wrong = (
+        lambda c: c.translate_document(summaries, lines),
+        lambda c: c.translate_document(settings, 5),
+        lambda c: c.translate_document(settings, lines, keep_order="x"),
+        lambda c: c.translate_document(settings, lines, request_id=5),
+        lambda c: c.summarize_document(settings, lines),
+        lambda c: c.summarize_document(summaries, None),
+    )
+    for call in wrong:
+        with pytest.raises(linnet.LinnetError) as raised:
+            list(call(client))
+        assert raised.value.code == grpc.StatusCode.INVALID_ARGUMENT
+
+    async def run() -> None:
+        async with linnet.AsyncClient(server.grpc) as client:
+            for call in wrong:
+                with pytest.raises(linnet.LinnetError) as raised:
+                    async for _ in call(client):
+                        pass
+                assert raised.value.code == grpc.StatusCode.INVALID_ARGUMENT
+
+    asyncio.run(run())
+
+
 def test_closed_client_raises(linnet, server):
     client = linnet.Client(server.grpc)
     client.close()
@@ -212,6 +271,20 @@ def test_closed_client_raises(linnet, server):
 def test_invalid_options_are_linnet_errors(linnet, tmp_path):
     for make in (
         lambda: linnet.Options(timeout=0),
+        lambda: linnet.Options(timeout="x"),
+        lambda: linnet.Options(server=5),
+        lambda: linnet.Options(wait="x"),
+        lambda: linnet.Options(keepalive=float("inf")),
+        lambda: linnet.Options(max_reply_bytes=2**31),
+        lambda: linnet.Options(max_reply_bytes="x"),
+        lambda: linnet.Options(retry=5),
+        lambda: linnet.Options(retry=linnet.Retry(max_attempts="x")),
+        lambda: linnet.Options(retry=linnet.Retry(initial_backoff="x")),
+        lambda: linnet.Options(tls=True),
+        lambda: linnet.Options(tls=linnet.Tls(ca_file=5)),
+        lambda: linnet.Options(token_file=5),
+        lambda: linnet.Client(5),
+        lambda: linnet.translate("a", to="de", server=5),
         lambda: linnet.Client(linnet.Options(token_file=tmp_path / "none")),
         lambda: linnet.Client(linnet.Options(tls=linnet.Tls(ca_file=tmp_path / "none"))),
     ):
@@ -252,6 +325,28 @@ def test_error_of_the_callers_iterator_is_raised(linnet, client, server):
             assert await client.translate("one", to="de", source="en") == one(server, "one")
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+def test_iterator_that_ends_the_program_ends_the_call(linnet, client, kind):
+    """gRPC iterates in a thread of its own, which such an error would end without a word."""
+
+    def lines():
+        yield "one"
+        raise kind("of the caller")
+
+    raised: list[BaseException] = []
+
+    def call() -> None:
+        try:
+            list(client.translate_document(english(linnet), lines()))
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    thread.join(30)
+    assert [(type(error), str(error)) for error in raised] == [(kind, "of the caller")]
 
 
 def test_too_large_message_has_a_reason(linnet, client):
