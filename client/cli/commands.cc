@@ -52,34 +52,60 @@ int FailToWrite(int cause, const Environment& environment) {
 
 namespace {
 
-// The one source language of the models that fit, or empty if there are several: then the server
-// chooses by the texts. `what` is the task in words.
-absl::StatusOr<std::string> OnlyLanguage(Client& client, const CallOptions& call, v1::Task task,
-                                         const std::string& target, const std::string& what) {
+// True if a server takes one tag for the other: "de-AT" finds a model of "de".
+bool IsSameLanguage(absl::string_view a, absl::string_view b) {
+  return absl::EqualsIgnoreCase(a.substr(0, a.find('-')), b.substr(0, b.find('-')));
+}
+
+// The task and the target language (empty: any) of a request, and whether two models may answer it
+// through a third language.
+struct Wanted {
+  v1::Task task;
+  std::string target;
+  bool may_pivot;
+  std::string what;  // in words
+};
+
+// The one source language from which a server answers, or empty if there are several: then the
+// server chooses by the texts.
+absl::StatusOr<std::string> OnlyLanguage(Client& client, const CallOptions& call,
+                                         const Wanted& wanted) {
   ASSIGN_OR_RETURN(v1::ListModelsResponse models, client.ListModels(call));
-  std::set<std::string> fitting, served;
+  std::vector<std::pair<std::string, std::string>> pairs;
   for (const v1::Model& model : models.models()) {
-    if (model.task() != task) continue;
-    for (const auto& [from, to] : PairsOf(model)) {
-      if (target.empty() || absl::EqualsIgnoreCase(to, target)) fitting.insert(from);
-      served.insert(task == v1::TASK_TRANSLATE ? absl::StrCat(from, " to ", to) : from);
-    }
+    if (model.task() != wanted.task) continue;
+    for (auto& pair : PairsOf(model)) pairs.push_back(std::move(pair));
   }
-  if (fitting.size() == 1) return *fitting.begin();
+  const bool translates = wanted.task == v1::TASK_TRANSLATE;
+  std::set<std::string> fitting, served;
+  for (const auto& [from, to] : pairs) {
+    if (wanted.target.empty() || IsSameLanguage(to, wanted.target)) fitting.insert(from);
+    served.insert(translates ? absl::StrCat(from, " to ", to) : from);
+  }
   if (fitting.empty()) {
     return absl::NotFoundError(absl::StrCat(
-        "no model here ", what, "; served: ",
+        "no model here ", wanted.what, "; served: ",
         served.empty() ? std::string("no model for this task") : absl::StrJoin(served, ", ")));
   }
-  return "";
+  if (fitting.size() > 1) return "";
+  const std::string& only = *fitting.begin();
+  for (const auto& [from, to] : pairs) {
+    // A text in `from` would be translated through the only language that fits.
+    const bool pivots = IsSameLanguage(to, only) && !IsSameLanguage(from, only) &&
+                        !IsSameLanguage(from, wanted.target);
+    if (wanted.may_pivot && pivots) return "";
+  }
+  return only;
 }
 
 template <typename Request>
 absl::Status SetSourceLanguage(Client& client, const CallOptions& call, Request& request) {
   if (!request.source_language_code().empty() || !request.model().empty()) return absl::OkStatus();
   const std::string& target = request.target_language_code();
-  absl::StatusOr<std::string> language = OnlyLanguage(client, call, v1::TASK_TRANSLATE, target,
-                                                      absl::StrCat("translates to ", target));
+  bool may_pivot = false;  // a score is always that of one model
+  if constexpr (requires { request.direct_only(); }) may_pivot = !request.direct_only();
+  absl::StatusOr<std::string> language = OnlyLanguage(
+      client, call, {v1::TASK_TRANSLATE, target, may_pivot, "translates to " + target});
   if (language.ok()) request.set_source_language_code(*language);
   return language.status();
 }
@@ -236,7 +262,7 @@ absl::Status SetLanguage(Client& client, const CallOptions& call, v1::ScoreReque
 absl::Status SetLanguage(Client& client, const CallOptions& call, v1::SummarizeRequest& request) {
   if (!request.language_code().empty() || !request.model().empty()) return absl::OkStatus();
   absl::StatusOr<std::string> language =
-      OnlyLanguage(client, call, v1::TASK_SUMMARIZE, "", "summarises");
+      OnlyLanguage(client, call, {v1::TASK_SUMMARIZE, "", false, "summarises"});
   if (language.ok()) request.set_language_code(*language);
   return language.status();
 }

@@ -42,8 +42,8 @@ int Health(Client& client, const std::string& service, const Environment& enviro
 // each; kExitLocal if one failed.
 int Reload(Client& client, const std::string& model, Form form, const Environment& environment);
 
-// Sets the source language of a request that names neither it nor a model, if all models that fit
-// have the same one. Otherwise the server chooses by the texts.
+// Sets the source language of a request that names neither it nor a model, if a server can answer
+// from only one, directly or through a third language. Otherwise the server chooses by the texts.
 absl::Status SetLanguage(Client& client, const CallOptions& call, v1::TranslateRequest& request);
 absl::Status SetLanguage(Client& client, const CallOptions& call, v1::SummarizeRequest& request);
 absl::Status SetLanguage(Client& client, const CallOptions& call, v1::ScoreRequest& request);

@@ -172,6 +172,7 @@ absl::Status NameLanguage(LoadFlags* flags) {
   if (flags->task == "translate") {
     v1::TranslateRequest request;
     request.set_target_language_code(flags->to);
+    request.set_direct_only(true);  // the made-up texts are in no language to choose by
     status = SetLanguage(client, {}, request);
     flags->from = request.source_language_code();
   } else {

@@ -134,6 +134,37 @@ TEST_F(CliTest, ServerChoosesAmongSourceLanguages) {
   EXPECT_THAT(out_, IsEmpty());
 }
 
+TEST_F(CliTest, RegionalTagsSelectTheModelOfTheirLanguage) {
+  *server_.models.add_models() = ModelOf("en-de", v1::TASK_TRANSLATE, "en", "de");
+  *server_.models.add_models() = ModelOf("fr-pt", v1::TASK_TRANSLATE, "fr", "pt-BR");
+  EXPECT_EQ(Run({"translate", "--to", "de-AT", "A dog."}), kExitOk) << err_;
+  EXPECT_EQ(server_.translate_requests().back().source_language_code(), "en");
+  EXPECT_EQ(server_.translate_requests().back().target_language_code(), "de-AT");
+  EXPECT_EQ(Run({"translate", "--to", "PT", "Un chien."}), kExitOk) << err_;
+  EXPECT_EQ(server_.translate_requests().back().source_language_code(), "fr");
+  EXPECT_EQ(Run({"score", "--to", "de-CH", "A dog.", "Ein Hund."}), kExitOk) << err_;
+  EXPECT_EQ(server_.score_requests().back().source_language_code(), "en");
+  EXPECT_EQ(Run({"translate", "--to", "d", "A dog."}), kExitCode + 5);
+}
+
+TEST_F(CliTest, ServerChoosesWhereItCanTranslateThroughAThirdLanguage) {
+  *server_.models.add_models() = ModelOf("de-en", v1::TASK_TRANSLATE, "de", "en-GB");
+  *server_.models.add_models() = ModelOf("en-fr", v1::TASK_TRANSLATE, "en", "fr");
+  const auto source_of = [this](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"translate", "Ein Hund."};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    EXPECT_EQ(Run(arguments), kExitOk) << err_;
+    return server_.translate_requests().back().source_language_code();
+  };
+  EXPECT_EQ(source_of({"--to", "fr"}), "") << "German goes through English";
+  EXPECT_EQ(source_of({"--to", "fr", "--direct-only"}), "en");
+  EXPECT_EQ(source_of({"--to", "en"}), "de");
+  *server_.models.add_models() = ModelOf("en-de", v1::TASK_TRANSLATE, "en", "de");
+  EXPECT_EQ(source_of({"--to", "de"}), "en") << "not from German through English into German";
+  EXPECT_EQ(Run({"score", "--to", "fr", "A dog.", "Un chien."}), kExitOk) << err_;
+  EXPECT_EQ(server_.score_requests().back().source_language_code(), "en");
+}
+
 TEST_F(CliTest, JsonIsOneResponsePerTextAndLine) {
   EXPECT_EQ(Run(ToGerman({"--json", "Ein \"Satz\".\nZwei.", "b"})), kExitOk);
   std::istringstream lines(out_);
