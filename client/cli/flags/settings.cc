@@ -70,6 +70,31 @@ bool TlsIsOff(const Settings& settings, const std::vector<std::string>& argument
   return tls != settings.end() && IsFalse(tls->second);
 }
 
+bool IsTyped(const CLI::Option& option, const std::vector<std::string>& arguments) {
+  for (const std::string& name : option.get_lnames()) {
+    const std::string flag = "--" + name;
+    for (const std::string& argument : arguments) {
+      if (argument == "--") break;  // texts follow
+      if (argument == flag || absl::StartsWith(argument, flag + "=")) return true;
+    }
+  }
+  return false;
+}
+
+// True if a setting of this flag would break a command whose typed arguments do without it.
+bool IsReplaced(const CLI::Option& option, const CLI::App& command,
+                const std::vector<std::string>& arguments) {
+  for (const CLI::Option* excluded : option.get_excludes()) {
+    if (IsTyped(*excluded, arguments)) return true;
+  }
+  if (command.get_name() != "score" || !(option.check_lname("to") || option.check_lname("from"))) {
+    return false;
+  }
+  // A named model has languages of its own, and that of a summariser has no target language.
+  return IsTyped(*command.get_option("--model"), arguments) &&
+         !IsTyped(*command.get_option("--to"), arguments);
+}
+
 }  // namespace
 
 const std::vector<SettingName>& SettingNames() {
@@ -147,7 +172,7 @@ absl::StatusOr<std::vector<std::string>> WithSettings(Settings settings, const C
   std::vector<std::string> flags;
   for (const auto& [name, value] : settings) {
     const CLI::Option* option = command->get_option_no_throw("--" + name);
-    if (option == nullptr) continue;
+    if (option == nullptr || IsReplaced(*option, *command, arguments)) continue;
     if (option->get_items_expected_max() > 0) {
       flags.push_back(absl::StrCat("--", name, "=", value));
     } else if (IsTrue(value)) {

@@ -37,7 +37,8 @@ std::string SettingsFile(const Variables& variables);
 absl::StatusOr<Settings> ReadSettings(const Variables& variables);
 
 // Inserts the settings as flags before the given arguments, so that those win, and after the
-// command if `app` has commands. Omits settings for which the command has no flag, and every tls-…
+// command if `app` has commands. Omits settings for which the command has no flag or whose flag a
+// given one excludes, the languages of `linnet score` if a model is given instead, and every tls-…
 // setting if tls is off. INVALID_ARGUMENT if a boolean is neither true nor false.
 absl::StatusOr<std::vector<std::string>> WithSettings(Settings settings, const CLI::App& app,
                                                       std::vector<std::string> arguments);

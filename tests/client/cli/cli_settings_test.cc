@@ -45,6 +45,19 @@ TEST_F(CliSettingsTest, FlagsOverrideEnvironmentOverridesFile) {
   EXPECT_EQ(Languages(), "en to nl") << "an empty value means unset";
 }
 
+TEST_F(CliSettingsTest, ModelOfScoreReplacesLanguages) {
+  variables_["LINNET_TO"] = "de";
+  Config("from = fr\n");
+  EXPECT_EQ(Run({"score", "--model", "en-summary", "A dog.", "Dog"}), kExitOk) << err_;
+  EXPECT_EQ(server_.score_requests().back().target_language_code(), "");
+  EXPECT_EQ(server_.score_requests().back().source_language_code(), "");
+  EXPECT_EQ(Run({"score", "--model=many", "--to", "nl", "A dog.", "Een hond."}), kExitOk) << err_;
+  EXPECT_EQ(server_.score_requests().back().target_language_code(), "nl");
+  EXPECT_EQ(server_.score_requests().back().source_language_code(), "fr");
+  EXPECT_EQ(Run({"score", "--", "A dog.", "--model"}), kExitOk) << err_;
+  EXPECT_EQ(server_.score_requests().back().target_language_code(), "de") << "this is a text";
+}
+
 TEST_F(CliSettingsTest, SkipsByteOrderMarkInFile) {
   Config("\uFEFFto = de\r\nfrom = en\r\n");
   EXPECT_EQ(Run({"translate", "x"}), kExitOk) << err_;

@@ -228,6 +228,26 @@ TEST_F(LoadCliTest, MixSendsEachKindWithItsOptions) {
   EXPECT_EQ(Number({"kinds", "line 1", "answered"}), server_.translate_requests().size());
 }
 
+TEST_F(LoadCliTest, MixNeedsNoLanguagesAndIgnoresSettings) {
+  const test::TemporaryFolder folder;
+  const std::string mix = folder.path() / "mix";
+  std::ofstream(mix) << R"({"translate": {"targetLanguageCode": "nl"}})"
+                     << "\n";
+  std::ostringstream out, err;
+  const Variables variables = {
+      {"LINNET_SERVER", server_.address()}, {"LINNET_TO", "de"}, {"LINNET_FROM", "en"}};
+  for (const std::vector<std::string>& given :
+       {std::vector<std::string>{"--mix", mix}, std::vector<std::string>{"--mix=" + mix}}) {
+    std::vector<std::string> arguments = {"--concurrency", "1", "--calls", "2"};
+    arguments.insert(arguments.end(), given.begin(), given.end());
+    EXPECT_EQ(RunLoadCli(arguments, {out, err, variables, stop_.get_token()}), kExitOk)
+        << err.str();
+  }
+  EXPECT_EQ(server_.translate_requests().back().target_language_code(), "nl");
+  EXPECT_EQ(Run({"--mix", mix, "--to", "de", "--concurrency", "1"}), kExitUsage)
+      << "typed flags still exclude each other";
+}
+
 // On a busy machine a caller may abandon a call before the server has begun it; the server must
 // notice the abandonment of each call that it did begin.
 TEST_F(LoadCliTest, CountsAbandonedCallsSeparately) {
