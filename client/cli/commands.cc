@@ -1,8 +1,10 @@
 #include "client/cli/commands.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <set>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -191,12 +193,31 @@ absl::StatusOr<ResumePoint> CheckOutput(const TextOptions& options, uint64_t set
   return FindResumePoint(options, settings, kept->lines);
 }
 
+// The members that PrintAnswer adds to an object beside that of the answer.
+template <typename Kind>
+std::vector<std::string> MoreKeys(const typename Kind::Request& request, Form form) {
+  if constexpr (std::is_same_v<Kind, Detecting>) return {"reliable"};
+  if constexpr (requires { request.options().n_best(); }) {
+    const bool listed =
+        request.word_scores() || request.alignments() || request.options().n_best() > 0;
+    if (form == Form::kJsonLines && listed) return {"segments"};
+  }
+  return {};
+}
+
 // Answers all texts to standard output or to the output file.
 template <typename Kind>
 int RunTexts(Client& client, TextOptions options, typename Kind::Request request,
              const Environment& environment) {
   TellThatWeRead(options, environment);
-  if (options.input.result_key.empty()) options.input.result_key = Kind::kResultKey;
+  Input& input = options.input;
+  if (input.result_key.empty()) input.result_key = Kind::kResultKey;
+  input.more_keys = MoreKeys<Kind>(request, options.form);
+  if (std::count(input.more_keys.begin(), input.more_keys.end(), input.result_key) > 0) {
+    environment.err << "linnet: --answer-field: the answer has another member \""
+                    << input.result_key << "\" already\n";
+    return kExitUsage;
+  }
   // A progress bar must not mix with answers on the same terminal.
   const bool shown = environment.err_is_terminal && WantsBars(environment) &&
                      (!options.output.empty() || !environment.out_is_terminal);

@@ -51,16 +51,17 @@ absl::Status NoObject(const std::string& record) {
 }  // namespace
 
 absl::StatusOr<std::string> TextOfRecord(const std::string& record, const std::string& text_key,
-                                         const std::string& result_key) {
+                                         const std::vector<std::string>& answer_keys) {
   const auto json = nlohmann::json::parse(record, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return NoObject(record);
   const auto text = json.find(text_key);
   if (text == json.end() || !text->is_string()) {
     return absl::InvalidArgumentError(absl::StrCat("has no string \"", text_key, "\""));
   }
-  if (json.contains(result_key)) {
+  for (const std::string& key : answer_keys) {
+    if (!json.contains(key)) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("has a \"", result_key, "\" already, and the answer would be a second one"));
+        absl::StrCat("has a \"", key, "\" already, and the answer would be a second one"));
   }
   return text->get<std::string>();
 }

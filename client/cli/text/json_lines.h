@@ -2,15 +2,16 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
 namespace linnet::client {
 
 // Returns the string member `text_key`. INVALID_ARGUMENT if `record` is not an object (the message
-// names the byte or the lone surrogate), has no such string or already has a member `result_key`.
+// names the byte or the lone surrogate), has no such string or already has one of `answer_keys`.
 absl::StatusOr<std::string> TextOfRecord(const std::string& record, const std::string& text_key,
-                                         const std::string& result_key);
+                                         const std::vector<std::string>& answer_keys);
 
 // `text` as JSON.
 std::string JsonString(const std::string& text);

@@ -79,7 +79,12 @@ TextSource::TextSource(Input input, std::istream& in)
         if (input.files.empty() && input.arguments.empty()) input.files = {"-"};
         return std::move(input);
       }()),
-      standard_input_(in) {}
+      standard_input_(in),
+      answer_keys_([this] {
+        std::vector<std::string> keys = input_.more_keys;
+        keys.insert(keys.begin(), input_.result_key);
+        return keys;
+      }()) {}
 
 absl::StatusOr<std::optional<Text>> TextSource::NextRaw() {
   if (next_argument_ < input_.arguments.size()) {
@@ -107,8 +112,7 @@ absl::StatusOr<std::optional<Text>> TextSource::Next() {
   text.record = std::exchange(text.content, "");
   text.key = input_.result_key;
   if (!text.problem.ok()) return next;
-  absl::StatusOr<std::string> content =
-      TextOfRecord(text.record, input_.text_key, input_.result_key);
+  absl::StatusOr<std::string> content = TextOfRecord(text.record, input_.text_key, answer_keys_);
   if (content.ok()) {
     text.content = *std::move(content);
   } else {

@@ -43,10 +43,11 @@ struct Input {
   size_t first_argument = 1;  // the number of the first argument, for messages
   std::vector<std::string> files;
   Shape shape = Shape::kWhole;
-  // For kJsonLines: the member that is the text, and the member that the answer becomes, which the
-  // objects must not have yet.
+  // For kJsonLines: the member that is the text, the member that the answer becomes, and others
+  // that are written with it. The objects must not have any but the first yet.
   std::string text_key = "text";
   std::string result_key;
+  std::vector<std::string> more_keys;
 };
 
 // Reads the texts of an Input one by one, on demand. Not thread-safe.
@@ -83,6 +84,7 @@ class TextSource {
 
   const Input input_;
   std::istream& standard_input_;
+  const std::vector<std::string> answer_keys_;  // the members that an object must not have
 
   size_t next_argument_ = 0;
   size_t next_file_ = 0;

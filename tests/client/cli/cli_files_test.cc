@@ -101,6 +101,22 @@ TEST_F(CliFilesTest, JsonMemberNamesAreConfigurable) {
   }
 }
 
+TEST_F(CliFilesTest, NoMemberOfAnObjectIsWrittenTwice) {
+  const std::string segments = "{\"text\": \"One.\", \"segments\": 5}\n";
+  EXPECT_EQ(Translate({"--jsonl", "--word-scores"}, segments), kExitRefused);
+  EXPECT_THAT(err_, HasSubstr("has a \"segments\" already, and the answer would be a second one"));
+  EXPECT_EQ(nlohmann::json::parse(out_)["segments"], 5);
+  EXPECT_EQ(Translate({"--jsonl"}, segments), kExitOk) << "this answer has no segments";
+  EXPECT_EQ(Translate({"--jsonl", "--json", "--n-best", "2"}, segments), kExitOk)
+      << "these are within the answer";
+  const std::string reliable = "{\"text\": \"Hund\", \"reliable\": 5}\n";
+  EXPECT_EQ(Run({"detect", "--jsonl"}, reliable), kExitRefused);
+  EXPECT_THAT(err_, HasSubstr("has a \"reliable\" already"));
+  EXPECT_EQ(Run({"detect", "--jsonl", "--answer-field", "reliable"}, ""), kExitUsage);
+  EXPECT_EQ(Translate({"--jsonl", "--n-best", "2", "--answer-field", "segments"}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("another member \"segments\""));
+}
+
 TEST_F(CliFilesTest, JsonObjectGetsWholeResponseOnRequest) {
   EXPECT_EQ(Translate({"--jsonl", "--json"}, "{\"id\": 1, \"text\": \"One.\"}\n\n{\"id\": 2}\n"),
             kExitRefused);
