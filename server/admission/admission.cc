@@ -98,7 +98,7 @@ absl::StatusOr<Estimate> Admission::Charge(const Caller& caller, const CallWork&
   ErrorMetadata metadata = {{"requestTokens", absl::StrCat(tokens)}};
   if (tokens > limits_.max_tokens) {
     metadata.emplace_back("maxTokens", absl::StrCat(limits_.max_tokens));
-    return BadField(kWholeRequest, Reason::kCallTooLarge,
+    return BadField("contents", Reason::kCallTooLarge,
                     absl::StrCat("the call needs ", tokens,
                                  " tokens of work ((source + max target tokens) x beam size), "
                                  "this server admits at most ",

@@ -270,7 +270,13 @@ void TextCalls::StreamSummarize(const linnet::v1::SummarizeRequest& request,
 
 void TextCalls::Score(const linnet::v1::ScoreRequest& request, linnet::v1::ScoreResponse& response,
                       const CallContext& context, Done done) {
-  Start(request, response, context, nullptr, std::move(done));
+  Start(request, response, context, nullptr, [done = std::move(done)](absl::Status status) mutable {
+    try {
+      status = Renamed("contents", "pairs", status);  // admission knows no fields of requests
+    } catch (const std::exception&) {  // the client gets its answer even without memory
+    }
+    done(std::move(status));
+  });
 }
 
 void TextCalls::DetectLanguage(const linnet::v1::DetectLanguageRequest& request,

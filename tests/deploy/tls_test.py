@@ -276,7 +276,7 @@ def test_balancer_rejects_a_server_with_a_foreign_certificate(
     server = server_with(program, stranger / "server")
     try:
         server.wait_for_ready()
-        done = translate(balancer(server.grpc), stranger / "client/token", "--timeout", "3s")
+        done = translate(balancer(server.grpc), stranger / "client/token", "--wait", "3s")
         assert done.returncode != 0
         counts = re.findall(r"^linnet_requests_total\{.*\} (\S+)$", server.scrape(), re.MULTILINE)
         assert set(counts) == {"0"}

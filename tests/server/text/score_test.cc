@@ -155,5 +155,12 @@ TEST(ScoreTest, ScoreCostsItsTargetTokens) {
   EXPECT_THAT(fixture.Call(&TextCalls::Score, Pair("The dog.", "Der Hund."), response), IsOk());
 }
 
+TEST(ScoreTest, ErrorOfTooMuchWorkNamesThePairs) {
+  TextFixture fixture({}, {.max_tokens = 5});
+  ScoreResponse response;
+  EXPECT_THAT(fixture.Call(&TextCalls::Score, Pair("The dog runs.", "Der Hund."), response),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("pairs: the call needs")));
+}
+
 }  // namespace
 }  // namespace linnet::server
