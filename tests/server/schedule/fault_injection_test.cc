@@ -352,7 +352,7 @@ TEST(FaultInjectionTest, EveryCallEndsOnceAndGivesEverythingBack) {
            reasons.contains("INTERNAL") && reasons.contains("ENGINE_DOWN");
   };
   unsigned seed = first;
-  for (; seed < first + 4 || absl::Now() < end || (!saw_all_faults() && seed < first + 16);
+  for (; seed < first + 4 || absl::Now() < end || (!saw_all_faults() && seed < first + 64);
        ++seed) {
     SCOPED_TRACE(absl::StrCat("LINNET_LIFE_SEED=", seed));
     RunSeed(seed, reasons, stalled);
