@@ -108,10 +108,10 @@ TEST(BatcherShedTest, ABurstAfterIdleTimeIsNotOverload) {
 
 // While a step is made, a call comes; the next step starts it.
 TEST(BatcherShedTest, CallsThatEachStepStartsAreNotOverload) {
+  std::vector<test::Outcome> outcomes(20);
   test::EchoEngine engine({.rows = 64});
   Batcher batcher(engine, {.shed = {.interval = absl::Seconds(5), .max_wait = absl::Seconds(2)}});
   absl::Time now = kNow;
-  std::vector<test::Outcome> outcomes(20);
   for (test::Outcome& outcome : outcomes) {
     auto sequence = test::Say({5, 6, 7, 8}, outcome);
     ASSERT_THAT(batcher.Add(sequence, now), IsOk());
