@@ -274,7 +274,7 @@ class Starting(health_pb2_grpc.HealthServicer):
         return health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.SERVING)
 
 
-@pytest.mark.parametrize(("times", "wait"), [(2, 30), (1000, 0.5)])
+@pytest.mark.parametrize(("times", "wait"), [(2, 30), (1000, 2)])
 def test_waits_for_a_starting_server_behind_a_proxy(times, wait, linnet):
     async def ask(options) -> None:
         async with linnet.AsyncClient(options) as client:
