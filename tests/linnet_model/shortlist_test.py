@@ -2,6 +2,9 @@
 
 import json
 import random
+import shutil
+import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +14,7 @@ from linnet_model.config import ConfigError
 from linnet_model.export.random_bundle import main as random_bundle
 from linnet_model.export.shortlist import candidates, encoders, frequent, model_one
 
+ROOT = Path(__file__).resolve().parents[2]
 WORDS = 30
 
 
@@ -98,3 +102,23 @@ def test_refuses_other_tokenizers(tmp_path):
             tmp_path,
             {"source_tokenizer_file": "source.codes", "word_tokenizer": "WORD_TOKENIZER_MOSES"},
         )
+
+
+def test_shortlist_of_all_tokens_changes_no_answer(program, tmp_path):
+    """Also inside a character that is spelled in bytes, where a search asks for all tokens."""
+    bundle = tmp_path / "en-de"
+    shutil.copytree(ROOT / "model/bundles/en-de", bundle)
+    add_shortlist(bundle, range(read_manifest(bundle)["vocabulary"]["size"]), {})
+    texts = ["I like \U0001f370 and \u4e2d.", "Hello \u65e5\u672c\u8a9e world.", "A dog runs."]
+    lines = "".join(json.dumps({"text": text}) + "\n" for text in texts)
+    command = [program("linnet-decode"), "--bundle", bundle, "--compute", "float32"]
+
+    def ids(*flags: str) -> list[list[int]]:
+        done = subprocess.run(
+            [*command, *flags], input=lines, capture_output=True, text=True, check=True
+        )
+        return [json.loads(line)["hypotheses"][0]["ids"] for line in done.stdout.splitlines()]
+
+    answers = ids()
+    assert len(answers) == len(texts)
+    assert ids("--shortlist") == answers

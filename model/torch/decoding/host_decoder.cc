@@ -70,8 +70,9 @@ StepLogits HostDecoder::ComputeLogits(std::span<RunningSequence> running, bool w
     }
     for (size_t i = 0; i < tokens.size(); ++i) {
       RowNeed need = sequence.search.need(static_cast<int>(i));
-      if (whole_rows) need = {.best = info.vocabulary_size, .all = true};
-      need.best = std::min(need.best, info.vocabulary_size);
+      if (whole_rows) need = {.all = true};
+      // `best` counts where the row is that of a shortlist.
+      need.best = need.all ? info.vocabulary_size : std::min(need.best, info.vocabulary_size);
       inputs_.Add(tokens[i], sequence.search.steps(), backpointers_.of(sequence.slots.numbers()[i]),
                   sequence.blocks.numbers(), sequence.source_tokens, need,
                   sequence.options.temperature);
