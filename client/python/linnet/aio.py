@@ -18,10 +18,10 @@ from .texts import (
     Plan,
     Terms,
     TextAnswer,
-    check_lines,
     check_message,
     check_request_alone,
     check_text,
+    document_start,
     set_field,
     summary,
     translation,
@@ -366,10 +366,9 @@ class AsyncClient:
     ) -> AsyncIterator[tuple[int, api.TranslateResponse | LinnetError]]:
         """Same as Client.translate_document; lines may come from an asynchronous generator."""
 
-        check_message(settings, api.TranslateRequest, "settings")
-        check_lines(lines, "lines", asynchronous=True)
-        first = api.TranslateDocumentRequest(settings=settings)
-        set_field(first, "keep_order", keep_order)
+        first = document_start(
+            api.TranslateDocumentRequest, settings, keep_order, lines, "lines", asynchronous=True
+        )
         failure = _IteratorError()
 
         async def messages() -> AsyncIterator[api.TranslateDocumentRequest]:
@@ -391,10 +390,9 @@ class AsyncClient:
     ) -> AsyncIterator[tuple[int, api.SummarizeResponse | LinnetError]]:
         """Same as Client.summarize_document; texts may come from an asynchronous generator."""
 
-        check_message(settings, api.SummarizeRequest, "settings")
-        check_lines(texts, "texts", asynchronous=True)
-        first = api.SummarizeDocumentRequest(settings=settings)
-        set_field(first, "keep_order", keep_order)
+        first = document_start(
+            api.SummarizeDocumentRequest, settings, keep_order, texts, "texts", asynchronous=True
+        )
         failure = _IteratorError()
 
         async def messages() -> AsyncIterator[api.SummarizeDocumentRequest]:

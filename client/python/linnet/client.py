@@ -17,10 +17,10 @@ from .options import Options
 from .texts import (
     Plan,
     Terms,
-    check_lines,
     check_message,
     check_request_alone,
     check_text,
+    document_start,
     set_field,
     summary,
     translation,
@@ -366,10 +366,7 @@ class Client:
         cancels the rest. `settings` has no contents. The call is not retried and has no
         deadline."""
 
-        check_message(settings, api.TranslateRequest, "settings")
-        check_lines(lines, "lines")
-        first = api.TranslateDocumentRequest(settings=settings)
-        set_field(first, "keep_order", keep_order)
+        first = document_start(api.TranslateDocumentRequest, settings, keep_order, lines, "lines")
         failure = _IteratorError()
 
         def messages() -> Iterator[api.TranslateDocumentRequest]:
@@ -390,10 +387,7 @@ class Client:
     ) -> Iterator[tuple[int, api.SummarizeResponse | LinnetError]]:
         """Summarises each text, as translate_document translates lines."""
 
-        check_message(settings, api.SummarizeRequest, "settings")
-        check_lines(texts, "texts")
-        first = api.SummarizeDocumentRequest(settings=settings)
-        set_field(first, "keep_order", keep_order)
+        first = document_start(api.SummarizeDocumentRequest, settings, keep_order, texts, "texts")
         failure = _IteratorError()
 
         def messages() -> Iterator[api.SummarizeDocumentRequest]:

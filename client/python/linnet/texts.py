@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from google.protobuf.message import Message
 
@@ -28,6 +29,7 @@ WHITE_SPACE = re.compile(
 )
 
 TextAnswer = api.Translation | api.Summary
+Start = TypeVar("Start", api.TranslateDocumentRequest, api.SummarizeDocumentRequest)
 Terms = api.Glossary | Mapping[str, str | None]
 
 
@@ -85,6 +87,24 @@ def check_lines(lines: object, name: str, *, asynchronous: bool = False) -> None
     if not any(hasattr(lines, method) for method in methods):
         kind = type(lines).__name__
         raise LinnetError.local(f"{name} is a {kind}, not an iterable of lines", field=name)
+
+
+def document_start(
+    kind: type[Start],
+    settings: Any,
+    keep_order: bool,
+    lines: object,
+    name: str,
+    *,
+    asynchronous: bool = False,
+) -> Start:
+    """The first message of a document. Raises LinnetError for wrong arguments, of which `lines` is
+    called `name`."""
+    check_message(settings, type(kind().settings), "settings")
+    check_lines(lines, name, asynchronous=asynchronous)
+    first = kind(settings=settings)
+    set_field(first, "keep_order", keep_order)
+    return first
 
 
 def check_text(text: str, field: str) -> None:
