@@ -58,8 +58,8 @@ bool SamePrimary(absl::string_view a, absl::string_view b) {
   return absl::EqualsIgnoreCase(Primary(a), Primary(b));
 }
 
-// Joins names for an error. gRPC limits the size of its details: a client that gets more than 8 KB
-// sees another error instead, three copies are sent, and names may be of any length.
+// Joins names for an error, which has three copies of them. A client that gets details of more than
+// 8 KB sees an error of gRPC instead.
 std::string Listed(const std::vector<std::string>& names) {
   constexpr size_t kMaxBytes = 1000;
   std::string listed;

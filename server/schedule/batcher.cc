@@ -53,13 +53,13 @@ absl::Status Batcher::Add(std::unique_ptr<Sequence>& sequence, absl::Time now) {
   if (sequence->caller.call == 0) sequence->caller.call = kOwnCall | sequence->input.id;
   sequence->max_tokens = MaxTokens(sequence->input);
   sequence->max_target_tokens = sequence->input.options.max_target_tokens;
-  // There were no steps while it was idle.
-  if (idle()) shed_.Step(/*waiting=*/false, now);
   sequence->source_tokens = static_cast<int>(sequence->input.source.size());
   sequence->rows = model::RowsOf(sequence->input);
   // The scheduler sets `submitted` when a sequence enters its inbox: that wait counts as well.
   if (sequence->times.submitted == absl::InfinitePast()) sequence->times.submitted = now;
   sequence->report_stable = sequence->input.report_stable;
+  // There were no steps while it was idle.
+  if (idle()) shed_.Step(/*waiting=*/false, now);
   if (!sequence->key.empty()) {
     sequence->input.report_stable = true;  // for those that share the result
     if (Share(sequence, now)) return absl::OkStatus();
