@@ -5,34 +5,32 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 
 usage() {
   cat <<'U'
-usage: tests/gpu/call.sh 1|2|3|train --out DIR [--train] [--dry]
+usage: tests/gpu/call.sh 1|2|3 --out DIR [--train SECONDS] [--seconds N] [--dry]
 
 Unpacks .gpu/linnet.tar.xz (tests/gpu/pack.py) to /tmp unless it was unpacked before, and runs the parts of tests/gpu.sh
 that belong to the call. /tmp keeps the rows of earlier calls; each report includes them.
 
-  1            smoke, kernels, answers: nothing is timed, so that a training can run beside them (--train)
-  2            operators, profile, base
-  3            big, serving, counters, and unfinished cases of the calls before
-  train        a longer training alone: starts it, or waits for it, and collects its weights
+  1                smoke, kernels, answers: nothing is timed, so that trainings can run beside them (--train)
+  2                operators, profile, base
+  3                big, serving, counters, and unfinished cases of the calls before
 
-  --out DIR    folder of the report and of the weights of a finished training
-  --train      call 1 starts model/recipes/gpu-8-minutes.toml in the background, waits for it after its parts, and collects
-               its weights; so does a later call if it had not ended
-  --dry        run on the CPU with minimal sizes
-  --seconds N  time limit of the call [300]
+  --out DIR        folder of the report and of the weights of finished trainings
+  --train SECONDS  call 1 starts model/recipes/{en-de,de-en}-gpu.toml with a schedule of so many seconds in the background,
+                   waits for them after its parts, and collects their weights; so does a later call if they had not ended
+  --seconds N      time limit of the call [300]
+  --dry            run on the CPU with minimal sizes
 U
 }
 
 call='' out='' train='' dry='' seconds=300
 while (($#)); do
   case $1 in
-    1 | 2 | 3 | train) call=$1 ;;
-    --out | --seconds)
+    1 | 2 | 3) call=$1 ;;
+    --out | --seconds | --train)
       (($# > 1)) || { echo "error: $1 needs a value: see tests/gpu/call.sh --help" >&2 && exit 1; }
       printf -v "${1#--}" %s "$2"
       shift
       ;;
-    --train) train=1 ;;
     --dry) dry=--dry ;;
     --help | -h) usage && exit ;;
     *) echo "error: unknown argument '$1': see tests/gpu/call.sh --help" >&2 && exit 1 ;;
@@ -49,29 +47,25 @@ if [[ ! -e $there/folder/commit ]]; then
   mv "$there/unpacked" "$there/folder"
 fi
 echo "unpacked after $SECONDS s"
-export PYTHONPATH=$PWD/model${PYTHONPATH:+:$PYTHONPATH}
-run_training() { python3 tests/gpu/train.py "$@" --run "$there/run" ${dry:+--dry}; }
+export PYTHONPATH=$PWD/model${PYTHONPATH:+:$PYTHONPATH} LINNET_OPS_LIBRARY=$there/folder/lib/liblinnet_ops.so
+trainings() { python3 tests/gpu/train.py "$@" --runs "$there/runs" ${dry:+--dry}; }
 
 case $call in
   1)
     parts=(smoke kernels answers)
-    [[ ! $train ]] || run_training start --recipe model/recipes/gpu-8-minutes.toml --data "$there/folder/data"
+    [[ ! $train ]] || trainings start --recipe model/recipes/en-de-gpu.toml --recipe model/recipes/de-en-gpu.toml \
+      --data "$there/folder/data" --seconds "$train"
     ;;
   2)
     parts=(operators profile base)
-    [[ ! $train ]] || run_training collect --out "$out" --wait 20
+    [[ ! $train ]] || trainings collect --out "$out" --wait 20
     ;;
   3) parts=(smoke kernels answers operators profile base big serving counters) ;;
-  train)
-    run_training start --recipe model/recipes/gpu-25-minutes.toml --data "$there/folder/data"
-    run_training collect --out "$out" --wait $((seconds - SECONDS))
-    exit
-    ;;
 esac
 flags=()
 for part in "${parts[@]}"; do flags+=(--part "$part"); done
 status=0
 tests/gpu.sh --library "$there/folder/lib" --portable "$there/folder" --data "$there/folder/data" \
   --continue "$there/rows" --out "$out" --seconds $((seconds - SECONDS)) "${flags[@]}" $dry || status=$?
-[[ $call != 1 || ! $train ]] || run_training collect --out "$out" --wait $((seconds - SECONDS))
+[[ $call != 1 || ! $train ]] || trainings collect --out "$out" --wait $((seconds - SECONDS))
 exit "$status"

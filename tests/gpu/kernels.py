@@ -3,6 +3,7 @@ device decoder and of the operators."""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -45,7 +46,8 @@ def run_operator_tests(setup: Setup) -> list[dict[str, Any]]:
     file."""
     report = Path(f"/tmp/linnet-pytest-{os.getpid()}.xml")
     what = ["tests/ops/op_beam_search_test.py"] if setup.dry else ["tests/ops"]
-    command = [sys.executable, "-m", "pytest", *what, "-q", f"--junitxml={report}"]
+    workers = ["-n", "4"] if importlib.util.find_spec("xdist") else []
+    command = [sys.executable, "-m", "pytest", *what, "-q", *workers, f"--junitxml={report}"]
     environment = os.environ | {"LINNET_OPS_LIBRARY": str(setup.library.resolve())}
     if not setup.dry:
         environment["LINNET_GPU_TESTS"] = "only"
@@ -65,6 +67,7 @@ def run_operator_tests(setup: Setup) -> list[dict[str, Any]]:
 def cases(setup: Setup, part: str) -> Iterator[Case]:
     # A dry run lists the tests of the kernels, to check that the program starts.
     flags = ["--gtest_list_tests"] if setup.dry else ["--gtest_brief=1"]
+    yield "operators", lambda: run_operator_tests(setup)
     if setup.portable is not None and (setup.portable / "bin/cuda_kernels_gpu_test").exists():
         yield "kernels", lambda: run_binary(setup, "cuda_kernels_gpu_test", [], flags)
         yield (
@@ -77,4 +80,3 @@ def cases(setup: Setup, part: str) -> Iterator[Case]:
                 tool,
                 lambda prefix=prefix: run_binary(setup, "cuda_kernels_gpu_test", prefix, flags),
             )
-    yield "operators", lambda: run_operator_tests(setup)

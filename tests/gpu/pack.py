@@ -10,13 +10,16 @@ The size of a transfer is limited, so the sizes are added up and checked.
 from __future__ import annotations
 
 import argparse
+import functools
 import lzma
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
+import tomllib
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILT = ROOT / "build/release"
@@ -26,11 +29,12 @@ SERVING = ("linnet-server", "linnet-load")
 LIMIT = 64 * 2**20  # bytes of the tracked files and the packed folder
 MAX_COMMAND = 2000  # characters of a call's command
 TEST_SET = "en-de/test.tatoeba.tsv"
-TRAINING_SET = ("en-de/train.tsv.xz", "en-de/valid.tsv.xz")
+RECIPES = ("model/recipes/en-de-gpu.toml", "model/recipes/de-en-gpu.toml")
 # Seconds of each call. A machine is lent for 15 minutes, of which its start and the transfers take
-# up to two and a half. With a training the first call takes as long as that does.
+# up to two and a half. With trainings the first call takes as long as they do.
 CALLS = {"1": 300, "2": 300, "3": 150}
-TRAINING_CALLS = {"1": 540, "2": 210}
+TRAINING_CALLS = {"1": 480, "2": 240}
+TRAINING = 400  # seconds of the trainings' schedule
 # xz for programs, of which most of the folder consists. Takes 128 MiB to unpack.
 FILTERS: list[dict[str, int]] = [
     {"id": lzma.FILTER_X86},
@@ -75,12 +79,34 @@ def stage(
     (folder / "commit").write_text(name + "\n")
     if data is None:
         return
-    wanted = [TEST_SET, *(TRAINING_SET if training else ())]
-    for file in wanted:
-        if not (data / file).exists():
-            raise SystemExit(f"error: no {file} in {data}")
-        (folder / "data" / file).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(data / file, folder / "data" / file)
+    if not (data / TEST_SET).exists():
+        raise SystemExit(f"error: no {TEST_SET} in {data}")
+    (folder / "data" / TEST_SET).parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(data / TEST_SET, folder / "data" / TEST_SET)
+    for recipe in RECIPES if training else ():
+        stage_rows(folder / "data", tomllib.loads((ROOT / recipe).read_text())["data"], data)
+
+
+def stage_rows(folder: Path, wanted: dict[str, Any], data: Path) -> None:
+    """Writes the rows of the recipe's domains, in files that may have those of another recipe."""
+    domains = {"valid": set(wanted["valid_domains"])}
+    domains |= {name: set(wanted["domains"]) for name in wanted["files"]}
+    for name, of_file in domains.items():
+        file = data / wanted["folder"] / f"{name}.tsv.xz"
+        if not file.exists():
+            raise SystemExit(f"error: no {file}")
+        rows = [row for row in lines_of(file) if row.rpartition("\t")[2].strip() in of_file]
+        target = folder / wanted["folder"] / f"{name}.tsv"
+        text = "".join(rows)
+        if target.exists() and target.read_text(encoding="utf-8") != text:
+            raise SystemExit(f"error: two recipes want other rows of {file}")
+        target.write_text(text, encoding="utf-8")
+
+
+@functools.cache
+def lines_of(file: Path) -> list[str]:
+    with lzma.open(file, "rt", encoding="utf-8", newline="\n") as lines:
+        return list(lines)
 
 
 def pack(folder: Path, archive: Path) -> None:
@@ -108,7 +134,7 @@ def check_size(tracked: int, packed: int) -> None:
 
 def commands(training: bool) -> list[str]:
     """Returns the commands to run in the root of the checkout on the GPU machine."""
-    calls, flag = (TRAINING_CALLS, " --train") if training else (CALLS, "")
+    calls, flag = (TRAINING_CALLS, f" --train {TRAINING}") if training else (CALLS, "")
     return [
         f'bash tests/gpu/call.sh {call}{flag} --seconds {seconds} --out "$OUT"'
         for call, seconds in calls.items()

@@ -5,6 +5,7 @@ when a case begins and when it ends, so that no result is lost by a crash or a t
 
 - A part gets its share of the seconds that are left; unused time goes to later parts. A part that
   takes longer is stopped with all its child processes.
+- Parts that time nothing run at the same time, and each of them several cases.
 - A case that raises fails alone. A case that ends its process (a failed CUDA context, a signal) is
   reported, and a new process continues with the next case.
 - With --continue DIR, the rows of earlier calls are read from DIR and new rows are also added
@@ -18,6 +19,7 @@ import argparse
 import contextlib
 import dataclasses
 import importlib
+import itertools
 import json
 import os
 import signal
@@ -26,6 +28,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,14 +45,17 @@ class Part:
     weight: int  # share of the time: weight / sum of the weights of this and all later parts
     module: str  # has cases(setup), or cases(setup, part)
     needs_portable: bool = True
+    # Cases that run at once. More than one only where nothing is timed and every case computes in a
+    # process of its own; parts of this kind that follow one another run at once as well.
+    at_once: int = 1
 
 
 # In running order; the parts that detect basic failures come first.
 PARTS = {
     "facts": Part(40, "facts", needs_portable=False),
-    "smoke": Part(45, "smoke"),
-    "kernels": Part(150, "kernels", needs_portable=False),
-    "answers": Part(200, "answers"),
+    "smoke": Part(150, "smoke"),
+    "kernels": Part(150, "kernels", needs_portable=False, at_once=7),
+    "answers": Part(150, "answers", at_once=5),
     "operators": Part(90, "op_times", needs_portable=False),
     "profile": Part(90, "step_profile", needs_portable=False),
     "base": Part(300, "speed"),
@@ -99,7 +105,8 @@ def due_cases(rows: list[dict[str, Any]], part: str, names: list[str]) -> list[s
 def run_cases(cases: Iterator[Case], part: str, rows: Rows) -> int:
     """Runs the cases of a part, in the part's process."""
     chosen = dict(cases)
-    for name in due_cases(rows.read(), part, list(chosen)):
+
+    def run(name: str) -> int:
         rows.write(part=part, case=name, begun=True)
         start = time.monotonic()
         try:
@@ -109,13 +116,17 @@ def run_cases(cases: Iterator[Case], part: str, rows: Rows) -> int:
             message = f"{type(error).__name__}: {error}"[-1500:]
             rows.write(part=part, case=name, error=message, seconds=seconds)
             print(f"  {name}: {message}", flush=True)
-            if "CUDA error" in message:
-                return CRASHED
-            continue
+            return CRASHED if "CUDA error" in message else 0
         seconds = round(time.monotonic() - start, 1)
         rows.write(part=part, case=name, rows=found, seconds=seconds)
-        for row in found:
-            print("  " + json.dumps(row), flush=True)
+        print("".join(f"  {json.dumps(row)}\n" for row in found), end="", flush=True)
+        return 0
+
+    due = due_cases(rows.read(), part, list(chosen))
+    if PARTS[part].at_once == 1:  # after a crash this process can compute nothing more
+        return next((status for name in due if (status := run(name))), 0)
+    with ThreadPoolExecutor(PARTS[part].at_once) as pool:
+        list(pool.map(run, due))
     return 0
 
 
@@ -162,17 +173,28 @@ def run_session(
     end = time.monotonic() + seconds
     ended = {row["part"]: row["end"] for row in rows.read() if "end" in row}
     due = [part for part in PARTS if part in parts and ended.get(part) != "complete"]
-    for number, part in enumerate(due):
-        left = end - time.monotonic()
-        share = PARTS[part].weight / sum(PARTS[later].weight for later in due[number:])
-        if left < 1:
+
+    def run(part: str, seconds: float) -> None:
+        if seconds < 1:
             rows.write(part=part, end="no time was left", seconds=0)
-            continue
-        print(f"== {part}, {left * share:.0f} of {left:.0f} s", flush=True)
+            return
+        print(f"== {part}, {seconds:.0f} s", flush=True)
         start = time.monotonic()
-        how = run_part(command(part), part, left * share, rows)
+        how = run_part(command(part), part, seconds, rows)
         rows.write(part=part, end=how, seconds=round(time.monotonic() - start, 1))
         print(f"== {part}: {how}", flush=True)
+
+    while due:
+        group = list(itertools.takewhile(lambda part: PARTS[part].at_once > 1, due)) or due[:1]
+        share = weight_of(group) / weight_of(due)
+        seconds = (end - time.monotonic()) * share
+        with ThreadPoolExecutor(len(group)) as pool:
+            list(pool.map(run, group, [seconds] * len(group)))
+        due = due[len(group) :]
+
+
+def weight_of(parts: list[str]) -> int:
+    return sum(PARTS[part].weight for part in parts)
 
 
 def parse_arguments(words: list[str] | None) -> argparse.Namespace:

@@ -9,7 +9,7 @@ from typing import Any
 from decode import TEXTS, WAYS, bundles, decoder_of
 from session import Case, Setup
 
-LIMIT = 20.0  # seconds per mode
+LIMIT = 60.0  # seconds per mode; the first one reads the libraries from the disk
 
 
 def decode_once(setup: Setup, way: str) -> list[dict[str, Any]]:

@@ -1,32 +1,33 @@
-"""Runs a training in the background on a GPU machine, across several commands.
+"""Runs trainings in the background on a GPU machine, across several commands.
 
-  train.py start --recipe FILE --data DIR --run RUN    starts the training in its own session
-  train.py collect --run RUN --out DIR --wait SECONDS  waits for its end, at most SECONDS, and
-                                                       writes the weights in pieces
-  train.py join PIECES… --run RUN                      joins the pieces to a checkpoint for
-                                                       linnet-export, on the other machine
+  train.py start --recipe FILE… --data DIR --runs DIR --seconds N
+                                  starts a training of N seconds for each recipe, at the same time
+  train.py collect --runs DIR --out DIR --wait SECONDS
+                                  waits for their ends, at most SECONDS, and writes each run to
+                                  OUT/NAME.tar.1, OUT/NAME.tar.2, …
+  train.py join PIECES… --runs DIR
+                                  makes the run folders of the pieces, on the other machine, for
+                                  linnet-export and --init-from
 
 A command can return 8 files of 16 MiB. Therefore only the averaged weights are returned, in
-bfloat16 and in pieces; the state of the optimizer is not.
+bfloat16; the state of the optimizer is not.
 """
 
 from __future__ import annotations
 
 import argparse
-import shutil
+import io
 import subprocess
 import sys
+import tarfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import torch
 from session import ROOT, with_package
-from torch import Tensor
 
-TOKENIZER = "source.spm"
-PIECE = 15 * 2**20  # max bytes of weights in a piece
+PIECE = 15 * 2**20  # max bytes of a piece
+LOGGED = ("log.jsonl", "settings.json", "source.spm", "samples.txt", "output")
 
 
 def running(run: Path) -> bool:
@@ -41,18 +42,17 @@ def running(run: Path) -> bool:
         return False
 
 
-def start(recipe: Path, data: Path, run: Path, dry: bool) -> None:
+def start(recipe: Path, data: Path, run: Path, seconds: int, dry: bool) -> None:
     if (run / "process").exists():
         print(f"{run} was started already", flush=True)
         return
     run.mkdir(parents=True, exist_ok=True)
-    device = "cpu" if dry else "cuda"
     words = [sys.executable, "-m", "linnet_model.train", "--recipe", str(recipe)]
-    words += ["--data", str(data), "--out", str(run), "--device", device]
+    words += ["--data", str(data), "--out", str(run), "--device", "cpu" if dry else "cuda"]
     words += ["--tokenizer-from", str(ROOT / "model/bundles/en-de")]
+    words += ["--set", f"train.seconds={seconds}"]
     if dry:
-        words += ["--set", "train.seconds=20", "--set", "train.valid_updates=100000"]
-        words += ["--set", "model.width=64", "--set", "train.batch_target_tokens=500"]
+        words += ["--set", "train.batch_target_tokens=500", "--set", "model.width=64"]
         words += ["--set", "train.bfloat16=false", "--set", "train.valid_rows=2"]
     environment = with_package() | {"PYTHONUNBUFFERED": "1"}
     with (run / "output").open("w") as output:
@@ -69,74 +69,45 @@ def start(recipe: Path, data: Path, run: Path, dry: bool) -> None:
     print(f"training {recipe.stem} in process {process.pid}", flush=True)
 
 
-def pieces(weights: dict[str, Tensor], limit: int) -> Iterator[dict[str, Tensor]]:
-    """Yields the weights in bfloat16 in pieces of `limit` bytes, the last one smaller. A weight
-    that does not fit is cut between rows into NAME/0, NAME/1, …"""
-    piece: dict[str, Tensor] = {}
-    left = limit
-    for name, weight in weights.items():
-        rest, part = weight.to(torch.bfloat16), 0
-        while 2 * rest.numel() > left:
-            rows = left // (2 * rest[:1].numel())
-            if rows > 0:
-                piece[f"{name}/{part}"], rest, part = rest[:rows].clone(), rest[rows:], part + 1
-            yield piece
-            piece, left = {}, limit
-        piece[name if part == 0 else f"{name}/{part}"] = rest.clone()
-        left -= 2 * rest.numel()
-    yield piece
+def packed(run: Path) -> bytes:
+    """Returns a tar of the run's log and of its last checkpoint, if it has one, without optimizer
+    and with the averaged weights alone, rounded to bfloat16."""
+    whole = io.BytesIO()
+    with tarfile.open(None, "w", whole) as tar:
+        for name in LOGGED:
+            if (run / name).exists():
+                tar.add(run / name, name)
+        if found := sorted(run.glob("checkpoint-*.pt")):
+            kept = torch.load(found[-1], map_location="cpu", weights_only=True)
+            average = {name: w.to(torch.bfloat16) for name, w in kept["average"].items()}
+            file = io.BytesIO()
+            torch.save({"average": average, **{k: kept[k] for k in ("recipe", "position")}}, file)
+            entry = tarfile.TarInfo(found[-1].name)
+            entry.size = file.tell()
+            file.seek(0)
+            tar.addfile(entry, file)
+    return whole.getvalue()
 
 
-def join(parts: list[dict[str, Tensor]]) -> dict[str, Tensor]:
-    """Returns the weights that were given to `pieces`, rounded to bfloat16, as float32."""
-    cut: dict[str, list[Tensor]] = {}
-    for part in parts:
-        for name, weight in part.items():
-            cut.setdefault(name.partition("/")[0], []).append(weight)
-    return {
-        name: (torch.cat(weights) if len(weights) > 1 else weights[0]).float()
-        for name, weights in cut.items()
-    }
-
-
-def collect(run: Path, out: Path, wait: float) -> None:
-    deadline = time.monotonic() + wait
-    while running(run) and time.monotonic() < deadline:
-        time.sleep(1)
+def collect(run: Path, out: Path) -> None:
+    print((run / "output").read_text()[-1500:], flush=True)
+    whole = packed(run)
     out.mkdir(parents=True, exist_ok=True)
-    print((run / "output").read_text()[-1500:] if (run / "output").exists() else "no output")
-    for name in ("log.jsonl", "settings.json"):
-        if (run / name).exists():
-            shutil.copy(run / name, out / f"training-{name}")
-    if (run / TOKENIZER).exists():
-        shutil.copy(run / TOKENIZER, out / TOKENIZER)
-    found = sorted(run.glob("checkpoint-*.pt"))
-    if not found:
-        print(f"no checkpoint in {run} yet", flush=True)
-        return
-    checkpoint = torch.load(found[-1], map_location="cpu", weights_only=True)
-    cut = list(pieces(checkpoint["average"], PIECE))
-    for number, weights in enumerate(cut, 1):
-        facts = {"recipe": checkpoint["recipe"], "position": checkpoint["position"]}
-        torch.save({**facts, "weights": weights}, out / f"weights-{number}-of-{len(cut)}.pt")
-    print(f"{found[-1].name} in {len(cut)} pieces", flush=True)
+    for number, begin in enumerate(range(0, len(whole), PIECE), 1):
+        (out / f"{run.name}.tar.{number}").write_bytes(whole[begin : begin + PIECE])
 
 
-def join_files(files: list[Path], run: Path) -> Path:
-    """Writes a checkpoint for linnet-export and --init-from."""
-    parts: list[dict[str, Any]] = [torch.load(file, weights_only=True) for file in sorted(files)]
-    wanted = int(sorted(files)[0].stem.rpartition("-")[2])
-    if len(parts) != wanted:
-        raise SystemExit(f"error: {len(parts)} of {wanted} pieces were given")
-    weights = join([part["weights"] for part in parts])
-    position = parts[0]["position"]
+def join(pieces: list[Path], run: Path) -> Path:
+    """Makes a run folder, whose checkpoint has float32 weights, from the pieces of its tar."""
+    whole = b"".join(piece.read_bytes() for piece in sorted(pieces))
     run.mkdir(parents=True, exist_ok=True)
-    path = run / f"checkpoint-{position['update']:07d}.pt"
-    whole = {"recipe": parts[0]["recipe"], "position": position}
-    torch.save({**whole, "model": weights, "average": weights, "optimizer": {}}, path)
-    if (files[0].parent / TOKENIZER).exists():
-        shutil.copy(files[0].parent / TOKENIZER, run / TOKENIZER)
-    return path
+    with tarfile.open(None, "r", io.BytesIO(whole)) as tar:
+        tar.extractall(run, filter="data")
+    for path in run.glob("checkpoint-*.pt"):
+        kept = torch.load(path, weights_only=True)
+        average = {name: weight.float() for name, weight in kept["average"].items()}
+        torch.save({**kept, "model": average, "average": average, "optimizer": {}}, path)
+    return run
 
 
 def main() -> None:
@@ -145,19 +116,30 @@ def main() -> None:
     )
     parser.add_argument("what", choices=("start", "collect", "join"))
     parser.add_argument("pieces", nargs="*", type=Path)
-    parser.add_argument("--recipe", type=Path)
+    parser.add_argument("--recipe", type=Path, action="append", default=[])
     parser.add_argument("--data", type=Path)
-    parser.add_argument("--run", type=Path, required=True)
+    parser.add_argument("--runs", type=Path, required=True)
+    parser.add_argument("--seconds", type=int, default=300)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--wait", type=float, default=0)
     parser.add_argument("--dry", action="store_true")
     arguments = parser.parse_args()
+    runs: Path = arguments.runs
     if arguments.what == "start":
-        start(arguments.recipe, arguments.data, arguments.run, arguments.dry)
+        for recipe in arguments.recipe:
+            start(recipe, arguments.data, runs / recipe.stem, arguments.seconds, arguments.dry)
     elif arguments.what == "collect":
-        collect(arguments.run, arguments.out, arguments.wait)
+        deadline = time.monotonic() + arguments.wait
+        started = sorted(file.parent for file in runs.glob("*/process"))
+        while any(map(running, started)) and time.monotonic() < deadline:
+            time.sleep(1)
+        for run in started:
+            collect(run, arguments.out)
     else:
-        print(join_files(arguments.pieces, arguments.run))
+        names = sorted({piece.name.partition(".tar.")[0] for piece in arguments.pieces})
+        for name in names:
+            own = [piece for piece in arguments.pieces if piece.name.startswith(f"{name}.tar.")]
+            print(join(own, runs / name))
 
 
 if __name__ == "__main__":

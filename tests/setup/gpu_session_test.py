@@ -1,10 +1,12 @@
 """The sessions of tests/gpu.sh: shares of time, crashes, and continuation in a later call."""
 
 import json
+import lzma
 import os
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 import types
 from pathlib import Path
@@ -158,6 +160,39 @@ def test_unused_time_goes_to_later_parts(tmp_path, monkeypatch):
     assert given == {"base": pytest.approx(300), "big": pytest.approx(700)}
 
 
+def test_parts_that_time_nothing_run_at_once(tmp_path, monkeypatch):
+    both = threading.Barrier(2, timeout=20)
+    given = {}
+
+    def run_part(_, part, seconds, rows):
+        if part in ("kernels", "answers"):
+            both.wait()
+        given[part] = seconds
+        return "complete"
+
+    monkeypatch.setattr(session, "run_part", run_part)
+    monkeypatch.setattr(session.time, "monotonic", lambda: 1000.0)
+    rows = session.Rows([tmp_path])
+    session.run_session(["answers", "kernels", "operators"], lambda _: [], 390, rows)
+    weight = session.weight_of(["answers", "kernels"])
+    share = 390 * weight / (weight + session.PARTS["operators"].weight)
+    assert given == {"kernels": share, "answers": share, "operators": 390}
+    assert {row["part"] for row in rows.read()} == set(given)
+
+
+def test_cases_that_compute_elsewhere_run_at_once(tmp_path):
+    two = threading.Barrier(2, timeout=20)
+    rows = rows_in(tmp_path)
+
+    def fails():
+        two.wait()
+        raise RuntimeError("linnet-decode ended with 1: CUDA error")
+
+    cases = [("a", fails), ("b", lambda: [{"index": two.wait()}])]
+    assert session.run_cases(iter(cases), "answers", rows) == 0
+    assert {line["case"] for line in rows.read() if "rows" in line or "error" in line} == {"a", "b"}
+
+
 def test_report_lists_failures_and_stopped_parts(tmp_path):
     rows_in(
         tmp_path,
@@ -203,35 +238,59 @@ def test_parses_a_row_for_each_kernel_of_ncu():
     ]
 
 
-def test_weights_are_split_into_the_fewest_pieces(tmp_path):
+def test_pieces_of_a_training_are_a_run_folder(tmp_path, monkeypatch):
     torch.manual_seed(1)
-    weights = {"table": torch.randn(100, 8), "bias": torch.randn(7), "one": torch.randn(1, 3)}
-    for limit in (32, 100, 500, 10_000):
-        cut = list(train.pieces(weights, limit))
-        sizes = [sum(2 * weight.numel() for weight in piece.values()) for piece in cut]
-        assert max(sizes) <= limit
-        assert sum(sizes) == 2 * (800 + 7 + 3)
-        assert all(size > limit - 16 for size in sizes[:-1]), "a row of the table has 16 bytes"
-        joined = train.join(cut)
-        for name, weight in weights.items():
-            assert torch.equal(joined[name], weight.to(torch.bfloat16).float())
+    average = {"table": torch.randn(100, 8), "bias": torch.randn(7)}
+    run = tmp_path / "en-de-gpu"
+    run.mkdir()
+    (run / "output").write_text("validation 1.2 nats\n")
+    (run / "source.spm").write_bytes(b"pieces")
+    whole = {"recipe": {"a": 1}, "position": {"update": 12}, "average": average, "model": average}
+    torch.save(
+        whole | {"optimizer": {"moments": torch.zeros(10**6)}}, run / "checkpoint-0000012.pt"
+    )
+    monkeypatch.setattr(train, "PIECE", 5000)
+    train.collect(run, tmp_path / "out")
+    pieces = sorted((tmp_path / "out").iterdir())
+    assert len(pieces) > 1
+    assert [piece.name for piece in pieces] == [
+        f"en-de-gpu.tar.{i}" for i in range(1, len(pieces) + 1)
+    ]
+    assert max(piece.stat().st_size for piece in pieces) <= 5000
+    joined = train.join(list(reversed(pieces)), tmp_path / "joined")
+    assert (joined / "source.spm").read_bytes() == b"pieces"
+    checkpoint = torch.load(joined / "checkpoint-0000012.pt")
+    assert checkpoint["recipe"] == {"a": 1}
+    assert checkpoint["position"] == {"update": 12}
+    for name, weight in average.items():
+        assert torch.equal(checkpoint["average"][name], weight.to(torch.bfloat16).float())
 
 
-def test_joined_pieces_are_a_checkpoint(tmp_path):
-    facts = {"recipe": {}, "position": {"update": 12}}
-    weights = {"table": torch.ones(4, 4)}
-    files = []
-    for number, piece in enumerate(train.pieces(weights, 16), 1):
-        files.append(tmp_path / f"weights-{number}-of-2.pt")
-        torch.save({**facts, "weights": piece}, files[-1])
-    assert len(files) == 2
-    (tmp_path / "source.spm").write_bytes(b"pieces")
-    path = train.join_files(files, tmp_path / "run")
-    assert (tmp_path / "run/source.spm").read_bytes() == b"pieces"
-    assert path.name == "checkpoint-0000012.pt"
-    assert torch.equal(torch.load(path)["average"]["table"], torch.ones(4, 4))
-    with pytest.raises(SystemExit, match="1 of 2 pieces"):
-        train.join_files(files[:1], tmp_path / "run")
+def test_training_without_a_checkpoint_returns_its_log(tmp_path):
+    run = tmp_path / "runs/de-en-gpu"
+    run.mkdir(parents=True)
+    (run / "output").write_text("out of memory\n")
+    train.collect(run, tmp_path / "out")
+    joined = train.join(list((tmp_path / "out").iterdir()), tmp_path / "joined")
+    assert (joined / "output").read_text() == "out of memory\n"
+
+
+def test_only_rows_of_the_domains_travel(tmp_path):
+    (tmp_path / "en-de").mkdir()
+    for name in ("train", "valid"):
+        with lzma.open(tmp_path / f"en-de/{name}.tsv.xz", "wt") as file:
+            file.write("a\tb\tchat\nc\td\tlaw\n")
+    wanted = {"folder": "en-de", "files": ["train"], "domains": {"law": 1.0}}
+    folder = tmp_path / "packed"
+    (folder / "en-de").mkdir(parents=True)
+    for _ in range(2):  # another recipe with the same rows
+        pack.stage_rows(folder, wanted | {"valid_domains": ["chat"]}, tmp_path)
+    assert (folder / "en-de/train.tsv").read_text() == "c\td\tlaw\n"
+    assert (folder / "en-de/valid.tsv").read_text() == "a\tb\tchat\n"
+    with pytest.raises(SystemExit, match="two recipes want other rows"):
+        pack.stage_rows(folder, wanted | {"valid_domains": ["law"]}, tmp_path)
+    with pytest.raises(SystemExit, match=r"no .*more.tsv.xz"):
+        pack.stage_rows(folder, wanted | {"valid_domains": ["chat"], "files": ["more"]}, tmp_path)
 
 
 def test_packed_kernel_tests_run_elsewhere(tmp_path):
@@ -240,7 +299,7 @@ def test_packed_kernel_tests_run_elsewhere(tmp_path):
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/cuda_kernels_gpu_test").touch()
     names = [name for name, _ in kernels.cases(setup, "kernels")]
-    assert names == ["kernels", "device decoder", *kernels.SANITIZERS, "operators"]
+    assert names == ["operators", "kernels", "device decoder", *kernels.SANITIZERS]
 
 
 def test_packing_requires_the_decoder(tmp_path, monkeypatch):
