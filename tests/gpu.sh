@@ -56,6 +56,7 @@ while (($#)); do
       esac
       shift
       ;;
+    --part=*) pass+=(--part "${1#--part=}") ;;
     --dry) dry=1 ;;
     --help | -h) usage && exit ;;
     *) die "unknown flag '$1': see tests/gpu.sh --help" ;;

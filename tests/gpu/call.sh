@@ -1,22 +1,23 @@
 #!/usr/bin/env bash
-# Runs one of the three calls on a GPU machine: see --help.
+# Runs one of the calls on a GPU machine: see --help.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 
 usage() {
   cat <<'U'
-usage: tests/gpu/call.sh 1|2|3 --out DIR [--train SECONDS] [--seconds N] [--dry]
+usage: tests/gpu/call.sh 1|2|3|train --out DIR [--train SECONDS] [--seconds N] [--dry]
 
 Unpacks .gpu/linnet.tar.xz (tests/gpu/pack.py) to /tmp unless it was unpacked before, and runs the parts of tests/gpu.sh
 that belong to the call. /tmp keeps the rows of earlier calls; each report includes them.
 
   1                smoke, kernels, answers: nothing is timed, so that trainings can run beside them (--train)
-  2                operators, profile, base
-  3                big, serving, counters, and unfinished cases of the calls before
+  2                base, big, serving, profile, operators, counters
+  3                unfinished cases of the calls before
+  train            the trainings alone, which are twice as fast without the tests beside them
 
   --out DIR        folder of the report and of the weights of finished trainings
-  --train SECONDS  call 1 starts model/recipes/{en-de,de-en}-gpu.toml with a schedule of so many seconds in the background,
-                   waits for them after its parts, and collects their weights; so does a later call if they had not ended
+  --train SECONDS  start model/recipes/{en-de,de-en}-gpu.toml with a schedule of so many seconds in the background, wait for
+                   them after the parts of the call, and collect their weights; reading the data takes half a minute more
   --seconds N      time limit of the call [300]
   --dry            run on the CPU with minimal sizes
 U
@@ -25,7 +26,7 @@ U
 call='' out='' train='' dry='' seconds=300
 while (($#)); do
   case $1 in
-    1 | 2 | 3) call=$1 ;;
+    1 | 2 | 3 | train) call=$1 ;;
     --out | --seconds | --train)
       (($# > 1)) || { echo "error: $1 needs a value: see tests/gpu/call.sh --help" >&2 && exit 1; }
       printf -v "${1#--}" %s "$2"
@@ -50,22 +51,37 @@ echo "unpacked after $SECONDS s"
 export PYTHONPATH=$PWD/model${PYTHONPATH:+:$PYTHONPATH} LINNET_OPS_LIBRARY=$there/folder/lib/liblinnet_ops.so
 trainings() { python3 tests/gpu/train.py "$@" --runs "$there/runs" ${dry:+--dry}; }
 
+# Lets the kernels of both trainings run at once; without it they take turns.
+share_gpu() {
+  export CUDA_MPS_PIPE_DIRECTORY=$there/mps CUDA_MPS_LOG_DIRECTORY=$there/mps
+  mkdir -p "$there/mps"
+  if nvidia-cuda-mps-control -d && timeout 40 python3 -c 'import torch; torch.zeros(1, device="cuda")'; then
+    echo "kernels of the trainings run at once"
+  else
+    stop_sharing
+    unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY
+  fi
+}
+stop_sharing() { echo "quit -t 1" | timeout 10 nvidia-cuda-mps-control; }
+
+parts=()
 case $call in
-  1)
-    parts=(smoke kernels answers)
-    [[ ! $train ]] || trainings start --recipe model/recipes/en-de-gpu.toml --recipe model/recipes/de-en-gpu.toml \
-      --data "$there/folder/data" --seconds "$train"
-    ;;
-  2)
-    parts=(operators profile base)
-    [[ ! $train ]] || trainings collect --out "$out" --wait 20
-    ;;
-  3) parts=(smoke kernels answers operators profile base big serving counters) ;;
+  1) parts=(smoke kernels answers) ;;
+  2) parts=(base big serving profile operators counters) ;;
+  3) parts=(smoke kernels answers base big serving profile operators counters) ;;
 esac
-flags=()
-for part in "${parts[@]}"; do flags+=(--part "$part"); done
+if [[ $train ]]; then
+  [[ $dry ]] || share_gpu
+  trainings start --recipe model/recipes/en-de-gpu.toml --recipe model/recipes/de-en-gpu.toml \
+    --data "$there/folder/data" --seconds "$train"
+fi
 status=0
-tests/gpu.sh --library "$there/folder/lib" --portable "$there/folder" --data "$there/folder/data" \
-  --continue "$there/rows" --out "$out" --seconds $((seconds - SECONDS)) "${flags[@]}" $dry || status=$?
-[[ $call != 1 || ! $train ]] || trainings collect --out "$out" --wait $((seconds - SECONDS))
+if ((${#parts[@]})); then
+  tests/gpu.sh --library "$there/folder/lib" --portable "$there/folder" --data "$there/folder/data" --continue "$there/rows" \
+    --out "$out" --seconds $((seconds - SECONDS)) "${parts[@]/#/--part=}" $dry || status=$?
+fi
+if [[ $train ]]; then
+  trainings collect --out "$out" --wait $((seconds - SECONDS))
+  [[ $dry ]] || stop_sharing
+fi
 exit "$status"

@@ -56,12 +56,12 @@ PARTS = {
     "smoke": Part(150, "smoke"),
     "kernels": Part(150, "kernels", needs_portable=False, at_once=7),
     "answers": Part(150, "answers", at_once=5),
-    "operators": Part(90, "op_times", needs_portable=False),
-    "profile": Part(90, "step_profile", needs_portable=False),
     "base": Part(300, "speed"),
-    "big": Part(400, "speed"),
+    "big": Part(300, "speed"),
     "serving": Part(120, "serving"),
-    "counters": Part(90, "counters", needs_portable=False),
+    "profile": Part(60, "step_profile", needs_portable=False),
+    "operators": Part(60, "op_times", needs_portable=False),
+    "counters": Part(60, "counters", needs_portable=False),
 }
 
 

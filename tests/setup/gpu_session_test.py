@@ -157,7 +157,8 @@ def test_unused_time_goes_to_later_parts(tmp_path, monkeypatch):
     monkeypatch.setattr(session.time, "monotonic", lambda: 1000.0)
     rows = rows_in(tmp_path, {"part": "smoke", "end": "complete", "seconds": 9})
     session.run_session(["smoke", "base", "big"], lambda _: [], 700, rows)
-    assert given == {"base": pytest.approx(300), "big": pytest.approx(700)}
+    share = session.PARTS["base"].weight / session.weight_of(["base", "big"])
+    assert given == {"base": pytest.approx(700 * share), "big": pytest.approx(700)}
 
 
 def test_parts_that_time_nothing_run_at_once(tmp_path, monkeypatch):
@@ -309,9 +310,8 @@ def test_packing_requires_the_decoder(tmp_path, monkeypatch):
 
 
 def test_package_stays_within_the_limit():
-    # The tracked files leave room for the 28 MiB that pack.py adds without a training set; it
-    # refuses a package that is too large.
-    assert pack.tracked_bytes() < pack.LIMIT - 28 * 2**20
+    # Leaves room for the 18 MiB of programs that pack.py adds, and for most of a training set.
+    assert pack.tracked_bytes() < 40 * 2**20
     with pytest.raises(SystemExit, match=r"64.1 MiB are more than the 64 that may travel"):
         pack.check_size(60 * 2**20, 4 * 2**20 + 2**17)
     pack.check_size(60 * 2**20, 4 * 2**20)
