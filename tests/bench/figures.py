@@ -20,6 +20,7 @@ from typing import Any
 
 for folder in ("engine", "security", "server"):
     sys.path.insert(0, str(Path(__file__).resolve().parent / folder))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "gpu"))
 import capacity  # noqa: E402
 import decoding_report  # noqa: E402
 import families  # noqa: E402
@@ -27,6 +28,7 @@ import machine  # noqa: E402
 import memory_floor as floor  # noqa: E402
 import one_connection  # noqa: E402
 import profile_step  # noqa: E402
+import report as gpu_report  # noqa: E402
 import server_overhead  # noqa: E402
 import unauthenticated  # noqa: E402
 from engines import Sizes  # noqa: E402
@@ -372,6 +374,63 @@ def first_start() -> str:
     return f"{table(heads, rows)}\n\n{on(results)}"
 
 
+def on_gpu(results: dict[str, Any]) -> str:
+    facts = results["facts"]
+    return f"{facts['device']}, driver {facts['driver']}, Linnet {facts['commit'][:7]}."
+
+
+def gpu_speed() -> str:
+    """Target tokens a second of the base model at beam 5, beside the peers."""
+    results = result("gpu")
+    found: dict[int, dict[str, int]] = {}
+    for row in results["parts"]["base"]["rows"]:
+        if row["beam"] == 5:
+            found.setdefault(row["batch"], {})[row["engine"]] = row["tok/s"]
+    peers = {"fairseq's way": "eager PyTorch", "Marian": "Transformers"}
+    rows = []
+    for batch, speeds in sorted(found.items()):
+        cells = [f"{speeds[gpu_report.OURS]:,}"]
+        for peer in peers:
+            cells += [f"{speeds[peer]:,}", f"{speeds[gpu_report.OURS] / speeds[peer]:.1f} ×"]
+        rows.append([f"{batch} at a time", *cells])
+    named = [word for peer in peers.values() for word in (peer, "ratio")]
+    return f"{table(['target tokens a second', 'Linnet', *named], rows)}\n\n{on_gpu(results)}"
+
+
+def gpu_modes() -> str:
+    """The same with and without what makes steps fast."""
+    results = result("gpu")
+    rows = results["parts"]["base"]["rows"]
+    kinds = list(dict.fromkeys(row["engine"] for row in rows if row["engine"].startswith("Linnet")))
+    speeds = {(row["engine"], row["batch"]): row["tok/s"] for row in rows if row["beam"] == 5}
+    batches = [batch for batch in (1, 32) if all((kind, batch) in speeds for kind in kinds)]
+    names = {kind: kind.removeprefix("Linnet, ") for kind in kinds}
+    lines = [[names[kind], *(f"{speeds[kind, batch]:,}" for batch in batches)] for kind in kinds]
+    heads = ["target tokens a second, beam 5", *(f"{batch} at a time" for batch in batches)]
+    return f"{table(heads, lines)}\n\n{on_gpu(results)}"
+
+
+def gpu_bleu() -> str:
+    results = result("gpu")
+    rows = [
+        [f"{row['device']}, {row['compute']}", *(f"{row[name]:.2f}" for name in ("BLEU", "chrF"))]
+        for row in results["parts"]["answers"]["rows"]
+        if "BLEU" in row
+    ]
+    return f"{table(['`en-de` on tatoeba', 'BLEU', 'chrF'], rows)}\n\n{on_gpu(results)}"
+
+
+def gpu_server() -> str:
+    results = result("gpu")
+    rows = [
+        [f"batch {row['batch']}, beam {row['beam']}", f"{row['linnet-decode, sentences/s']:,.0f}",
+         f"{row['linnet-server, sentences/s']:,.0f}", row["share"]]
+        for row in results["parts"]["serving"]["rows"]
+    ]  # fmt: skip
+    heads = ["`en-de`, sentences a second", "linnet-decode", "linnet-server", "share"]
+    return f"{table(heads, rows)}\n\n{on_gpu(results)}"
+
+
 def capacity_table(part: str) -> str:
     return capacity.TABLES[part](result("capacity"))
 
@@ -387,6 +446,10 @@ FIGURES: dict[str, Callable[[], str]] = {
     "decoding-beam-5": decoding_beam_5,
     "first-start": first_start,
     "glossaries": glossaries,
+    "gpu-bleu": gpu_bleu,
+    "gpu-modes": gpu_modes,
+    "gpu-server": gpu_server,
+    "gpu-speed": gpu_speed,
     "imported-models": imported_models,
     "language-check": language_check,
     "memory": memory,

@@ -11,7 +11,10 @@ import figures  # adds the folders of the scripts to the path
 import pytest
 
 REPORTS = sorted(figures.RESULTS.glob("*/*.md"))
-MODULES = {"decoding": "decoding_report"}  # the others are named after their result
+MODULES = {
+    "decoding": "decoding_report",
+    "gpu": "report",
+}  # the others are named after their result
 
 
 def module_of(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Writes the report DEVICE.md and DEVICE.json from the rows of tests/gpu.sh.
+"""Writes the report DEVICE/gpu.md and DEVICE/gpu.json from the rows of tests/gpu.sh.
 
 report.py ROWS.jsonl… --out DIR merges several calls into one report.
 """
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 Row = dict[str, Any]
+OURS = "Linnet"
 UNFINISHED = "its process ended, or its time was over"
 
 TITLES = {
@@ -23,14 +24,14 @@ TITLES = {
     "answers": "## Answers, GPU against the CPU's float32\n\n`ties`: another hypothesis won, with "
     "a score less than 1e-4 away. `score off`: how far the best hypotheses' scores are apart. "
     "In float16 and bfloat16 answers may differ; the BLEU of a test set says what that means.",
-    "operators": "## Times of the operators\n\nMedian of a call, from replays of a CUDA graph of "
-    "calls that use `sets` sets of buffers in turn; `GB/s` counts what a call moves at least.",
-    "profile": "## A decoder step, kernel by kernel\n\nFrom torch's profiler; `the whole step` "
-    "is a replay of it as a CUDA graph: what it takes longer than `all kernels` is gaps.",
     "base": "## Target tokens a second, base model",
     "big": "## Target tokens a second, big model",
     "serving": "## The server beside the engine\n\nSentences a second at full load: "
     "`linnet-decode`, and `linnet-server` with `linnet-load` on the same machine.",
+    "profile": "## A decoder step, kernel by kernel\n\nFrom torch's profiler; `the whole step` "
+    "is a replay of it as a CUDA graph: what it takes longer than `all kernels` is gaps.",
+    "operators": "## Times of the operators\n\nMedian of a call, from replays of a CUDA graph of "
+    "calls that use `sets` sets of buffers in turn; `GB/s` counts what a call moves at least.",
     "counters": "## Hardware counters of a decoder step\n\nFrom ncu, kernel by kernel.",
 }
 SPEED = (
@@ -95,9 +96,9 @@ def speed_section(rows: list[Row]) -> list[str]:
             (row["batch"], row["beam"]), {"batch": row["batch"], "beam": row["beam"]}
         )
         line[row["engine"]] = row["tok/s"]
-        if row["engine"] == "Linnet":
+        if row["engine"] == OURS:
             line |= {key: row[key] for key in ("roof tok/s", "of the roof")}
-    ours = next((row for row in rows if row["engine"] == "Linnet"), None)
+    ours = next((row for row in rows if row["engine"] == OURS), None)
     said = []
     if ours is not None:
         said.append(SPEED.format(copy=ours["copy TB/s"], gemm=ours["gemm TFLOP/s"]))
@@ -109,7 +110,8 @@ def markdown(results: dict[str, Any]) -> str:
     facts = results["facts"]
     said = ", ".join(f"{key} {value}" for key, value in facts.items() if key != "device")
     parts = [f"# {facts['device']}", f"Written by `tests/gpu.sh`: {said}."]
-    for name, part in results["parts"].items():
+    for name in [name for name in TITLES if name in results["parts"]]:
+        part = results["parts"][name]
         parts.append(TITLES[name])
         if part["rows"]:
             speeds = name in ("base", "big")
@@ -144,10 +146,11 @@ def wrong(results: dict[str, Any]) -> list[str]:
 
 def write_report(files: list[Path], out: Path) -> int:
     results = collect(read_rows(files))
-    out.mkdir(parents=True, exist_ok=True)
-    name = re.sub(r"[^a-z0-9]+", "-", results["facts"]["device"].lower()).strip("-")
-    (out / f"{name}.json").write_text(json.dumps(results, separators=(",", ":")) + "\n")
-    (out / f"{name}.md").write_text(markdown(results))
+    device = re.sub(r"[^a-z0-9]+", "-", results["facts"]["device"].lower()).strip("-")
+    folder = out / device
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "gpu.json").write_text(json.dumps(results, separators=(",", ":")) + "\n")
+    (folder / "gpu.md").write_text(markdown(results))
     print(markdown(results))
     if found := wrong(results):
         print(f"error: {'; '.join(found)}", file=sys.stderr)

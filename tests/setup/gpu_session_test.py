@@ -206,11 +206,11 @@ def test_report_lists_failures_and_stopped_parts(tmp_path):
     with (tmp_path / "rows.jsonl").open("a") as file:
         file.write('{"part": "operators", "ca')  # cut off
     assert report.write_report([tmp_path / "rows.jsonl"], tmp_path) == 1
-    page = (tmp_path / "some-gpu.md").read_text()
+    page = (tmp_path / "some-gpu/gpu.md").read_text()
     assert "| x | its process ended, or its time was over |" in page
     assert "| z | RuntimeError: no memory |" in page
     assert "This part is not complete: stopped after 9 s." in page
-    results = json.loads((tmp_path / "some-gpu.json").read_text())
+    results = json.loads((tmp_path / "some-gpu/gpu.json").read_text())
     assert report.wrong(results) == ["operators, z: RuntimeError: no\nmemory"]
 
 
