@@ -3,16 +3,19 @@
 The same sentences go through linnet-decode, which is the batcher and the engine without the
 network, and through linnet-server, of which linnet-load keeps twice as many calls in flight as fit
 into a step. For linnet-decode the time of a process with few sentences is taken from that of one
-with many, so that loading and the last, thinning batch drop out.
+with many, so that loading and the last, thinning batch drop out. The server's own
+metrics say where its time went.
 """
 
 from __future__ import annotations
 
 import functools
 import json
+import re
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +31,17 @@ from sentences import sentences
 BEAM = 5
 REPEATED = 8  # so that linnet-decode takes seconds
 START = 60  # seconds for the server to load its model
+# Histograms of the server whose means are reported, and their factor and unit.
+MEANS = {
+    "step_rows": (1, "rows of a step"),
+    "step_sequences": (1, "sequences of a step"),
+    "step_duration_seconds": (1e3, "step, ms"),
+    "cycle_duration_seconds": (1e3, "cycle, ms"),
+    "encode_duration_seconds": (1e3, "encoding in a cycle, ms"),
+    "queue_duration_seconds": (1e3, "queue, ms"),
+    "decode_duration_seconds": (1e3, "decoding, ms"),
+    "request_duration_seconds": (1e3, "call, ms"),
+}
 
 
 def compute(setup: Setup) -> str:
@@ -43,8 +57,8 @@ def decode_seconds(setup: Setup, bundle: Path, texts: list[str], batch: int) -> 
 
 
 @contextmanager
-def running_server(setup: Setup, bundle: Path, batch: int) -> Iterator[str]:
-    """Yields the address of a server with one model."""
+def running_server(setup: Setup, bundle: Path, batch: int) -> Iterator[tuple[str, str]]:
+    """Yields the addresses of a server with one model and of its metrics."""
     assert setup.portable is not None
     command = [str(setup.portable / "bin/linnet-server"), "--models", str(bundle)]
     command += ["--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"]
@@ -57,7 +71,8 @@ def running_server(setup: Setup, bundle: Path, batch: int) -> Iterator[str]:
         ready = process.stdout.readline()
         if not ready.startswith("ready grpc="):
             raise RuntimeError(f"linnet-server ended with {process.wait(START)}")
-        yield ready.split()[1].removeprefix("grpc=")
+        grpc, metrics = ready.split()[1:3]
+        yield grpc.removeprefix("grpc="), metrics.removeprefix("metrics=")
     finally:
         process.terminate()
         process.wait(START)
@@ -81,6 +96,22 @@ def served_rate(setup: Setup, address: str, file: Path, batch: int, seconds: flo
     return float(report["texts_per_second"])
 
 
+def means(page: str) -> dict[str, float]:
+    """Returns the mean of each histogram of MEANS, over all its labels, from a page of metrics."""
+    found = {}
+    for name, (factor, title) in MEANS.items():
+        total, count = (
+            sum(
+                float(v)
+                for v in re.findall(rf"^linnet_{name}_{kind}\S* (\S+)$", page, re.MULTILINE)
+            )
+            for kind in ("sum", "count")
+        )
+        if count:
+            found[title] = round(factor * total / count, 3)
+    return found
+
+
 def compare(setup: Setup, batch: int, count: int, seconds: float) -> list[dict[str, Any]]:
     bundle = bundles()[0].with_name("en-de")
     texts = sentences(count) * REPEATED
@@ -92,10 +123,13 @@ def compare(setup: Setup, batch: int, count: int, seconds: float) -> list[dict[s
             f"{len(few)} sentences took {base:.1f} s, {len(texts)} more {whole:.1f} s"
         )
     engine = len(texts) / (whole - base)
-    with TemporaryDirectory() as folder, running_server(setup, bundle, batch) as address:
+    with TemporaryDirectory() as folder, running_server(setup, bundle, batch) as addresses:
+        address, metrics = addresses
         file = Path(folder) / "texts"
         file.write_text("\n".join(texts) + "\n")
         served = served_rate(setup, address, file, batch, seconds)
+        with urllib.request.urlopen(f"http://{metrics}/metrics", timeout=10) as page:
+            inside = means(page.read().decode())
     return [
         {
             "batch": batch,
@@ -104,6 +138,7 @@ def compare(setup: Setup, batch: int, count: int, seconds: float) -> list[dict[s
             "linnet-server, sentences/s": round(served, 1),
             "share": f"{served / engine:.1%}",
         }
+        | inside
     ]
 
 
