@@ -130,7 +130,8 @@ P
 }
 
 show_the_models_at_work() {
-  call translate --to de "A dog runs across the street."
+  call translate --to de "A dog runs across the road."
+  call translate --to en "Wann fährt der nächste Zug nach Berlin?"
   call summarize --file tests/data/abstract.txt
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 const std::vector<std::string>& OurTexts() {
   static const auto& texts = *new std::vector<std::string>{
-      "A dog runs across the street.",
+      "A dog runs across the road.",
       "Where is the station?",
       "She has two children, and she loves music.",
       "The weather will be fine tomorrow, but it may rain in the evening.",

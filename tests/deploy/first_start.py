@@ -45,7 +45,7 @@ git clone --quiet /repository linnet && cd linnet
 COMPOSE = """
 git clone --quiet {repository} linnet && cd linnet
 docker compose build --no-cache server && docker compose up --detach || exit
-until docker compose exec -T server linnet translate --to de "A dog runs across the street."; do
+until docker compose exec -T server linnet translate --to de "A dog runs across the road."; do
   sleep 0.5
 done
 """

@@ -76,7 +76,7 @@ def served(unpacked) -> Iterator[Server]:
 def test_unpacked_server_answers_unpacked_client(unpacked, served):
     command = [unpacked / "usr/bin/linnet", "translate", "--to", "de", "--server", served.grpc]
     done = subprocess.run(
-        [*command, "A dog runs across the street."], capture_output=True, text=True, check=True
+        [*command, "A dog runs across the road."], capture_output=True, text=True, check=True
     )
     assert done.stdout == "Ein Hund läuft über die Straße.\n"
     maps = Path(f"/proc/{served.process.pid}/maps").read_text()
@@ -123,7 +123,7 @@ int main(int, char** arguments) {
   options.server = arguments[1];
   auto client = linnet::client::Client::Create(options);
   linnet::v1::TranslateRequest request;
-  request.add_contents("A dog runs across the street.");
+  request.add_contents("A dog runs across the road.");
   request.set_source_language_code("en");
   request.set_target_language_code("de");
   auto answer = client->Translate(request);

@@ -46,7 +46,7 @@ def test_installed_client_calls_installed_server(machine):
     ask = ("linnet", "translate", "--server", f"127.0.0.1:{grpc}", "--to", "de")
 
     def answer() -> str:
-        return machine.exec(*ask, "A dog runs across the street.", check=False).stdout
+        return machine.exec(*ask, "A dog runs across the road.", check=False).stdout
 
     assert wait_until(answer, "an answer") == "Ein Hund läuft über die Straße.\n"
     machine.exec("sh", "-c", "kill -TERM $(cat /tmp/pid)")

@@ -77,7 +77,7 @@ class Pod:
 
     def translate(self, *flags: str):
         to = ("--server", self.address, "--to", "de")
-        ask = ["linnet", "translate", *flags, *to, "A dog runs across the street."]
+        ask = ["linnet", "translate", *flags, *to, "A dog runs across the road."]
         return self.server.exec(*ask, check=False)
 
 

@@ -59,7 +59,7 @@ def test_info_describes_a_bundle(capsys):
     assert facts["bundle"] == f"en-de, version {manifest['version']}"
     assert facts["task"] == "translate"
     assert facts["languages"] == "en to de"
-    assert facts["parameters"].endswith("stored as bfloat16")
+    assert facts["parameters"].endswith("stored as int8")
     assert facts["golden examples"] == str(len(manifest["golden_examples"]))
     assert facts["licence"] == manifest["license"]
 

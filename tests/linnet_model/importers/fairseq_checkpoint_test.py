@@ -145,12 +145,13 @@ def test_refuses_truncated_file(tmp_path):
                 read_checkpoint(path)
 
 
-@pytest.mark.parametrize("name", oracle.MODELS)
+@pytest.mark.parametrize(
+    "name", [name for name, model in oracle.MODELS.items() if len(model["checkpoints"]) > 1]
+)
 def test_generations_of_a_model_read_identically(name):
     first, *others = [
         read_model(oracle.checkpoint(name, kind)) for kind in oracle.MODELS[name]["checkpoints"]
     ]
-    assert others
     for other in others:
         assert other.facts == first.facts
         mine, theirs = first.model.state_dict(), other.model.state_dict()
