@@ -2,12 +2,21 @@
 
 #include "model/ops/cuda/device.cuh"
 
-// One attention head, from one position to `count` others. The CUDA kernels of attention share this
-// file.
+// One attention head, from one position to `count` others, computed by one warp. The CUDA kernels
+// of attention share this file.
 namespace linnet::ops {
 
-constexpr int kAttentionWarps = 8;
+constexpr int kAttentionWarps = 8;  // heads of a block, which may be of several rows
 constexpr int kAttentionThreads = kAttentionWarps * kWarp;
+
+// The head of a warp, counted through all rows; at least rows * heads if there is none left for it.
+__device__ __forceinline__ int64_t HeadOfWarp() {
+  return int64_t{blockIdx.x} * kAttentionWarps + threadIdx.x / kWarp;
+}
+
+inline int64_t AttentionBlocks(int64_t rows, int64_t heads) {
+  return DivideUp(rows * heads, kAttentionWarps);
+}
 
 template <class T>
 struct KeyValue {
@@ -31,79 +40,90 @@ __device__ __forceinline__ void LoadChannels(const T* head, int first, int head_
 }
 
 // y_q = sum_i softmax_i(scale * query_q . find(i).key) * find(i).value for q < queries <= Q,
-// computed by one whole block, which reads each key and value once. Query q and its result lie
+// computed by one whole warp, which reads each key and value once. Query q and its result lie
 // q * stride after own_query and y. `find` maps 0 .. count - 1 to a KeyValue. head_size <= N *
 // kWarp.
 //
-// Each warp reads every eighth i, with N channels of the head per lane, and keeps a running
-// softmax for each query: the highest score so far, the sum of exponentials relative to it, and the
-// weighted sum of values. The results of the warps are combined at the end. A query's result does
-// not depend on the others.
+// For 32 keys at a time, each lane computes the scores of one key, so that only the softmax needs
+// exchanges; then it sums N channels of the values. What it loads depends on nothing before, so
+// that many loads are in flight. A running softmax joins the parts: the highest score so far, the
+// sum of exponentials relative to it, and the weighted sum of values. A query's result does not
+// depend on the others.
 template <int N, int Q, class T, class Find>
 __device__ __forceinline__ void AttendHead(const T* own_query, int64_t stride, int queries,
                                            int head_size, float scale, int count, const Find& find,
                                            T* y) {
-  __shared__ float highest_of[Q][kAttentionWarps], sum_of[Q][kAttentionWarps];
-  __shared__ float values_of[Q][kAttentionWarps][N * kWarp];
-  const int warp = threadIdx.x / kWarp;
+  constexpr int kLoad = 16 / sizeof(T);  // channels of a key that one instruction loads
+  alignas(16) __shared__ float query_of[kAttentionWarps][Q][N * kWarp];
+  __shared__ float weight_of[kAttentionWarps][Q][kWarp];
+  auto& query = query_of[threadIdx.x / kWarp];
+  auto& weight = weight_of[threadIdx.x / kWarp];
   const int lane = threadIdx.x % kWarp;
   const int first = lane * N;
-  float query[Q][N] = {}, values[Q][N] = {}, highest[Q], sum[Q];
+  float values[Q][N] = {}, highest[Q], sum[Q];
 #pragma unroll
   for (int q = 0; q < Q; ++q) {
     highest[q] = -INFINITY;
     sum[q] = 0.0f;
-    if (q < queries) LoadChannels<N>(own_query + q * stride, first, head_size, query[q]);
+    if (q >= queries) continue;
+    float own[N];
+    LoadChannels<N>(own_query + q * stride, first, head_size, own);
 #pragma unroll
-    for (int i = 0; i < N; ++i) {
-      query[q][i] *= scale;
-    }
+    for (int i = 0; i < N; ++i) query[q][first + i] = own[i] * scale;
   }
+  __syncwarp();
+  for (int begin = 0; begin < count; begin += kWarp) {
+    const bool exists = begin + lane < count;
+    const KeyValue<T> at = find(min(begin + lane, count - 1));
+    float score[Q] = {};
 #pragma unroll 4
-  for (int s = warp; s < count; s += kAttentionWarps) {
-    const KeyValue<T> at = find(s);
-    float own_key[N], own_values[N];
-    LoadChannels<N>(at.key, first, head_size, own_key);
-    LoadChannels<N>(at.value, first, head_size, own_values);
+    for (int c = 0; c < head_size; c += kLoad) {
+      float key[kLoad];
+      LoadChannels<kLoad>(at.key, c, head_size, key);
+#pragma unroll
+      for (int q = 0; q < Q; ++q) {
+        if (q >= queries) continue;
+#pragma unroll
+        for (int i = 0; i < kLoad; ++i) score[q] += query[q][c + i] * key[i];
+      }
+    }
 #pragma unroll
     for (int q = 0; q < Q; ++q) {
       if (q >= queries) continue;
-      float score = 0.0f;
+      const float now_highest = fmaxf(highest[q], WarpMax(exists ? score[q] : -INFINITY));
+      const float shrink = __expf(highest[q] - now_highest);  // 0 at the first keys
+      const float e = exists ? __expf(score[q] - now_highest) : 0.0f;
+      sum[q] = sum[q] * shrink + WarpSum(e);
+      weight[q][lane] = e;
 #pragma unroll
-      for (int i = 0; i < N; ++i) score += query[q][i] * own_key[i];
-      score = WarpSum(score);
-      const float now_highest = fmaxf(highest[q], score);
-      const float shrink = __expf(highest[q] - now_highest);  // 0 at the first key
-      const float e = __expf(score - now_highest);
-      sum[q] = sum[q] * shrink + e;
-#pragma unroll
-      for (int i = 0; i < N; ++i) values[q][i] = values[q][i] * shrink + e * own_values[i];
+      for (int i = 0; i < N; ++i) values[q][i] *= shrink;
       highest[q] = now_highest;
     }
+    __syncwarp();
+    const auto own_value = reinterpret_cast<unsigned long long>(at.value);
+#pragma unroll 8
+    for (int s = 0; s < min(kWarp, count - begin); ++s) {
+      const auto* value = reinterpret_cast<const T*>(__shfl_sync(kWholeWarp, own_value, s));
+      float channels[N];
+      LoadChannels<N>(value, first, head_size, channels);
+#pragma unroll
+      for (int q = 0; q < Q; ++q) {
+        if (q >= queries) continue;
+#pragma unroll
+        for (int i = 0; i < N; ++i) values[q][i] += weight[q][s] * channels[i];
+      }
+    }
+    __syncwarp();  // before the weights of the next keys
   }
 
 #pragma unroll
   for (int q = 0; q < Q; ++q) {
     if (q >= queries) continue;
-    if (lane == 0) {
-      highest_of[q][warp] = highest[q];
-      sum_of[q][warp] = sum[q];
-    }
 #pragma unroll
-    for (int i = 0; i < N; ++i) values_of[q][warp][first + i] = values[q][i];
-  }
-  __syncthreads();
-  for (int at = threadIdx.x; at < queries * head_size; at += kAttentionThreads) {
-    const int q = at / head_size;
-    const int c = at % head_size;
-    float top = -INFINITY, total = 0.0f, value = 0.0f;
-    for (int w = 0; w < kAttentionWarps; ++w) top = fmaxf(top, highest_of[q][w]);
-    for (int w = 0; w < min(kAttentionWarps, count); ++w) {  // the others had no key
-      const float part = __expf(highest_of[q][w] - top);
-      total += sum_of[q][w] * part;
-      value += values_of[q][w][c] * part;
+    for (int i = 0; i < N; ++i) {
+      if (first + i >= head_size) continue;
+      y[q * stride + first + i] = FromFloat<T>(count > 0 ? values[q][i] / sum[q] : 0.0f);
     }
-    y[q * stride + c] = FromFloat<T>(count > 0 ? value / total : 0.0f);
   }
 }
 

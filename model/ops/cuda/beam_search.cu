@@ -6,6 +6,9 @@ namespace {
 
 constexpr int kRowWarps = 16;
 constexpr int kRowThreads = kRowWarps * kWarp;
+// Loads of N logits that a thread begins before it reads the first one.
+template <int N>
+constexpr int kLoads = N <= 4 ? 4 : 2;
 constexpr int kSearchThreads = 128;
 static_assert(kMaxFound == kWarp, "a warp keeps one of its best in each lane");
 
@@ -56,6 +59,11 @@ struct RunningSum {
 class WarpBest {
  public:
   __device__ explicit WarpBest(int wanted) : wanted_(wanted) {}
+
+  // True if a logit as high as that of some lane would be kept.
+  __device__ bool Wants(float highest) const {
+    return __any_sync(kWholeWarp, KeyOf(highest, 0) > lowest_);
+  }
 
   // Adds the logit and the token of each lane; NaN is ignored. The whole warp calls
   // `allowed(token)` for each token that would be kept.
@@ -130,28 +138,37 @@ __global__ void __launch_bounds__(kRowThreads) FindBest(BeamStepParams p) {
   const float scale = 1.0f / plan.temperature;
   RunningSum sum;
   WarpBest best(2 * plan.beam);
-  // All lanes of a warp do the same number of rounds, since WarpBest uses warp shuffles.
-  for (int64_t at = int64_t(warp) * kWarp * N; at < p.vocabulary; at += int64_t(kRowThreads) * N) {
+  // All lanes of a warp do the same number of rounds, since WarpBest uses warp shuffles. A round
+  // begins with all its loads, which then wait for the memory together.
+  constexpr int64_t kStride = int64_t(kRowThreads) * N;
+  for (int64_t at = int64_t(warp) * kWarp * N; at < p.vocabulary; at += kLoads<N> * kStride) {
     const int64_t first = at + int64_t(lane) * N;
-    float values[N];
-    if (first < p.vocabulary) {
-      const auto pack = *reinterpret_cast<const Pack<T, N>*>(logits + first);
+    Pack<T, N> packs[kLoads<N>];
 #pragma unroll
-      for (int i = 0; i < N; ++i) values[i] = ToFloat(pack.at[i]);
-      float highest = values[0], part = 0.0f;
-#pragma unroll
-      for (int i = 1; i < N; ++i) highest = fmaxf(highest, values[i]);
-      highest = fmaxf(highest, -FLT_MAX);
-#pragma unroll
-      for (int i = 0; i < N; ++i) part += __expf(scale * (values[i] - highest));
-      sum.Add(highest, part, scale);
-    } else {
-#pragma unroll
-      for (int i = 0; i < N; ++i) values[i] = NAN;
+    for (int load = 0; load < kLoads<N>; ++load) {
+      const int64_t own = first + load * kStride;
+      if (own < p.vocabulary) packs[load] = *reinterpret_cast<const Pack<T, N>*>(logits + own);
     }
-    if (!searches) continue;
 #pragma unroll
-    for (int i = 0; i < N; ++i) best.Take(values[i], int(first) + i, allowed);
+    for (int load = 0; load < kLoads<N>; ++load) {
+      const int64_t own = first + load * kStride;
+      const bool exists = own < p.vocabulary;
+      float values[N], highest = -FLT_MAX;
+#pragma unroll
+      for (int i = 0; i < N; ++i) {
+        values[i] = exists ? ToFloat(packs[load].at[i]) : NAN;
+        highest = fmaxf(highest, values[i]);
+      }
+      if (exists) {
+        float part = 0.0f;
+#pragma unroll
+        for (int i = 0; i < N; ++i) part += __expf(scale * (values[i] - highest));
+        sum.Add(highest, part, scale);
+      }
+      if (!searches || !best.Wants(highest)) continue;
+#pragma unroll
+      for (int i = 0; i < N; ++i) best.Take(values[i], int(own) + i, allowed);
+    }
   }
 
 #pragma unroll

@@ -3,18 +3,21 @@
 namespace linnet::ops {
 namespace {
 
-// One block computes one head of one row, and writes that head's part of the row's cache entry. No
-// block reads the entry in this step: all read it from `key` and `value`.
+// One warp computes one head of one row, and writes that head's part of the row's cache entry. None
+// reads the entry in this step: all read it from `key` and `value`.
 template <class T, int N>
 __global__ void __launch_bounds__(kAttentionThreads)
     Attend(SelfAttentionStepParams p, float scale) {
-  const int64_t row = blockIdx.x / p.heads;
+  const int64_t task = HeadOfWarp();
+  if (task >= p.rows * p.heads) return;
+  const int64_t row = task / p.heads;
   const int head_size = p.size / p.heads;
-  const int head = blockIdx.x % p.heads;
+  const int head = task % p.heads;
+  const int lane = threadIdx.x % kWarp;
   const int64_t own = row * p.size + head * head_size;
   T* y = static_cast<T*>(p.y) + own;
   if (IsIdle(p.cache, row)) {
-    for (int c = threadIdx.x; c < head_size; c += kAttentionThreads) y[c] = FromFloat<T>(0.0f);
+    for (int c = lane; c < head_size; c += kWarp) y[c] = FromFloat<T>(0.0f);
     return;
   }
 
@@ -36,7 +39,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
                    scale, steps * (last_head - first_head + 1), find, y);
 
   T* entry = cache + EntryOffset(p.cache, row, 0);
-  for (int c = threadIdx.x; c < head_size; c += kAttentionThreads) {
+  for (int c = lane; c < head_size; c += kWarp) {
     const int64_t channel = head * int64_t(head_size) + c;
     entry[channel] = keys[channel];
     entry[p.size + channel] = values[channel];
@@ -51,7 +54,8 @@ void SelfAttentionStepCuda(const SelfAttentionStepParams& p, void* stream) {
   DispatchType(p.type, [&](auto element) {
     DispatchHeadSize(head_size, [&](auto channels) {
       Attend<decltype(element), decltype(channels)::value>
-          <<<p.rows * p.heads, kAttentionThreads, 0, static_cast<cudaStream_t>(stream)>>>(p, scale);
+          <<<AttentionBlocks(p.rows, p.heads), kAttentionThreads, 0,
+             static_cast<cudaStream_t>(stream)>>>(p, scale);
     });
   });
 }

@@ -4,11 +4,11 @@
 namespace linnet::ops {
 namespace {
 
-// From this number of rows on a block computes a head of several neighbouring rows with the same
+// From this number of rows on a warp computes a head of several neighbouring rows with the same
 // source, so that its keys and values are read once. Fewer rows do not fill the device: there each
-// row has its own block.
+// row has its own warps.
 constexpr int64_t kManyRows = 32;
-// Max rows of a block. Wide heads have fewer, because of shared memory.
+// Max rows of a warp. Wide heads have fewer, because of shared memory.
 template <int N>
 constexpr int kGroup = N <= 4 ? 8 : 4;
 
@@ -17,11 +17,11 @@ __device__ __forceinline__ bool ContinuesSource(const SourceAttentionParams& p, 
   return 0 < row && row < p.rows && p.lengths[row] > 0 && HaveSameSource(p, row - 1, row);
 }
 
-// The number of rows that the block of this row computes: the row and those after it that have its
-// source; 0 if the block of an earlier row computes it. Computed by each warp of the block. A
-// source's rows are divided into groups of kGroup from its first row on.
+// The number of rows that a warp of this row computes: the row and those after it that have its
+// source; 0 if a warp of an earlier row computes it. A source's rows are divided into groups of
+// kGroup from its first row on.
 template <int N>
-__device__ __forceinline__ int RowsOfBlock(const SourceAttentionParams& p, int64_t row) {
+__device__ __forceinline__ int RowsOfWarp(const SourceAttentionParams& p, int64_t row) {
   const int lane = threadIdx.x % kWarp;
   int before = 0;  // rows of the same source before this one
   for (unsigned same = kWholeWarp; same == kWholeWarp;) {
@@ -35,12 +35,14 @@ __device__ __forceinline__ int RowsOfBlock(const SourceAttentionParams& p, int64
 
 template <class T, int N, bool kGroups>
 __global__ void __launch_bounds__(kAttentionThreads) Attend(SourceAttentionParams p, float scale) {
-  const int64_t row = blockIdx.x / p.heads;
+  const int64_t head = HeadOfWarp();
+  if (head >= p.rows * p.heads) return;
+  const int64_t row = head / p.heads;
   const int head_size = p.size / p.heads;
-  const int64_t channel = blockIdx.x % p.heads * head_size;
+  const int64_t channel = head % p.heads * head_size;
   const int length = p.lengths[row];
   assert(0 <= length && length <= p.row_blocks * p.block_tokens);
-  const int rows = kGroups ? RowsOfBlock<N>(p, row) : 1;
+  const int rows = kGroups ? RowsOfWarp<N>(p, row) : 1;
   if (rows == 0) return;
   const auto find = [&](int s) {
     const int64_t block = p.blocks[row * p.row_blocks + s / p.block_tokens];
@@ -61,7 +63,7 @@ void SourceAttentionCuda(const SourceAttentionParams& p, void* stream) {
   const int64_t head_size = p.size / p.heads;
   const float scale = 1.0f / sqrtf(static_cast<float>(head_size));
   const auto cuda_stream = static_cast<cudaStream_t>(stream);
-  const int64_t blocks = p.rows * p.heads;
+  const int64_t blocks = AttentionBlocks(p.rows, p.heads);
   DispatchType(p.type, [&](auto element) {
     DispatchHeadSize(head_size, [&](auto channels) {
       using T = decltype(element);

@@ -120,13 +120,13 @@ TEST(CudaFusedTest, GatedConvolutionStepEqualsTheCpu) {
   }
 }
 
-// Neighbouring rows with one source share a block from 32 rows on. Groups of 1, 5, 9 and 40 rows,
-// with idle rows between them, are cut at the rows of a block.
+// Neighbouring rows with one source share a warp from 32 rows on. Groups of 1, 5, 9 and 40 rows,
+// with idle rows between them, are cut at the rows of a warp.
 TEST(CudaFusedTest, SourceAttentionOfBeamsEqualsTheCpu) {
   std::mt19937 random(13);
   for (FloatType type : kTypes) {
     for (const auto& [size, heads] : {std::pair{64, 4}, {96, 2}, {128, 1}, {512, 2}}) {
-      const int64_t block_tokens = 4, cache_blocks = 23, row_blocks = 4;
+      const int64_t block_tokens = 4, cache_blocks = 23, row_blocks = 12;
       std::vector<int32_t> blocks, lengths;
       for (int group : {1, 5, 0, 9, 40, 5, 5, 0, 0, 1, 2}) {
         std::vector<int32_t> own(row_blocks);
@@ -134,7 +134,8 @@ TEST(CudaFusedTest, SourceAttentionOfBeamsEqualsTheCpu) {
         const int32_t length = group == 0 ? 0 : 1 + random() % (row_blocks * block_tokens);
         for (int i = 0; i < std::max(group, 1); ++i) {
           // Entries after the source's blocks are never used and may differ.
-          own.back() = length > 3 * block_tokens ? own.back() : static_cast<int32_t>(random());
+          own.back() = length > (row_blocks - 1) * block_tokens ? own.back()
+                                                                : static_cast<int32_t>(random());
           blocks.insert(blocks.end(), own.begin(), own.end());
           lengths.push_back(length);
         }

@@ -162,10 +162,10 @@ TEST(CudaKernelsTest, SourceAttentionEqualsTheCpu) {
   std::mt19937 random(4);
   for (FloatType type : kTypes) {
     for (const auto& [size, heads] : {std::pair{64, 4}, {96, 2}, {40, 1}, {512, 2}}) {
-      const int64_t count = 5, block_tokens = 4, cache_blocks = 9, row_blocks = 8;
+      const int64_t count = 5, block_tokens = 4, cache_blocks = 9, row_blocks = 20;
       Array query(type, count * size, random), y = query;
       Array memory(type, cache_blocks * block_tokens * 2 * size, random);
-      std::vector<int32_t> blocks(count * row_blocks), lengths = {0, 1, 13, 32, 7};
+      std::vector<int32_t> blocks(count * row_blocks), lengths = {0, 1, 33, 80, 64};
       for (int32_t& block : blocks) block = random() % cache_blocks;
       std::vector<float> expected(y.floats.size());
       SourceAttentionParams p = {.type = FloatType::kFloat32,
@@ -200,8 +200,8 @@ TEST(CudaKernelsTest, SelfAttentionEqualsTheCpu) {
   for (FloatType type : kTypes) {
     for (const auto& [size, heads] : {std::pair{64, 4}, {96, 2}}) {
       for (int64_t neighbours : {1, 3}) {
-        for (int32_t position : {0, 4, 30}) {
-          const int64_t count = 6, depth = 11;
+        for (int32_t position : {0, 4, 39, 70}) {
+          const int64_t count = 6, depth = 40;
           Rows rows(count, depth, random);
           AtOnePosition(rows, position);
           Array query(type, count * size, random), key(type, count * size, random),
