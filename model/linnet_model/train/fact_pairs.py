@@ -90,6 +90,15 @@ FRAMES = (
         "Please send your answer to {email} by {date}.",
         "Bitte senden Sie Ihre Antwort bis zum {date} an {email}.",
     ),
+    ("Register at {url} before {date}.", "Melden Sie sich vor dem {date} unter {url} an."),
+    (
+        "Applications go to {email} until {date} at {time}.",
+        "Bewerbungen gehen bis zum {date} um {time} an {email}.",
+    ),
+    (
+        "Ask at {email} whether the order of {date} has arrived.",
+        "Fragen Sie bei {email} nach, ob die Bestellung vom {date} angekommen ist.",
+    ),
     (
         "The shop is open from {time} to {later}.",
         "Das Geschäft ist von {time} bis {later} geöffnet.",
