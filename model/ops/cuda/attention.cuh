@@ -6,7 +6,7 @@
 // of attention share this file.
 namespace linnet::ops {
 
-constexpr int kAttentionWarps = 8;  // heads of a block, which may be of several rows
+constexpr int kAttentionWarps = 4;  // heads of a block, which may be of several rows
 constexpr int kAttentionThreads = kAttentionWarps * kWarp;
 
 // The head of a warp, counted through all rows; at least rows * heads if there is none left for it.
