@@ -241,7 +241,7 @@ def how_it_ended(training: dict[str, Any]) -> str:
     met: dict[str, bool] = {}
     if training["recipe"]["bundle"]["task"] == "translate":
         tokens = position["target_tokens"] + position.get("earlier_target_tokens", 0)
-        met[f"{CONVERGED_TOKENS:,} target tokens in all"] = tokens >= CONVERGED_TOKENS
+        met[f"at least {CONVERGED_TOKENS:,} target tokens in all"] = tokens >= CONVERGED_TOKENS
     validations = position["update"] // train["valid_updates"] + 1
     without_gain = training.get("validations_without_gain", None if validations > STALE else 0)
     if without_gain is not None:
