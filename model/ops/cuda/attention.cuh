@@ -24,19 +24,97 @@ struct KeyValue {
   const T* value;
 };
 
-// Loads channels first … first + N - 1 of a head as float32, 0 after its last one; in one
-// instruction where all exist and are aligned.
-template <int N, class T>
-__device__ __forceinline__ void LoadChannels(const T* head, int first, int head_size, float* out) {
-  if (first + N <= head_size &&
-      reinterpret_cast<uintptr_t>(head + first) % sizeof(Pack<T, N>) == 0) {
-    const auto pack = *reinterpret_cast<const Pack<T, N>*>(head + first);
+// Channels first … first + N - 1 of a head, in one instruction if kWhole: the head then consists of
+// whole aligned packs, and a lane behind the last one gets that, to have no branch among its loads.
+// Otherwise channels after the last one are 0.
+template <int N, bool kWhole, class T>
+__device__ __forceinline__ Pack<T, N> LoadPack(const T* head, int first, int head_size) {
+  if constexpr (kWhole) {
+    return *reinterpret_cast<const Pack<T, N>*>(head + min(first, head_size - N));
+  } else {
+    Pack<T, N> pack;
 #pragma unroll
-    for (int i = 0; i < N; ++i) out[i] = ToFloat(pack.at[i]);
-    return;
+    for (int i = 0; i < N; ++i) {
+      pack.at[i] = first + i < head_size ? head[first + i] : FromFloat<T>(0.0f);
+    }
+    return pack;
   }
+}
+
+// True if the head consists of whole aligned packs of N channels.
+template <int N, class T>
+__device__ __forceinline__ bool IsWhole(const T* head, int head_size) {
+  return head_size % N == 0 && reinterpret_cast<uintptr_t>(head) % sizeof(Pack<T, N>) == 0;
+}
+
+// score[q] += query[q] . key for q < queries, for one head. `query` is 0 after the head's last
+// channel.
+template <bool kWhole, int N, int Q, class T>
+__device__ __forceinline__ void AddScores(const T* key, const float (&query)[Q][N * kWarp],
+                                          int queries, int head_size, float (&score)[Q]) {
+  constexpr int kChannels = 16 / sizeof(T);  // of a pack
+  constexpr int kPacks = 4;                  // that are loaded before the first one is used
+  for (int c = 0; c < head_size; c += kPacks * kChannels) {
+    Pack<T, kChannels> packs[kPacks];
+    float channels[kPacks][kChannels];
 #pragma unroll
-  for (int i = 0; i < N; ++i) out[i] = first + i < head_size ? ToFloat(head[first + i]) : 0.0f;
+    for (int b = 0; b < kPacks; ++b) {
+      packs[b] = LoadPack<kChannels, kWhole>(key, c + b * kChannels, head_size);
+    }
+#pragma unroll
+    for (int b = 0; b < kPacks; ++b) {
+      const bool exists = c + b * kChannels < head_size;
+#pragma unroll
+      for (int i = 0; i < kChannels; ++i) channels[b][i] = exists ? ToFloat(packs[b].at[i]) : 0.0f;
+    }
+#pragma unroll
+    for (int q = 0; q < Q; ++q) {
+      if (q >= queries) break;
+#pragma unroll
+      for (int b = 0; b < kPacks; ++b) {
+#pragma unroll
+        for (int i = 0; i < kChannels; ++i) {
+          score[q] += query[q][c + b * kChannels + i] * channels[b][i];
+        }
+      }
+    }
+  }
+}
+
+// sums[q] += sum_s weight[q][s] * value_s over the lane's N channels, for q < queries and s < count
+// <= kWarp. Lane s has the address of value_s; lanes from count on have an address that can be read
+// and the weight 0.
+template <bool kWhole, int N, int Q, class T>
+__device__ __forceinline__ void AddValues(const T* value, const float (&weight)[Q][kWarp],
+                                          int queries, int head_size, int count,
+                                          float (&sums)[Q][N]) {
+  constexpr int kPacks = N <= 4 ? 8 : 4;
+  static_assert(kWarp % kPacks == 0);
+  const auto address = reinterpret_cast<unsigned long long>(value);
+  const int first = threadIdx.x % kWarp * N;
+  for (int s = 0; s < count; s += kPacks) {
+    Pack<T, N> packs[kPacks];
+    float channels[kPacks][N];
+#pragma unroll
+    for (int b = 0; b < kPacks; ++b) {
+      const auto* head = reinterpret_cast<const T*>(__shfl_sync(kWholeWarp, address, s + b));
+      packs[b] = LoadPack<N, kWhole>(head, first, head_size);
+    }
+#pragma unroll
+    for (int b = 0; b < kPacks; ++b) {
+#pragma unroll
+      for (int i = 0; i < N; ++i) channels[b][i] = ToFloat(packs[b].at[i]);
+    }
+#pragma unroll
+    for (int q = 0; q < Q; ++q) {
+      if (q >= queries) break;
+#pragma unroll
+      for (int b = 0; b < kPacks; ++b) {
+#pragma unroll
+        for (int i = 0; i < N; ++i) sums[q][i] += weight[q][s + b] * channels[b][i];
+      }
+    }
+  }
 }
 
 // y_q = sum_i softmax_i(scale * query_q . find(i).key) * find(i).value for q < queries <= Q,
@@ -45,15 +123,13 @@ __device__ __forceinline__ void LoadChannels(const T* head, int first, int head_
 // kWarp.
 //
 // For 32 keys at a time, each lane computes the scores of one key, so that only the softmax needs
-// exchanges; then it sums N channels of the values. What it loads depends on nothing before, so
-// that many loads are in flight. A running softmax joins the parts: the highest score so far, the
-// sum of exponentials relative to it, and the weighted sum of values. A query's result does not
-// depend on the others.
+// exchanges; then it sums N channels of the values. A running softmax joins the parts: the highest
+// score so far, the sum of exponentials relative to it, and the weighted sum of values. A query's
+// result does not depend on the others.
 template <int N, int Q, class T, class Find>
 __device__ __forceinline__ void AttendHead(const T* own_query, int64_t stride, int queries,
                                            int head_size, float scale, int count, const Find& find,
                                            T* y) {
-  constexpr int kLoad = 16 / sizeof(T);  // channels of a key that one instruction loads
   alignas(16) __shared__ float query_of[kAttentionWarps][Q][N * kWarp];
   __shared__ float weight_of[kAttentionWarps][Q][kWarp];
   auto& query = query_of[threadIdx.x / kWarp];
@@ -66,26 +142,21 @@ __device__ __forceinline__ void AttendHead(const T* own_query, int64_t stride, i
     highest[q] = -INFINITY;
     sum[q] = 0.0f;
     if (q >= queries) continue;
-    float own[N];
-    LoadChannels<N>(own_query + q * stride, first, head_size, own);
+    const auto own = LoadPack<N, false>(own_query + q * stride, first, head_size);
 #pragma unroll
-    for (int i = 0; i < N; ++i) query[q][first + i] = own[i] * scale;
+    for (int i = 0; i < N; ++i) query[q][first + i] = ToFloat(own.at[i]) * scale;
   }
   __syncwarp();
   for (int begin = 0; begin < count; begin += kWarp) {
     const bool exists = begin + lane < count;
     const KeyValue<T> at = find(min(begin + lane, count - 1));
+    const bool whole = __all_sync(
+        kWholeWarp, IsWhole<16 / sizeof(T)>(at.key, head_size) && IsWhole<N>(at.value, head_size));
     float score[Q] = {};
-#pragma unroll 4
-    for (int c = 0; c < head_size; c += kLoad) {
-      float key[kLoad];
-      LoadChannels<kLoad>(at.key, c, head_size, key);
-#pragma unroll
-      for (int q = 0; q < Q; ++q) {
-        if (q >= queries) continue;
-#pragma unroll
-        for (int i = 0; i < kLoad; ++i) score[q] += query[q][c + i] * key[i];
-      }
+    if (whole) {
+      AddScores<true, N>(at.key, query, queries, head_size, score);
+    } else {
+      AddScores<false, N>(at.key, query, queries, head_size, score);
     }
 #pragma unroll
     for (int q = 0; q < Q; ++q) {
@@ -100,18 +171,11 @@ __device__ __forceinline__ void AttendHead(const T* own_query, int64_t stride, i
       highest[q] = now_highest;
     }
     __syncwarp();
-    const auto own_value = reinterpret_cast<unsigned long long>(at.value);
-#pragma unroll 8
-    for (int s = 0; s < min(kWarp, count - begin); ++s) {
-      const auto* value = reinterpret_cast<const T*>(__shfl_sync(kWholeWarp, own_value, s));
-      float channels[N];
-      LoadChannels<N>(value, first, head_size, channels);
-#pragma unroll
-      for (int q = 0; q < Q; ++q) {
-        if (q >= queries) continue;
-#pragma unroll
-        for (int i = 0; i < N; ++i) values[q][i] += weight[q][s] * channels[i];
-      }
+    const int tile = min(kWarp, count - begin);
+    if (whole) {
+      AddValues<true>(at.value, weight, queries, head_size, tile, values);
+    } else {
+      AddValues<false>(at.value, weight, queries, head_size, tile, values);
     }
     __syncwarp();  // before the weights of the next keys
   }

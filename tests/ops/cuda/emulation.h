@@ -96,6 +96,7 @@ T __shfl_down_sync(unsigned, T value, int by) {
 }
 inline unsigned __ballot_sync(unsigned, bool mine) { return linnet::emulated::Ballot(mine); }
 inline bool __any_sync(unsigned, bool mine) { return linnet::emulated::Ballot(mine) != 0; }
+inline bool __all_sync(unsigned, bool mine) { return linnet::emulated::Ballot(!mine) == 0; }
 inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
 inline int __ffs(int bits) { return __builtin_ffs(bits); }
 inline float __expf(float x) { return std::exp(x); }

@@ -125,7 +125,7 @@ TEST(CudaFusedTest, GatedConvolutionStepEqualsTheCpu) {
 TEST(CudaFusedTest, SourceAttentionOfBeamsEqualsTheCpu) {
   std::mt19937 random(13);
   for (FloatType type : kTypes) {
-    for (const auto& [size, heads] : {std::pair{64, 4}, {96, 2}, {128, 1}, {512, 2}}) {
+    for (const auto& [size, heads] : {std::pair{64, 4}, {96, 2}, {128, 1}, {512, 2}, {36, 3}}) {
       const int64_t block_tokens = 4, cache_blocks = 23, row_blocks = 12;
       std::vector<int32_t> blocks, lengths;
       for (int group : {1, 5, 0, 9, 40, 5, 5, 0, 0, 1, 2}) {
