@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from decode import TEXTS, WAYS, bundles, decoder_of
+from decode import WAYS, bundles, decoder_of, texts_for
 from session import Case, Setup
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -49,7 +49,7 @@ def tally(cpu: Answers, other: Answers) -> dict[str, Any]:
 
 def in_float32(setup: Setup, bundle: Path, name: str) -> list[dict[str, Any]]:
     """Decodes in float32 with each execution mode of a step."""
-    texts = TEXTS[:2] if setup.dry else TEXTS
+    texts = texts_for(bundle)[: 2 if setup.dry else None]
     cpu = decode(setup, bundle, "cpu", "float32", OPTIONS[name], texts)
     rows = []
     for way, flags in WAYS.items():
@@ -60,7 +60,7 @@ def in_float32(setup: Setup, bundle: Path, name: str) -> list[dict[str, Any]]:
 
 
 def in_half_precision(setup: Setup, bundle: Path, compute: str) -> list[dict[str, Any]]:
-    texts = TEXTS[:2] if setup.dry else TEXTS
+    texts = texts_for(bundle)[: 2 if setup.dry else None]
     cpu = decode(setup, bundle, "cpu", "float32", OPTIONS["beam 5"], texts)
     other = decode(setup, bundle, setup.device, compute, OPTIONS["beam 5"], texts)
     row = {"bundle": bundle.name, "options": "beam 5", "compute": compute, "way": "graphs"}

@@ -39,6 +39,7 @@ while (($#)); do
   shift
 done
 [[ $call && $out ]] || { usage >&2 && exit 1; }
+[[ $call != train || $train ]] || { echo "error: 'train' needs --train SECONDS: see tests/gpu/call.sh --help" >&2 && exit 1; }
 
 there=${LINNET_GPU_DIR:-/tmp/linnet-gpu}
 if [[ ! -e $there/folder/commit ]]; then
@@ -49,20 +50,19 @@ if [[ ! -e $there/folder/commit ]]; then
 fi
 echo "unpacked after $SECONDS s"
 export PYTHONPATH=$PWD/model${PYTHONPATH:+:$PYTHONPATH} LINNET_OPS_LIBRARY=$there/folder/lib/liblinnet_ops.so
-trainings() { python3 tests/gpu/train.py "$@" --runs "$there/runs" ${dry:+--dry}; }
-
-# Lets the kernels of both trainings run at once; without it they take turns.
+# Lets the kernels of both trainings run at once; without it they take turns. Only the trainings are to see these
+# variables: a fault of one client of MPS ends all of them.
+mps=(env CUDA_MPS_PIPE_DIRECTORY="$there/mps" CUDA_MPS_LOG_DIRECTORY="$there/mps")
 share_gpu() {
-  export CUDA_MPS_PIPE_DIRECTORY=$there/mps CUDA_MPS_LOG_DIRECTORY=$there/mps
   mkdir -p "$there/mps"
-  if nvidia-cuda-mps-control -d && timeout 40 python3 -c 'import torch; torch.zeros(1, device="cuda")'; then
-    echo "kernels of the trainings run at once"
-  else
+  if "${mps[@]}" nvidia-cuda-mps-control -d; then
+    "${mps[@]}" timeout 40 python3 -c 'import torch; torch.zeros(1, device="cuda")' && return
     stop_sharing
-    unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY
   fi
+  echo "the kernels of the trainings take turns: MPS could not be used"
+  mps=()
 }
-stop_sharing() { echo "quit -t 1" | timeout 10 nvidia-cuda-mps-control; }
+stop_sharing() { ((${#mps[@]} == 0)) || echo "quit -t 1" | "${mps[@]}" timeout 10 nvidia-cuda-mps-control; }
 
 parts=()
 case $call in
@@ -70,8 +70,9 @@ case $call in
   2) parts=(base big serving profile operators counters) ;;
   3) parts=(smoke kernels answers base big serving profile operators counters) ;;
 esac
+trainings() { "${mps[@]}" python3 tests/gpu/train.py "$@" --runs "$there/runs" ${dry:+--dry}; }
 if [[ $train ]]; then
-  [[ $dry ]] || share_gpu
+  if [[ $dry ]]; then mps=(); else share_gpu; fi
   trainings start --recipe model/recipes/en-de-gpu.toml --recipe model/recipes/de-en-gpu.toml \
     --data "$there/folder/data" --seconds "$train"
 fi
@@ -81,7 +82,7 @@ if ((${#parts[@]})); then
     --out "$out" --seconds $((seconds - SECONDS)) "${parts[@]/#/--part=}" $dry || status=$?
 fi
 if [[ $train ]]; then
-  trainings collect --out "$out" --wait $((seconds - SECONDS))
-  [[ $dry ]] || stop_sharing
+  trainings collect --out "$out" --wait $((seconds - SECONDS)) || status=$?
+  stop_sharing
 fi
 exit "$status"

@@ -23,6 +23,16 @@ TEXTS = [
     "Version 3.2 of the program was released on 14 March 2021.",
     "No!",
 ]
+GERMAN = [
+    "Ein Hund läuft.",
+    "Wo ist der nächste Bahnhof?",
+    "Ich hätte gern zwei Karten nach Hamburg, bitte.",
+    "Sie sagte ihm, dass sie das Meer noch nie gesehen habe.",
+    "Die Datei konnte nicht geöffnet werden, weil ein anderes Programm sie verwendet.",
+    "Wenn es morgen regnet, bleiben wir zu Hause; sonst gehen wir zusammen an den See.",
+    "Version 3.2 des Programms erschien am 14. März 2021.",
+    "Nein!",
+]
 # Execution modes of a step and its search on a GPU.
 WAYS = {
     "graphs": ("--search", "device"),
@@ -82,6 +92,12 @@ class Decoder:
 def decoder_of(setup: Setup) -> Decoder:
     assert setup.portable is not None
     return Decoder(setup.portable, setup.library.parent, setup.device)
+
+
+def texts_for(bundle: Path) -> list[str]:
+    """Texts in the language that the bundle reads."""
+    manifest = json.loads((bundle / "manifest.json").read_text(encoding="utf-8"))
+    return GERMAN if manifest["source_language_code"] == "de" else TEXTS
 
 
 def bundles() -> list[Path]:

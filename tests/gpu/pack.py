@@ -1,5 +1,8 @@
 """Packs .gpu/linnet.tar.xz, which a GPU machine needs beside the tracked files.
 
+Trainings and the server together do not fit into what may travel: pack --training for the one call
+and --serving for the others, or leave the server out.
+
 usage: python3 tests/gpu/pack.py [--data DIR] [--training] [--serving] [--build] [--out DIR]
 
 The machine has a torch of the same version, no network, and none of Debian's libraries. Therefore
@@ -31,8 +34,8 @@ BLOCK = 512  # bytes of a header in a tar; files are rounded up to it
 MAX_COMMAND = 2000  # characters of a call's command
 TEST_SET = "en-de/test.tatoeba.tsv"
 RECIPES = ("model/recipes/en-de-gpu.toml", "model/recipes/de-en-gpu.toml")
-# Seconds of each call. A machine is lent for 15 minutes, of which its start and the transfers take
-# one to two and a half.
+# Seconds of each call. A machine is lent for 15 minutes, of which its start and the transfers took
+# about 40 seconds; twice that remains.
 CALLS = {"1": 150, "2": 400, "3": 150}
 TRAINING_CALLS = {"1": 120, "train": 420, "2": 240}
 TRAINING = 350  # seconds of the trainings' schedule

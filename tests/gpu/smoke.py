@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from decode import TEXTS, WAYS, bundles, decoder_of
+from decode import WAYS, bundles, decoder_of, texts_for
 from session import Case, Setup
 
 LIMIT = 60.0  # seconds per mode; the first one reads the libraries from the disk
@@ -17,7 +17,7 @@ def decode_once(setup: Setup, way: str) -> list[dict[str, Any]]:
     start = time.monotonic()
     (line,) = decoder.run(
         *("--bundle", str(bundle), "--device", setup.device, *WAYS[way]),
-        lines=[{"text": TEXTS[1]}],
+        lines=[{"text": texts_for(bundle)[1]}],
         timeout=LIMIT,
     )
     text = line["hypotheses"][0]["text"]

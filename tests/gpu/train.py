@@ -4,7 +4,7 @@
                                   starts a training of N seconds for each recipe, at the same time
   train.py collect --runs DIR --out DIR --wait SECONDS
                                   waits for their ends, at most SECONDS, and writes each run to
-                                  OUT/NAME.tar.1, OUT/NAME.tar.2, …
+                                  OUT/NAME.tar.1-of-2, …; exits with 1 if one did not end well
   train.py join PIECES… --runs DIR
                                   makes the run folders of the pieces, on the other machine, for
                                   linnet-export and --init-from
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import json
 import subprocess
 import sys
 import tarfile
@@ -93,13 +94,28 @@ def collect(run: Path, out: Path) -> None:
     print((run / "output").read_text()[-1500:], flush=True)
     whole = packed(run)
     out.mkdir(parents=True, exist_ok=True)
-    for number, begin in enumerate(range(0, len(whole), PIECE), 1):
-        (out / f"{run.name}.tar.{number}").write_bytes(whole[begin : begin + PIECE])
+    begins = range(0, len(whole), PIECE)
+    for number, begin in enumerate(begins, 1):
+        piece = out / f"{run.name}.tar.{number}-of-{len(begins)}"
+        piece.write_bytes(whole[begin : begin + PIECE])
+
+
+def has_ended(run: Path) -> bool:
+    """Returns whether the training reached the end of its schedule and was validated."""
+    log = run / "log.jsonl"
+    lines = log.read_text().splitlines() if log.exists() else []
+    return bool(lines) and json.loads(lines[-1])["kind"] == "end"
 
 
 def join(pieces: list[Path], run: Path) -> Path:
     """Makes a run folder, whose checkpoint has float32 weights, from the pieces of its tar."""
-    whole = b"".join(piece.read_bytes() for piece in sorted(pieces))
+    by_number = {int(piece.suffix[1:].partition("-of-")[0]): piece for piece in pieces}
+    wanted = int(pieces[0].name.rpartition("-of-")[2])
+    if missing := [str(i) for i in range(1, wanted + 1) if i not in by_number]:
+        raise SystemExit(
+            f"error: pieces {', '.join(missing)} of {wanted} of {run.name} are missing"
+        )
+    whole = b"".join(by_number[i].read_bytes() for i in range(1, wanted + 1))
     run.mkdir(parents=True, exist_ok=True)
     with tarfile.open(None, "r", io.BytesIO(whole)) as tar:
         tar.extractall(run, filter="data")
@@ -135,6 +151,8 @@ def main() -> None:
             time.sleep(1)
         for run in started:
             collect(run, arguments.out)
+        if unfinished := [run.name for run in started if not has_ended(run)]:
+            raise SystemExit(f"error: {', '.join(unfinished)} did not end: see its output")
     else:
         names = sorted({piece.name.partition(".tar.")[0] for piece in arguments.pieces})
         for name in names:

@@ -17,9 +17,11 @@ from sandbox import ROOT
 
 sys.path.insert(0, str(ROOT / "tests/gpu"))
 import counters
+import decode
 import kernels
 import pack
 import report
+import serving
 import session
 import train
 
@@ -214,6 +216,23 @@ def test_report_lists_failures_and_stopped_parts(tmp_path):
     assert report.wrong(results) == ["operators, z: RuntimeError: no\nmemory"]
 
 
+def test_means_of_the_servers_histograms():
+    page = """# TYPE linnet_step_rows histogram
+linnet_step_rows_bucket{model="a",le="8"} 3
+linnet_step_rows_sum{model="a"} 12
+linnet_step_rows_count{model="a"} 3
+linnet_step_rows_sum{model="b"} 8
+linnet_step_rows_count{model="b"} 1
+linnet_step_duration_seconds_sum{model="a"} 0.006
+linnet_step_duration_seconds_count{model="a"} 3
+linnet_queue_duration_seconds_sum{model="a"} 0
+linnet_queue_duration_seconds_count{model="a"} 0
+"""
+    assert serving.means(page) == {"rows of a step": 5.0, "step, ms": 2.0}
+    documented = (ROOT / "docs/METRICS.md").read_text()
+    assert all(f"| `linnet_{name}` | histogram" in documented for name in serving.MEANS)
+
+
 def test_only_float32_answers_must_be_equal():
     row = {"bundle": "x", "options": "beam 5", "way": "graphs", "different": 1}
     rows = [{**row, "compute": "bfloat16"}, {**row, "compute": "float32"}]
@@ -253,10 +272,11 @@ def test_pieces_of_a_training_are_a_run_folder(tmp_path, monkeypatch):
     monkeypatch.setattr(train, "PIECE", 5000)
     train.collect(run, tmp_path / "out")
     pieces = sorted((tmp_path / "out").iterdir())
-    assert len(pieces) > 1
-    assert [piece.name for piece in pieces] == [
-        f"en-de-gpu.tar.{i}" for i in range(1, len(pieces) + 1)
-    ]
+    count = len(pieces)
+    assert count > 1
+    assert {piece.name for piece in pieces} == {
+        f"en-de-gpu.tar.{i}-of-{count}" for i in range(1, count + 1)
+    }
     assert max(piece.stat().st_size for piece in pieces) <= 5000
     joined = train.join(list(reversed(pieces)), tmp_path / "joined")
     assert (joined / "source.spm").read_bytes() == b"pieces"
@@ -265,6 +285,10 @@ def test_pieces_of_a_training_are_a_run_folder(tmp_path, monkeypatch):
     assert checkpoint["position"] == {"update": 12}
     for name, weight in average.items():
         assert torch.equal(checkpoint["average"][name], weight.to(torch.bfloat16).float())
+    with pytest.raises(SystemExit, match=rf"pieces 1 of {count} of joined are missing"):
+        train.join(
+            [piece for piece in pieces if ".tar.1-of" not in piece.name], tmp_path / "joined"
+        )
 
 
 def test_training_without_a_checkpoint_returns_its_log(tmp_path):
@@ -274,6 +298,9 @@ def test_training_without_a_checkpoint_returns_its_log(tmp_path):
     train.collect(run, tmp_path / "out")
     joined = train.join(list((tmp_path / "out").iterdir()), tmp_path / "joined")
     assert (joined / "output").read_text() == "out of memory\n"
+    assert not train.has_ended(run)
+    (run / "log.jsonl").write_text('{"kind": "valid"}\n{"kind": "end"}\n')
+    assert train.has_ended(run)
 
 
 def test_only_rows_of_the_domains_travel(tmp_path):
@@ -336,7 +363,14 @@ def test_call_without_package_explains_its_usage(tmp_path):
         (["4"], "unknown argument '4'"),
         (["1"], "usage: tests/gpu/call.sh"),
         (["1", "--out"], "--out needs a value"),
+        (["train", "--out", str(tmp_path)], "'train' needs --train SECONDS"),
     ):
         done = subprocess.run(["bash", call, *words], capture_output=True, text=True, check=False)
         assert done.returncode == 1
         assert said in done.stderr
+
+
+def test_each_bundle_gets_texts_of_its_language():
+    texts = {bundle.name: decode.texts_for(bundle) for bundle in decode.bundles()}
+    assert texts["de-en"] is decode.GERMAN
+    assert texts["en-de"] is texts["en-summary"] is decode.TEXTS

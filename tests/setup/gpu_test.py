@@ -52,7 +52,7 @@ def test_dry_run_covers_every_self_contained_part(tmp_path):
     status, output = gpu_sh(*flags, *parts)
     assert status == 0, output
     assert "base: left out, it needs --portable" in output
-    report = (tmp_path / "dry-run.md").read_text()
+    report = (tmp_path / "dry-run/gpu.md").read_text()
     assert "| beam_step | 10 rows x 32000 |" in report
     assert ", 0 failures, 0 errors" in report
     assert "| tiny | 5 | all kernels |" in report
@@ -62,7 +62,7 @@ def test_dry_run_covers_every_self_contained_part(tmp_path):
     status, output = gpu_sh(*flags, *parts, "--continue", str(tmp_path))
     assert status == 0, output
     assert "== operators" not in output
-    assert "| beam_step | 10 rows x 32000 |" in (again / "dry-run.md").read_text()
+    assert "| beam_step | 10 rows x 32000 |" in (again / "dry-run/gpu.md").read_text()
 
 
 def test_rows_of_several_calls_become_one_report(tmp_path):
@@ -84,7 +84,7 @@ def test_rows_of_several_calls_become_one_report(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "| 1 | 5 | 7 | 9 | 78% | 2 |" in (tmp_path / "some-gpu.md").read_text()
+    assert "| 1 | 5 | 7 | 9 | 78% | 2 |" in (tmp_path / "some-gpu/gpu.md").read_text()
 
 
 def test_rejects_unknown_flag():

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 
 HARDENED = ("--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL")
 HARDENED += ("--security-opt", "no-new-privileges")
-MAX_BYTES = 850_000_000  # LibTorch 460 MB, Debian 75 to 220 and our packages 80, models 25
+MAX_BYTES = 850_000_000  # LibTorch 460 MB, Debian 75 to 220 and our packages 80, models 28
 
 
 @pytest.fixture(scope="session")

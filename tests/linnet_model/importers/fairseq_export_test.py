@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import itertools
 import sys
 from pathlib import Path
 
@@ -69,23 +68,22 @@ def original_kind(name: str, layout: str) -> str | None:
     return next((kind for kind in kinds if (kind == "2019") == (layout == "2019")), None)
 
 
-@pytest.mark.parametrize(
-    ("name", "layout"),
-    [pair for pair in itertools.product(oracle.MODELS, LAYOUTS) if original_kind(*pair)],
-)
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", oracle.MODELS)
 def test_exported_import_equals_original_checkpoint(tmp_path, name, layout):
     bundle = imported(name, tmp_path / "bundle")
     file = exported(["--bundle", str(bundle)], tmp_path / "out" / "model.pt", layout)
     written = read_checkpoint(file)
     names = oracle.MODELS[name][f"state_dict_{layout}"]
     assert {key: list(weight.shape) for key, weight in written.weights.items()} == names
-    original = read_checkpoint(oracle.checkpoint(name, original_kind(name, layout)))
-    for key, weight in original.weights.items():
-        if not key.endswith(("conv_bias", "_float_tensor")):
-            assert torch.equal(weight, written.weights[key]), key
-    for option, value in written.options.items():
-        if option in original.options and option not in ("data", "activation_dropout"):
-            assert value == original.options[option], option
+    if (kind := original_kind(name, layout)) is not None:
+        original = read_checkpoint(oracle.checkpoint(name, kind))
+        for key, weight in original.weights.items():
+            if not key.endswith(("conv_bias", "_float_tensor")):
+                assert torch.equal(weight, written.weights[key]), key
+        for option, value in written.options.items():
+            if option in original.options and option not in ("data", "activation_dropout"):
+                assert value == original.options[option], option
     # The dictionaries beside it are copied byte for byte.
     for language, dictionary in zip(("src", "tgt"), oracle.dictionaries(name), strict=True):
         beside = file.parent / f"dict.{language}.txt"

@@ -38,5 +38,5 @@ def test_page_equals_printed_options(capsys):
 
 @pytest.mark.parametrize("path", sorted(RECIPES.glob("*.toml")), ids=lambda path: path.stem)
 def test_recipes_name_themselves_and_are_valid(path: Path):
-    """A recipe has the name of its bundle, unless it continues another bundle."""
-    assert read_stages(path)[-1].recipe.bundle.name == path.stem.removeprefix("continue-")
+    """A recipe has the name of its bundle; two recipes of a bundle differ in their machines."""
+    assert read_stages(path)[-1].recipe.bundle.name == path.stem.removesuffix("-gpu")
