@@ -135,6 +135,10 @@ class Engine {
   // true for them together.
   virtual absl::Status Add(std::span<const SequenceInput> sequences) = 0;
 
+  // True while a device encodes what was added before: the sources of another Add would wait behind
+  // it.
+  virtual bool encoding() const { return false; }
+
   // Decodes one token per row. Returns one event per running sequence, in the order of Add; a
   // device decoder reports events one step late (torch_engine.h). An error means that the step
   // failed as a whole: all sequences are lost and their rows are free.

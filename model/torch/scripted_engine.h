@@ -34,6 +34,7 @@ class ScriptedEngine final : public Engine {
   bool HasRoom(std::span<const SequenceInput> sequences) const override;
   absl::Status Check(const SequenceInput& sequence) const override;
   absl::Status Add(std::span<const SequenceInput> sequences) override;
+  bool encoding() const override { return cache_.encoding(); }
   absl::StatusOr<std::vector<SequenceEvent>> Step() override;
   void Release(SequenceId id) override;
   int sequences() const override { return static_cast<int>(running_.size()); }

@@ -192,7 +192,8 @@ std::vector<WaitingQueue::Ticket> Batcher::FindEligible(bool& full, StepReport& 
 void Batcher::AdmitWaiting(absl::FunctionRef<absl::Time()> clock, StepReport& report) {
   bool full = false;
   const std::vector<WaitingQueue::Ticket> eligible = FindEligible(full, report);
-  const bool now = policy_.EncodeNow(static_cast<int>(eligible.size()), running());
+  const bool now =
+      policy_.EncodeNow(static_cast<int>(eligible.size()), running(), engine_.encoding());
   report.full = full && (now || eligible.empty());
   if (now) {
     std::vector<int> lengths;

@@ -15,10 +15,11 @@ EncodeOptions WithMeasuredCost(EncodeOptions options, const model::EngineInfo& i
   return options;
 }
 
-bool EncodePolicy::EncodeNow(int eligible, int running) {
+bool EncodePolicy::EncodeNow(int eligible, int running, bool encoding) {
   waited_ += eligible;  // counts this step, in case they are delayed
-  const bool wait = eligible == 0 || (running > 0 && deferred_steps_ < options_.max_wait_steps &&
-                                      waited_ < running * options_.encode_call_steps);
+  const bool pays =
+      deferred_steps_ < options_.max_wait_steps && waited_ < running * options_.encode_call_steps;
+  const bool wait = eligible == 0 || (running > 0 && (encoding || pays));
   deferred_steps_ = wait && eligible > 0 ? deferred_steps_ + 1 : 0;
   if (deferred_steps_ == 0) waited_ = 0;
   return !wait;

@@ -14,7 +14,7 @@ namespace linnet::server {
 // the costs of a bundle. On a GPU, where the time of a call or step hardly depends on its size,
 // both costs are higher: there the engine measures them when it is loaded.
 struct EncodeOptions {
-  int max_wait_steps = 4;         // max steps by which a sequence is delayed
+  int max_wait_steps = 4;  // max steps by which a sequence is delayed while nothing is encoded
   float encode_call_steps = 0.2;  // fixed cost of an encoder call, in decoder steps
   int encode_call_tokens = 22;    // the same in source tokens
 };
@@ -28,15 +28,21 @@ EncodeOptions WithMeasuredCost(EncodeOptions options, const model::EngineInfo& i
 // sequences, and further ones may join them in the same encoder call. So they are delayed until
 // their delays, summed, would exceed the fixed cost of the call to the running sequences (the ski
 // rental problem): the cost is at most twice that of the best decision with knowledge of later
-// arrivals. An idle engine delays nothing and adds all at once. Deterministic. Not thread-safe: the
-// batcher owns it.
+// arrivals. An idle engine delays nothing and adds all at once.
+//
+// Where a device encodes beside the decoder, a call before the last one has ended would only wait
+// behind it, with few sources, and its sequences would hold rows meanwhile. If calls take longer
+// than the steps between them, they would become more and smaller, and the rows idle. So sequences
+// are delayed, for as long as it takes, until the last call has ended. Deterministic. Not
+// thread-safe: the batcher owns it.
 class EncodePolicy {
  public:
   explicit EncodePolicy(const EncodeOptions& options) : options_(options) {}
 
-  // Call it once before each step, with the number of eligible and of running sequences. True: add
-  // the former now. False: delay them by this step.
-  bool EncodeNow(int eligible, int running);
+  // Call it once before each step, with the number of eligible and of running sequences, and
+  // whether the last encoder call goes on. True: add the former now. False: delay them by this
+  // step.
+  bool EncodeNow(int eligible, int running, bool encoding);
 
  private:
   EncodeOptions options_;

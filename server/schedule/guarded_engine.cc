@@ -73,6 +73,7 @@ void GuardedEngine::Release(model::SequenceId id) {
   if (!detector_.stalled() && engine_ != nullptr) engine_->Release(id);
 }
 
+bool GuardedEngine::encoding() const { return engine_ != nullptr && engine_->encoding(); }
 int GuardedEngine::sequences() const { return engine_ == nullptr ? 0 : engine_->sequences(); }
 int GuardedEngine::rows_in_use() const { return engine_ == nullptr ? 0 : engine_->rows_in_use(); }
 

@@ -33,6 +33,7 @@ class GuardedEngine final : public model::Engine {
   bool HasRoom(std::span<const model::SequenceInput> sequences) const override;
   absl::Status Check(const model::SequenceInput& sequence) const override;
   absl::Status Add(std::span<const model::SequenceInput> sequences) override;
+  bool encoding() const override;
   absl::StatusOr<std::vector<model::SequenceEvent>> Step() override;
   // Does nothing once a call has stalled; the supervisor's thread may call it then.
   void Release(model::SequenceId id) override;

@@ -41,6 +41,7 @@ class EchoEngine : public model::Engine {
     int max_at_once = 1 << 30;
     // HasRoom always returns false.
     bool never_has_room = false;
+    std::function<bool()> encoding = nullptr;  // what encoding() returns; false without it
     bool batch_invariant = true;
     std::optional<model::EncoderCost> encoder_cost = std::nullopt;  // as if measured
   };
@@ -99,6 +100,8 @@ class EchoEngine : public model::Engine {
     groups.push_back(static_cast<int>(inputs.size()));
     return absl::OkStatus();
   }
+
+  bool encoding() const override { return options_.encoding && options_.encoding(); }
 
   absl::StatusOr<std::vector<model::SequenceEvent>> Step() override {
     if (options_.on_step) options_.on_step();

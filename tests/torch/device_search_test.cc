@@ -106,6 +106,7 @@ TEST(DeviceSearchTest, ReportsEventsOneStepLate) {
     counts.push_back(events->front().target_tokens);
   }
   EXPECT_THAT(counts, ElementsAre(0, 1, 2, 3, 4, 5)) << "and no step is launched for nothing";
+  EXPECT_FALSE(device->encoding());
 }
 
 TEST(DeviceSearchTest, RowOfNaNFailsOnlyItsSequence) {

@@ -70,7 +70,16 @@ std::shared_ptr<const EncoderCall> EncoderCache::Encode(std::vector<Source> sour
     }
     call->Finish(std::move(statuses), stream_);
   });
+  last_ = call;
   return call;
+}
+
+bool EncoderCache::encoding() const {
+  try {
+    return last_ != nullptr && !last_->done();
+  } catch (const std::exception&) {
+    return false;
+  }
 }
 
 void EncoderCache::EncodeInParts(std::span<const Source> sources,

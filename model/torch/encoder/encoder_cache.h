@@ -62,6 +62,10 @@ class EncoderCache {
   // batches that do not fit into memory are encoded in parts.
   std::shared_ptr<const EncoderCall> Encode(std::vector<Source> sources, bool one_by_one);
 
+  // True while a call on the encoder's thread has not ended. Of a device that has failed it says
+  // false; the next step reports it.
+  bool encoding() const;
+
   // Per layer, [blocks + 1, kBlockTokens, 2, d]; the last block takes the padding.
   const std::vector<at::Tensor>& layers() const { return layers_; }
 
@@ -75,7 +79,8 @@ class EncoderCache {
   FreeList blocks_;
   std::vector<at::Tensor> layers_;
   c10::Stream stream_;
-  std::unique_ptr<JobThread> thread_;  // null: Encode runs on the caller's thread
+  std::unique_ptr<JobThread> thread_;        // null: Encode runs on the caller's thread
+  std::shared_ptr<const EncoderCall> last_;  // on the thread, which runs the calls in order
 };
 
 }  // namespace linnet::model

@@ -178,6 +178,25 @@ TEST(BatcherAdmissionTest, DelaysAdmissionUpToMaxWaitSteps) {
   EXPECT_THAT(fixture.engine.groups, ElementsAre(1, 3));
 }
 
+TEST(BatcherAdmissionTest, EncodesNothingWhileTheDeviceStillEncodes) {
+  std::vector<Outcome> outcomes(3);
+  bool encoding = false;
+  BatcherFixture fixture({.encoding = [&] { return encoding; }},
+                         {.encode = {.max_wait_steps = 1, .encode_call_steps = 0}});
+  fixture.Add(Say(std::vector<model::TokenId>(20, 5), outcomes[0]));
+  EXPECT_EQ(fixture.Step().added, 1);
+  encoding = true;
+  for (int i : {1, 2}) {
+    fixture.Add(Say({6}, outcomes[i]));
+    EXPECT_EQ(fixture.Step().added, 0);
+  }
+  encoding = false;
+  EXPECT_EQ(fixture.Step().added, 2);
+  EXPECT_THAT(fixture.engine.groups, ElementsAre(1, 2));
+  fixture.StepsUntilIdle();
+  for (const Outcome& outcome : outcomes) EXPECT_TRUE(outcome.result->ok());
+}
+
 TEST(BatcherAdmissionTest, StepsWithoutFreeRowsDoNotCountAsDelay) {
   std::vector<Outcome> outcomes(4);  // outlive the batcher, which ends the remaining sequences
   BatcherFixture fixture({.rows = 2}, {.encode = {.max_wait_steps = 2, .encode_call_steps = 100}});

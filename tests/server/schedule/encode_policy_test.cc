@@ -29,7 +29,7 @@ TEST(EncodePolicyTest, NeverDelaysBeyondMaxWaitSteps) {
     int eligible = 0, oldest = 0;  // steps that the first of them has waited
     for (int step = 0; step < 200; ++step) {
       eligible += random() % 3 == 0 ? random() % 4 : 0;
-      if (policy.EncodeNow(eligible, random() % 50)) {
+      if (policy.EncodeNow(eligible, random() % 50, /*encoding=*/false)) {
         ASSERT_GT(eligible, 0);
         eligible = oldest = 0;
       } else if (eligible > 0) {
@@ -43,9 +43,10 @@ TEST(EncodePolicyTest, AdmitsAtOnceOnAnIdleEngine) {
   std::mt19937 random(2);
   for (int round = 0; round < 2000; ++round) {
     EncodePolicy policy(RandomOptions(random));
-    for (int step = random() % 5; step > 0; --step) policy.EncodeNow(random() % 3, 40);
-    EXPECT_TRUE(policy.EncodeNow(1 + random() % 9, 0));
-    EXPECT_FALSE(policy.EncodeNow(0, 0)) << "nothing is eligible";
+    for (int step = random() % 5; step > 0; --step)
+      policy.EncodeNow(random() % 3, 40, /*encoding=*/false);
+    EXPECT_TRUE(policy.EncodeNow(1 + random() % 9, 0, /*encoding=*/false));
+    EXPECT_FALSE(policy.EncodeNow(0, 0, /*encoding=*/false)) << "nothing is eligible";
   }
 }
 
@@ -60,7 +61,7 @@ TEST(EncodePolicyTest, DelayNeverCostsMoreThanTheEncoderCall) {
     int eligible = 0, waited = 0;
     for (int step = 0; step < 200; ++step) {
       eligible += random() % 2 == 0 ? random() % 3 : 0;
-      if (policy.EncodeNow(eligible, running)) {
+      if (policy.EncodeNow(eligible, running, /*encoding=*/false)) {
         eligible = waited = 0;
       } else {
         waited += eligible;
@@ -72,16 +73,27 @@ TEST(EncodePolicyTest, DelayNeverCostsMoreThanTheEncoderCall) {
 
 TEST(EncodePolicyTest, AdmitsAtOnceIfCallsAreFreeOrTheBoundIsZero) {
   EncodePolicy free({.encode_call_steps = 0});
-  EXPECT_TRUE(free.EncodeNow(1, 30));
+  EXPECT_TRUE(free.EncodeNow(1, 30, /*encoding=*/false));
   EncodePolicy at_once({.max_wait_steps = 0, .encode_call_steps = 100});
-  EXPECT_TRUE(at_once.EncodeNow(1, 30));
+  EXPECT_TRUE(at_once.EncodeNow(1, 30, /*encoding=*/false));
+}
+
+TEST(EncodePolicyTest, WaitsForTheEndOfTheLastCallWhileOthersRun) {
+  EncodePolicy policy({.max_wait_steps = 2, .encode_call_steps = 0});
+  for (int step = 0; step < 20; ++step) EXPECT_FALSE(policy.EncodeNow(3, 5, /*encoding=*/true));
+  EXPECT_TRUE(policy.EncodeNow(3, 5, /*encoding=*/false));
+  EXPECT_TRUE(policy.EncodeNow(3, 0, /*encoding=*/true)) << "nothing runs meanwhile";
+
+  EncodePolicy delays({.max_wait_steps = 2, .encode_call_steps = 100});
+  for (int step = 0; step < 3; ++step) EXPECT_FALSE(delays.EncodeNow(1, 5, /*encoding=*/true));
+  EXPECT_TRUE(delays.EncodeNow(1, 5, /*encoding=*/false)) << "it has waited long enough";
 }
 
 TEST(EncodePolicyTest, DelayShrinksWithAdmissibleAndGrowsWithRunning) {
   const auto steps = [](int eligible, int running) {
     EncodePolicy policy({.max_wait_steps = 100, .encode_call_steps = 1});
     int waited = 0;
-    while (!policy.EncodeNow(eligible, running)) ++waited;
+    while (!policy.EncodeNow(eligible, running, /*encoding=*/false)) ++waited;
     return waited;
   };
   EXPECT_EQ(steps(1, 12), 11);
