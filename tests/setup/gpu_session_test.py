@@ -128,16 +128,14 @@ def test_crash_before_the_first_case_is_final(tmp_path):
 
 
 def test_part_is_stopped_with_its_children(tmp_path):
-    child = tmp_path / "child"
-    command = part_process(
-        tmp_path,
-        f"""
-        process = subprocess.Popen(["sleep", "600"])
-        Path({str(child)!r}).write_text(str(process.pid))
-        while True:
-            pass
-        """,
+    child, part = tmp_path / "child", tmp_path / "part.py"
+    part.write_text(  # imports little: its child is to run within the 5 s, also on a busy machine
+        "import subprocess, sys\n"
+        "process = subprocess.Popen(['sleep', '600'])\n"
+        "open(sys.argv[1], 'w').write(str(process.pid))\n"
+        "while True: pass\n"
     )
+    command = [sys.executable, "-S", str(part), str(child)]
     rows = session.Rows([tmp_path])
     begin = time.monotonic()
     assert session.run_part(command, "base", 5, rows) == "stopped after 5 s"
