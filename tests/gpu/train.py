@@ -1,6 +1,6 @@
 """Runs trainings in the background on a GPU machine, across several commands.
 
-  train.py start --recipe FILE… --data DIR --runs DIR --seconds N
+  train.py start --recipe FILE [--recipe FILE …] --data DIR --runs DIR --seconds N
                                   starts a training of N seconds for each recipe, at the same time
   train.py collect --runs DIR --out DIR --wait SECONDS
                                   waits for their ends, at most SECONDS, and writes each run to
@@ -17,15 +17,19 @@ from __future__ import annotations
 
 import argparse
 import io
-import json
 import subprocess
 import sys
 import tarfile
 import time
 from pathlib import Path
+from typing import Any
 
 import torch
 from session import ROOT, with_package
+
+sys.path.insert(0, str(ROOT / "model"))
+from linnet_model.train.checkpoint import checkpoints, load_checkpoint
+from linnet_model.train.training_log import has_ended
 
 PIECE = 15 * 2**20  # max bytes of a piece
 LOGGED = ("log.jsonl", "settings.json", "source.spm", "samples.txt", "output")
@@ -70,7 +74,7 @@ def start(recipe: Path, data: Path, run: Path, seconds: int, dry: bool) -> None:
     print(f"training {recipe.stem} in process {process.pid}", flush=True)
 
 
-def packed(run: Path) -> bytes:
+def packed(run: Path, checkpoint: dict[str, Any] | None) -> bytes:
     """Returns a tar of the run's log and of its last checkpoint, if it has one, without optimizer
     and with the averaged weights alone, rounded to bfloat16."""
     whole = io.BytesIO()
@@ -78,33 +82,29 @@ def packed(run: Path) -> bytes:
         for name in LOGGED:
             if (run / name).exists():
                 tar.add(run / name, name)
-        if found := sorted(run.glob("checkpoint-*.pt")):
-            kept = torch.load(found[-1], map_location="cpu", weights_only=True)
-            average = {name: w.to(torch.bfloat16) for name, w in kept["average"].items()}
+        if checkpoint is not None:
+            average = {name: w.to(torch.bfloat16) for name, w in checkpoint["average"].items()}
+            facts = {key: checkpoint[key] for key in ("recipe", "position")}
             file = io.BytesIO()
-            torch.save({"average": average, **{k: kept[k] for k in ("recipe", "position")}}, file)
-            entry = tarfile.TarInfo(found[-1].name)
+            torch.save({"average": average, **facts}, file)
+            entry = tarfile.TarInfo(checkpoints(run)[-1].name)
             entry.size = file.tell()
             file.seek(0)
             tar.addfile(entry, file)
     return whole.getvalue()
 
 
-def collect(run: Path, out: Path) -> None:
+def collect(run: Path, out: Path) -> bool:
+    """Returns whether the training reached the end of its schedule and was validated."""
     print((run / "output").read_text()[-1500:], flush=True)
-    whole = packed(run)
+    checkpoint = load_checkpoint(run) if checkpoints(run) else None
+    whole = packed(run, checkpoint)
     out.mkdir(parents=True, exist_ok=True)
     begins = range(0, len(whole), PIECE)
     for number, begin in enumerate(begins, 1):
         piece = out / f"{run.name}.tar.{number}-of-{len(begins)}"
         piece.write_bytes(whole[begin : begin + PIECE])
-
-
-def has_ended(run: Path) -> bool:
-    """Returns whether the training reached the end of its schedule and was validated."""
-    log = run / "log.jsonl"
-    lines = log.read_text().splitlines() if log.exists() else []
-    return bool(lines) and json.loads(lines[-1])["kind"] == "end"
+    return checkpoint is not None and has_ended(run, checkpoint["position"]["update"])
 
 
 def join(pieces: list[Path], run: Path) -> Path:
@@ -119,8 +119,8 @@ def join(pieces: list[Path], run: Path) -> Path:
     run.mkdir(parents=True, exist_ok=True)
     with tarfile.open(None, "r", io.BytesIO(whole)) as tar:
         tar.extractall(run, filter="data")
-    for path in run.glob("checkpoint-*.pt"):
-        kept = torch.load(path, weights_only=True)
+    for path in checkpoints(run):
+        kept = load_checkpoint(path)
         average = {name: weight.float() for name, weight in kept["average"].items()}
         torch.save({**kept, "model": average, "average": average, "optimizer": {}}, path)
     return run
@@ -149,9 +149,7 @@ def main() -> None:
         started = sorted(file.parent for file in runs.glob("*/process"))
         while any(map(running, started)) and time.monotonic() < deadline:
             time.sleep(1)
-        for run in started:
-            collect(run, arguments.out)
-        if unfinished := [run.name for run in started if not has_ended(run)]:
+        if unfinished := [run.name for run in started if not collect(run, arguments.out)]:
             raise SystemExit(f"error: {', '.join(unfinished)} did not end: see its output")
     else:
         names = sorted({piece.name.partition(".tar.")[0] for piece in arguments.pieces})

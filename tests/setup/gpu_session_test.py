@@ -268,7 +268,11 @@ def test_pieces_of_a_training_are_a_run_folder(tmp_path, monkeypatch):
         whole | {"optimizer": {"moments": torch.zeros(10**6)}}, run / "checkpoint-0000012.pt"
     )
     monkeypatch.setattr(train, "PIECE", 5000)
-    train.collect(run, tmp_path / "out")
+    assert not train.collect(run, tmp_path / "unfinished")
+    (run / "log.jsonl").write_text(
+        '{"kind": "valid", "update": 12}\n{"kind": "end", "update": 12}\n'
+    )
+    assert train.collect(run, tmp_path / "out")
     pieces = sorted((tmp_path / "out").iterdir())
     count = len(pieces)
     assert count > 1
@@ -293,12 +297,9 @@ def test_training_without_a_checkpoint_returns_its_log(tmp_path):
     run = tmp_path / "runs/de-en-gpu"
     run.mkdir(parents=True)
     (run / "output").write_text("out of memory\n")
-    train.collect(run, tmp_path / "out")
+    assert not train.collect(run, tmp_path / "out")
     joined = train.join(list((tmp_path / "out").iterdir()), tmp_path / "joined")
     assert (joined / "output").read_text() == "out of memory\n"
-    assert not train.has_ended(run)
-    (run / "log.jsonl").write_text('{"kind": "valid"}\n{"kind": "end"}\n')
-    assert train.has_ended(run)
 
 
 def test_only_rows_of_the_domains_travel(tmp_path):
