@@ -191,7 +191,7 @@ if [[ $long ]]; then
   suite imports env LINNET_IMPORT_MUTATIONS=2000 .venv/bin/python -m pytest tests/linnet_model/importers/import_mutations_test.py -q --junitxml="$logs/pytest-imports.xml"
   suite simulation env LINNET_SIMULATION_CALLS=1000000 build/release/bin/linnet_server_test --gtest_filter='SimulationTest.*' --gtest_output="xml:$logs/simulation.xml"
   suite result .venv/bin/python tests/bench/security/long_runs.py --logs "$logs"
-  suite long .venv/bin/python -m pytest -m long tests -q --junitxml="$logs/pytest-long.xml"
+  suite long env LINNET_ATTACK_RESULT="$PWD/tests/bench/results" .venv/bin/python -m pytest -m long tests -q --junitxml="$logs/pytest-long.xml"
   suite soak env LINNET_SOAK_MINUTES=120 LINNET_SOAK_RESULT="$PWD/tests/bench/results" .venv/bin/python -m pytest -m slow tests/e2e/soak_test.py -q --junitxml="$logs/pytest-soak.xml"
 fi
 

@@ -21,6 +21,7 @@ from typing import Any
 for folder in ("engine", "security", "server"):
     sys.path.insert(0, str(Path(__file__).resolve().parent / folder))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "gpu"))
+import answers as gpu_answers  # noqa: E402
 import capacity  # noqa: E402
 import decoding_report  # noqa: E402
 import families  # noqa: E402
@@ -166,22 +167,30 @@ def memory() -> str:
 
 
 def missed_memory(results: dict[str, Any]) -> str:
-    """The memory in float32 above CTranslate2's, compared with that of the layer that the encoder
-    has more; empty if there is none."""
+    """The memory in float32 above CTranslate2's, of dynamic compared with that of the layer that
+    its encoder has more, of self-attention with that of LibTorch; empty if there is none."""
     groups = results["groups"]
-    ours, theirs = (
-        decoding_report.first(groups, "float32", name)["working_bytes"]
-        for name in (decoding_report.OURS, decoding_report.REFERENCE)
-    )
-    if ours <= theirs:
-        return ""
-    kernel = profile_step.KERNELS[-1]
-    layer = 4 * profile_step.layer_weights(Sizes(**results["sizes"]), kernel)
-    more, own = ((it / decoding_report.MEBIBYTE) for it in (ours - theirs, layer))
-    return (
-        f"After loading, linnet dynamic holds {more:.0f} MiB more in float32 than CTranslate2; the "
-        f"weights of the layer that its encoder has more are {own:.0f} MiB. "
-    )
+    names = (decoding_report.OURS, decoding_report.SAME_LAYERS, decoding_report.REFERENCE)
+    found = [decoding_report.first(groups, "float32", name) for name in names]
+    held = [one.get("working_bytes", 0) / decoding_report.MEBIBYTE for one in found]
+    more, of_attention = (ours - held[-1] for ours in held[:-1])
+    text = ""
+    if more > 0:
+        kernel = profile_step.KERNELS[-1]
+        layer = 4 * profile_step.layer_weights(Sizes(**results["sizes"]), kernel)
+        text += (
+            f"After loading, linnet dynamic holds {more:.0f} MiB more in float32 than CTranslate2; "
+            "the weights of the layer that its encoder has more are "
+            f"{layer / decoding_report.MEBIBYTE:.0f} MiB. "
+        )
+    if of_attention > 0:
+        loaded = result("memory-floor")["processes"][1]["resident_bytes"]
+        text += (
+            f"After loading, linnet self_attention holds {of_attention:.0f} MiB more in float32 "
+            "than CTranslate2, which has no LibTorch: that alone is "
+            f"{loaded / decoding_report.MEBIBYTE:.0f} MiB. "
+        )
+    return text
 
 
 def memory_floor() -> str:
@@ -305,7 +314,7 @@ def alignments() -> str:
     share = {(row["layer"], row["kind"]): f"{row['share']:.1%}" for row in found}
     rows = [[f"{layer}", *(share[layer, kind] for kind in kinds)] for layer in layers]
     counts = [f"{name} ({results['alignments']['pairs'][kind]:,})" for kind, name in kinds.items()]
-    return f"{table(['decoder layer', *counts], rows)}\n\n{on(results)}"
+    return f"{table(['decoder layer', *counts], rows)}\n\n{results['bundle']}. {on(results)}"
 
 
 def glossaries() -> str:
@@ -319,7 +328,8 @@ def glossaries() -> str:
         for row in results["glossaries"]
     ]
     heads = ["", "in the answer without glossary", "with it", "BLEU without", "with it"]
-    return f"{table(heads, rows)}\n\n{results['sentences']:,} sentences. {on(results)}"
+    count = f"{results['sentences']:,} sentences"
+    return f"{table(heads, rows)}\n\n{results['bundle']}, {count}. {on(results)}"
 
 
 def refused_connections() -> str:
@@ -417,7 +427,9 @@ def gpu_bleu() -> str:
         for row in results["parts"]["answers"]["rows"]
         if "BLEU" in row
     ]
-    return f"{table(['`en-de` on tatoeba', 'BLEU', 'chrF'], rows)}\n\n{on_gpu(results)}"
+    heads = ["`en-de` on tatoeba", "BLEU", "chrF"]
+    count = f"{gpu_answers.TEST_ROWS:,} rows, with the version of that commit. "
+    return f"{table(heads, rows)}\n\n{count}{on_gpu(results)}"
 
 
 def gpu_server() -> str:

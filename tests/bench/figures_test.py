@@ -267,6 +267,18 @@ def test_missed_memory_is_compared_with_the_layer_more():
     assert figures.missed_memory(decoding_of([20.0], 400)) == ""
 
 
+def test_missed_memory_of_self_attention_is_compared_with_libtorch(monkeypatch: pytest.MonkeyPatch):
+    floor = {"processes": [{"resident_bytes": 1 << 20}, {"resident_bytes": 100 << 20}]}
+    monkeypatch.setattr(figures, "result", {"memory-floor": floor}.get)
+    decoding = decoding_of([20.0], 400)
+    for group in decoding["groups"]:
+        group["engines"]["linnet self_attention"] = {"rounds": [20.0], "working_bytes": 408 << 20}
+    assert figures.missed_memory(decoding) == (
+        "After loading, linnet self_attention holds 8 MiB more in float32 than CTranslate2, which "
+        "has no LibTorch: that alone is 100 MiB. "
+    )
+
+
 def test_results_come_from_a_commit():
     """A result must say which code it measured."""
     dirty = [

@@ -22,10 +22,15 @@ def _cpuinfo(key: str) -> str:
 
 
 def _version() -> str:
-    """The commit, marked if files were changed since."""
-    try:
-        command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
+    """The commit, marked if files were changed since, other than results."""
+
+    def git(*words: str) -> str:
+        command = ["git", "-C", str(ROOT), *words]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        changed = git("diff", "--name-only", "HEAD", "--", ".", ":(exclude)tests/bench/results")
+        return git("describe", "--always") + ("-dirty" if changed else "")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
 
@@ -52,6 +57,12 @@ def loop_seconds(cores: int) -> float:
 
     with ThreadPoolExecutor(cores) as pool:
         return min(once(pool) for _ in range(3))
+
+
+def bundle_name(bundle: Path) -> str:
+    """Name and version of a bundle, which a result must name: en-de 2026-11-26.1."""
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    return f"{manifest['name']} {manifest['version']}"
 
 
 def slug(machine: dict[str, Any]) -> str:

@@ -226,7 +226,7 @@ def main() -> int:
     aligned = AlignedWords(short)
     results = {
         "machine": machine.facts(sorted(os.sched_getaffinity(0))),
-        "bundle": json.loads((options.bundle / "manifest.json").read_text())["version"],
+        "bundle": machine.bundle_name(options.bundle),
         "sentences": len(tests),
         "alignments": measure_alignments(options, tests, aligned),
         "glossaries": measure_glossaries(options, tests, aligned),

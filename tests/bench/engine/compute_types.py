@@ -7,7 +7,6 @@ are compared with float32's one by one. Writes DIR/MACHINE/compute-types.json an
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import subprocess
@@ -54,8 +53,6 @@ def compare(bundle: Path, domain: str, options: argparse.Namespace) -> dict[str,
         print(f"{bundle.name}, {domain}, {compute} …", file=sys.stderr)
         with tempfile.TemporaryDirectory() as folder:
             found[compute] = score(bundle, domain, options, [f"--compute={compute}"], Path(folder))
-    manifest = json.loads((bundle / "manifest.json").read_text())
-    name = f"{manifest['name']} {manifest['version']}"
     types = {}
     for compute, one in found.items():
         pairs = zip(found["float32"]["answers"], one["answers"], strict=True)
@@ -63,7 +60,8 @@ def compare(bundle: Path, domain: str, options: argparse.Namespace) -> dict[str,
             "measures": one["measures"],
             "other_answers": sum(a != b for a, b in pairs),
         }
-    return {"bundle": name, "domain": domain, "rows": found["float32"]["rows"], **types}
+    name, rows = machine.bundle_name(bundle), found["float32"]["rows"]
+    return {"bundle": name, "domain": domain, "rows": rows, **types}
 
 
 def markdown(data: dict[str, Any]) -> str:

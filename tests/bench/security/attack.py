@@ -1,8 +1,8 @@
 """Attacks the memory of a server (attackers.py) while a well-behaved client calls it.
 
 The server has default settings and a limit of 1.5 GB: a memory cgroup if one can be created, else a
-watcher that reads the resident memory ten times a second. The attackers come from one address
-(127.0.0.1) under many names, the polite client from another one (::1). The run fails if the server
+watcher that reads the resident memory ten times a second. The attackers hold three tokens, the
+polite client another one. The run fails if the server
 dies or exceeds the limit, or if the polite client, which translates a sentence every half second
 and retries as the server asks, is not answered for longer than --answer-timeout seconds.
 
@@ -33,6 +33,8 @@ from attackers import KINDS, request  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 LIMIT = 1_500_000_000
+ATTACKERS = [f"{name}-ATTACKER-0123456789" for name in ("FIRST", "SECOND", "THIRD")]
+POLITE = "POLITE-0123456789"
 
 
 class Cgroup:
@@ -69,9 +71,11 @@ class Cgroup:
 class Server:
     def __init__(self, program: Path, bundle: Path, log: Path, flags: list[str]):
         self.cgroup = Cgroup.make()
+        tokens = log.with_suffix(".tokens")
+        tokens.write_text("".join(f"{it} {it.lower()} inference\n" for it in (*ATTACKERS, POLITE)))
         command = [str(program), "--models", str(bundle), "--threads", "1", *flags]
-        command += ["--listen", "[::]:0", "--metrics-listen", "127.0.0.1:0"]
-        command += ["--log-level", "error"]
+        command += ["--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"]
+        command += ["--tokens", str(tokens), "--log-level", "error"]
         with log.open("w") as stderr:
             self.process = subprocess.Popen(
                 command,
@@ -84,7 +88,7 @@ class Server:
         ready = self.process.stdout.readline()
         if not ready.startswith("ready grpc="):
             raise SystemExit(f"error: the server ended with {self.process.wait()}: {log}")
-        self.port = ready.split()[1].rpartition(":")[2]
+        self.address = ready.split()[1].removeprefix("grpc=")
         self.metrics = ready.split()[2].removeprefix("metrics=")
 
     def resident(self) -> int:
@@ -105,9 +109,9 @@ class Server:
 class Polite(threading.Thread):
     """Sends a sentence every half second; retries after a delay if the server is busy."""
 
-    def __init__(self, port: str):
+    def __init__(self, address: str):
         super().__init__(daemon=True)
-        self.channel = grpc.insecure_channel(f"[::1]:{port}", options=[("grpc.enable_retries", 0)])
+        self.channel = grpc.insecure_channel(address, options=[("grpc.enable_retries", 0)])
         self.call = self.channel.unary_unary("/linnet.v1.TextService/Translate")
         self.stop = threading.Event()
         self.answered: list[float] = []  # times of answers in seconds since the start
@@ -120,7 +124,7 @@ class Polite(threading.Thread):
         while not self.stop.is_set():
             asked = time.monotonic()
             try:
-                self.call(wire, timeout=30)
+                self.call(wire, timeout=30, metadata=[("authorization", f"Bearer {POLITE}")])
                 self.answered.append(time.monotonic() - begin)
                 self.took.append(time.monotonic() - asked)
             except grpc.RpcError as error:
@@ -141,14 +145,15 @@ def attack(options: argparse.Namespace) -> dict[str, Any]:
     log = options.out / "attack-server.log"
     server = Server(options.programs / "linnet-server", options.bundle, log, options.flag)
     idle = server.resident()
-    polite = Polite(server.port)
+    polite = Polite(server.address)
     attackers = {
         kind: subprocess.Popen(
             [
                 sys.executable,
                 str(HERE / "attackers.py"),
                 kind,
-                f"127.0.0.1:{server.port}",
+                server.address,
+                ATTACKERS[seed % len(ATTACKERS)],
                 str(seed),
             ],
             stdout=subprocess.PIPE,
@@ -194,6 +199,7 @@ def attack(options: argparse.Namespace) -> dict[str, Any]:
     server.stop()
     return {
         "machine": machine.facts(sorted(os.sched_getaffinity(0))),
+        "bundle": machine.bundle_name(options.bundle),
         "seconds": round(seconds),
         "limit": "cgroup" if server.cgroup else "watcher",
         "limit_bytes": LIMIT,
@@ -271,7 +277,7 @@ def main() -> None:
     parser.add_argument("--flag", action="append", default=[], help="of the server")
     parser.add_argument("--programs", type=Path, default=ROOT / "build/release/bin")
     parser.add_argument("--bundle", type=Path, default=ROOT / "model/bundles/en-de")
-    parser.add_argument("--out", type=Path, default=HERE / "results")
+    parser.add_argument("--out", type=Path, default=ROOT / "tests/bench/results")
     options = parser.parse_args()
     machine.require_commit(options.out)
     folder = options.out / machine.slug(machine.facts(sorted(os.sched_getaffinity(0))))

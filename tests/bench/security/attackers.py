@@ -1,6 +1,6 @@
 """Clients that attack the memory of a server. Each kind is a process that runs until it is killed:
 
-    python attackers.py KIND HOST:PORT SEED
+    python attackers.py KIND HOST:PORT TOKEN SEED
 
 They encode their requests by hand, so that these can be invalid.
 """
@@ -86,8 +86,9 @@ def options(**values: int) -> bytes:
 
 
 class Attacker:
-    def __init__(self, address: str, seed: int):
+    def __init__(self, address: str, token: str, seed: int):
         self.address = address
+        self.authorization = f"Bearer {token}"
         self.random = random.Random(seed)
         self.client = f"attacker-{seed}"
         self.channel = grpc.insecure_channel(
@@ -103,7 +104,11 @@ class Attacker:
         """The metadata of a call; some calls use one of many client names."""
         other = self.random.random() < 0.3
         name = f"{self.client}-{self.random.randrange(1000)}" if other else self.client
-        return (("x-client-id", name), ("x-priority", "interactive"))
+        return (
+            ("authorization", self.authorization),
+            ("x-client-id", name),
+            ("x-priority", "interactive"),
+        )
 
     def calls(self, method: str, messages: list[bytes], seconds: float = 20) -> None:
         """Sends concurrent calls and cancels some of them before their answers."""
@@ -196,7 +201,8 @@ class Attacker:
         clients = [RawClient(self.address, window=1) for _ in range(4)]
         for client in clients:
             for _ in range(20):
-                client.call("Translate", self.random.choice(wishes))
+                wish = self.random.choice(wishes)
+                client.call("Translate", wish, authorization=self.authorization)
         time.sleep(self.random.uniform(5, 15))
         for client in clients:
             client.close()
@@ -243,9 +249,9 @@ KINDS: dict[str, Callable[[Attacker], None]] = {
 
 
 def main() -> None:
-    kind, address, seed = sys.argv[1:]
+    kind, address, token, seed = sys.argv[1:]
     os.nice(5)  # they share the machine with the server
-    attacker = Attacker(address, int(seed))
+    attacker = Attacker(address, token, int(seed))
     rounds = 0
     while True:
         try:

@@ -154,7 +154,12 @@ def main() -> None:
     options = parser.parse_args()
     machine.require_commit(options.out)
     facts = machine.facts(sorted(os.sched_getaffinity(0)))
-    results = {"machine": facts, "warm_up": options.warm_up, "slices": measure(options)}
+    results = {
+        "machine": facts,
+        "bundle": machine.bundle_name(options.bundle),
+        "warm_up": options.warm_up,
+        "slices": measure(options),
+    }
     path = options.out / machine.slug(facts) / "one-connection.json"
     machine.write_result(path, results, markdown(results))
 

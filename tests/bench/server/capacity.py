@@ -14,8 +14,8 @@ two     One replica and two, each on its own core, behind client-side balancing.
         no more cores linnet-load shares them, in both cases.
 
 Runs of one and two in which the machine's speed drifted are thrown away (drift.py); a search is
-too long for that. Writes DIR/MACHINE/capacity.json and capacity.md; parts that were not measured
-are kept.
+too long for that. Writes DIR/MACHINE/capacity.json and capacity.md; parts that were measured before
+at the same commit with the same settings are kept.
 """
 
 from __future__ import annotations
@@ -293,14 +293,16 @@ def main() -> None:
     settings.drift = Drift(settings.max_drift, loop, rounds=len(SHARES) + 4)
     facts = machine.facts(settings.cores)
     path = settings.out / machine.slug(facts) / "capacity.json"
-    data = json.loads(path.read_text()) if path.exists() else {}
-    data |= {
+    data: dict[str, Any] = {
         "machine": facts,
-        "bundle": settings.bundle.name,
+        "bundle": machine.bundle_name(settings.bundle),
         "compute": settings.compute,
         "beam": settings.beam,
         "seconds": settings.seconds,
     }
+    before = json.loads(path.read_text()) if path.exists() else {}
+    if all(before.get(key) == value for key, value in data.items()):
+        data = before
     try:
         data |= measure(settings)
     except Unsteady as error:

@@ -293,7 +293,7 @@ def main(words: list[str] | None = None) -> int:
             raise SystemExit(f"error: {error}") from error
     results["machine"] = machine.facts(cores)
     results["settings"] = {
-        "bundle": options.bundle.name,
+        "bundle": machine.bundle_name(options.bundle),
         **{
             key: getattr(options, key)
             for key in ("compute", "beam", "rows", "deadline", "seconds", "max_drift")

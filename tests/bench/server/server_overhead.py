@@ -11,8 +11,8 @@ nothing is pinned and the engine has as many threads as there are cores.
 - Alone: one sentence in flight at a time on both sides.
 
 Rounds in which the machine's speed drifted are thrown away (drift.py). Writes
-DIR/MACHINE/server-overhead.json and server-overhead.md. What was measured before with the same
-settings but other compute types, cores, beams or loads is kept.
+DIR/MACHINE/server-overhead.json and server-overhead.md. What was measured before at the same commit
+with the same settings but other compute types, cores, beams or loads is kept.
 """
 
 from __future__ import annotations
@@ -278,11 +278,10 @@ def parse(words: list[str] | None) -> argparse.Namespace:
 
 
 def kept(path: Path, facts: dict[str, Any]) -> dict[str, Any]:
-    """The file's results of runs with the same settings, or only the settings."""
+    """The file's results at the same commit with the same settings, or only the settings."""
     before = json.loads(path.read_text()) if path.exists() else {}
-    if any(before.get(key) != value for key, value in facts.items() if key != "machine"):
-        before = {}
-    return {**before, **facts}
+    same = all(before.get(key) == value for key, value in facts.items())
+    return before if same else facts
 
 
 def put(cases: list[dict[str, Any]], case: dict[str, Any]) -> None:
@@ -298,7 +297,7 @@ def main(words: list[str] | None = None) -> int:
     cores = sorted(os.sched_getaffinity(0))
     facts: dict[str, Any] = {
         "machine": machine.facts(cores),
-        "bundle": options.bundle.name,
+        "bundle": machine.bundle_name(options.bundle),
         "batch": options.batch,
         "sentences": options.sentences,
         "max_drift": options.max_drift,

@@ -61,6 +61,7 @@ def main() -> None:
 
     result = {
         "machine": facts,
+        "bundle": machine.bundle_name(options.bundle),
         "load_average": os.getloadavg()[1],
         "batch_lines": options.lines,
         "batch_seconds": batch,

@@ -110,7 +110,7 @@ def main(words: list[str] | None = None) -> int:
         }
         data = {
             "machine": facts,
-            "bundle": options.bundle.name,
+            "bundle": machine.bundle_name(options.bundle),
             "rounds": options.rounds,
             "speeds": speeds(bundles, options),
         }
