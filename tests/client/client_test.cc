@@ -152,6 +152,15 @@ TEST_F(ClientTest, AllAttemptsShareOneRequestId) {
   EXPECT_NE(ids[1], ids[2]);
 }
 
+// gRPC keeps 256 KiB of a request by default, and does not retry a longer one.
+TEST_F(ClientTest, RetriesARequestOfAMegabyte) {
+  Answer(
+      {ServerError(grpc::StatusCode::UNAVAILABLE, "shutting down", "DRAINING"), grpc::Status::OK});
+  Client client = Connect(Options());
+  EXPECT_THAT(client.Translate(ToGerman({std::string(1 << 20, 'a')})), IsOk());
+  EXPECT_EQ(calls_, 2);
+}
+
 TEST_F(ClientTest, RetriesUpToMaxAttempts) {
   Answer({ServerError(grpc::StatusCode::RESOURCE_EXHAUSTED, "busy", "BUSY")});
   ClientOptions options = Options();

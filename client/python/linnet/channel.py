@@ -20,6 +20,8 @@ from .version import __version__
 SERVICE = "linnet.v1.TextService"
 HEALTH_CHECK = "/grpc.health.v1.Health/Check"
 Metadata = tuple[tuple[str, str], ...]
+DOCUMENT_METHODS = ("TranslateDocument", "SummarizeDocument")
+MAX_RETRIED_BYTES = 8 << 20  # more than any request that a server takes by default
 WAIT_INTERVAL = 0.2  # seconds between the health checks of Options.wait
 
 
@@ -34,11 +36,12 @@ def service_config(options: Options, health: bool = True) -> str:
     """The retry policy and the balancing. gRPC retries itself: it knows which calls did not reach
     the server, and it obeys the delay that the server asks for (grpc-retry-pushback-ms). Throttling
     stops retries while most calls fail. INTERNAL and CANCELLED are not retried: a call that made
-    the engine of one server stall or crash would go on to the next one.
+    the engine of one server stall or crash would go on to the next one. Documents are not retried.
     https://github.com/grpc/proposal/blob/master/A6-client-retries.md"""
     config: dict[str, Any] = {}
     if options.retry.max_attempts > 1:
         config["methodConfig"] = [
+            {"name": [{"service": SERVICE, "method": method} for method in DOCUMENT_METHODS]},
             {
                 "name": [{"service": SERVICE}],
                 "retryPolicy": {
@@ -48,7 +51,7 @@ def service_config(options: Options, health: bool = True) -> str:
                     "backoffMultiplier": 2,
                     "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED"],
                 },
-            }
+            },
         ]
         config["retryThrottling"] = {"maxTokens": 100, "tokenRatio": 0.1}
     if options.is_balanced() and health:
@@ -83,6 +86,8 @@ def arguments(options: Options, health: bool = True) -> list[tuple[str, Any]]:
         ("grpc.service_config_disable_resolution", 1),
         ("grpc.primary_user_agent", f"linnet-python/{__version__}"),
         ("grpc.max_receive_message_length", options.max_reply_bytes),
+        # By default gRPC retries no request of more than 256 KiB.
+        ("grpc.per_rpc_retry_buffer_size", MAX_RETRIED_BYTES),
         ("grpc.initial_reconnect_backoff_ms", int(options.retry.initial_backoff * 1000)),
         ("grpc.max_reconnect_backoff_ms", int(options.retry.max_backoff * 1000)),
         ("grpc.keepalive_time_ms", alive),

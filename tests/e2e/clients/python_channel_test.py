@@ -36,6 +36,10 @@ class FakeServer:
                 fake.take(context)
                 return linnet.TranslateResponse()
 
+            def TranslateDocument(self, requests, context):
+                fake.take(context)
+                yield linnet.v1.text_service_pb2.TranslateDocumentResponse()
+
             def StreamTranslate(self, request, context):
                 fake.take(context)
                 answer = linnet.v1.text_service_pb2.StreamTranslateResponse
@@ -97,6 +101,22 @@ def test_retries_after_the_servers_delay(linnet, fake):
     # Without the server's delay the first retry would come within 120 ms at the latest.
     for before, after in zip(server.calls, server.calls[1:], strict=False):
         assert after - before >= 0.15
+
+
+def test_retries_a_request_of_a_megabyte(linnet, fake):
+    """gRPC keeps 256 KiB of a request by default, and does not retry a longer one."""
+    unavailable = (grpc.StatusCode.UNAVAILABLE, ())
+    server = fake(lambda number: unavailable if number < 2 else None)
+    with linnet.Client(server.address) as client:
+        client.translate(english(linnet, "a" * (1 << 20)))
+    assert len(server.calls) == 2
+
+
+def test_does_not_retry_a_document(linnet, fake):
+    server = fake(lambda number: (grpc.StatusCode.UNAVAILABLE, ()))
+    with linnet.Client(server.address) as client, pytest.raises(linnet.LinnetError):
+        list(client.translate_document(english(linnet), ["a", "b"]))
+    assert len(server.calls) == 1
 
 
 def test_does_not_retry_against_the_servers_wish(linnet, fake):
