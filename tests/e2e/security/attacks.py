@@ -195,6 +195,12 @@ def empty_data_flood() -> Script:
     yield from repeat(frame(DATA, 0, 1, b"") * 100)
 
 
+def data_after_the_end() -> Script:
+    """Frames that the server skips: of a stream that its peer has ended."""
+    yield HELLO + headers(1)
+    yield from repeat(frame(DATA, END_STREAM, 1, b"") * 100)
+
+
 def one_byte_a_second() -> Script:
     yield HELLO + headers(1)
     for byte in message_prefix(1000) + b"a" * 1000:
@@ -223,6 +229,7 @@ ATTACKS: dict[str, Callable[[], Script]] = {
     "SETTINGS flood": settings_flood,
     "PRIORITY flood": priority_flood,
     "empty DATA flood": empty_data_flood,
+    "DATA after the end": data_after_the_end,
     "one byte a second": one_byte_a_second,
     "preface byte by byte": one_byte_of_the_preface,
 }
