@@ -96,13 +96,14 @@ absl::StatusOr<Estimate> Admission::Charge(const Caller& caller, const CallWork&
                                            absl::Time now) {
   const int64_t tokens = TokensOf(work);
   ErrorMetadata metadata = {{"requestTokens", absl::StrCat(tokens)}};
-  if (tokens > limits_.max_tokens) {
-    metadata.emplace_back("maxTokens", absl::StrCat(limits_.max_tokens));
+  // It would not fit if it were the only call either.
+  if (const int64_t max = Quota(limits_.max_tokens).share(caller); tokens > max) {
+    metadata.emplace_back("maxTokens", absl::StrCat(max));
     return BadField("contents", Reason::kCallTooLarge,
                     absl::StrCat("the call needs ", tokens,
                                  " tokens of work ((source + max target tokens) x beam size), "
-                                 "this server admits at most ",
-                                 limits_.max_tokens, ": send less text at once"),
+                                 "this server gives a call at most ",
+                                 max, ": send less text at once"),
                     std::move(metadata));
   }
   MutexLock lock(mu_);
@@ -181,6 +182,10 @@ absl::Status Admission::CheckDeadline(const CallWork& work, const Estimate& expe
   const bool too_short = needed_when_idle > left;
   // A probe that ends while its model is loaded would correct no estimate.
   if (too_short && model.estimator.idle() && model.probes.Admit(now, left - work.load))
+    return absl::OkStatus();
+  // One that begins a load corrects its estimate even if it ends before: the load goes on.
+  if (!too_short && model.estimator.idle() && work.load + needed_when_idle > left &&
+      model.loads.Admit(now, left))
     return absl::OkStatus();
   observer_.Rejected(too_short ? RejectReason::kShortDeadline : RejectReason::kDeadline);
   ErrorMetadata metadata = {{"requestTokens", absl::StrCat(TokensOf(work))},

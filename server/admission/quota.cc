@@ -8,9 +8,10 @@ namespace {
 // The part of all that health calls may hold: almost two thousand watches by default.
 constexpr int64_t kHealthPart = 8;
 
-// The share of each of `count` holders; a third of a share stays free for another one.
-int64_t Share(int64_t all, size_t count) {
-  return static_cast<int64_t>(static_cast<double>(all) / (static_cast<double>(count) + 1.0 / 3));
+// The largest amount that somebody who holds `held` may take of what is free: three times what is
+// free then is no less than what they hold.
+int64_t Part(int64_t free, int64_t held) {
+  return std::max<int64_t>(0, free - (free + held + 3) / 4);
 }
 
 }  // namespace
@@ -20,21 +21,22 @@ const Quota::Holder* Quota::Find(const std::string& client) const {
   return holder == clients_.end() ? nullptr : &holder->second;
 }
 
-int64_t Quota::ClientShare(const std::string& client) const {
-  if (client == kHealthClient) return max_ / kHealthPart;
-  const size_t holders = clients_.size() - (clients_.contains(kHealthClient) ? 1 : 0);
-  return Share(max_, holders + (clients_.contains(client) ? 0 : 1));
+int64_t Quota::Room(const Caller& caller) const {
+  const Holder* holder = Find(caller.client);
+  const int64_t held = holder == nullptr ? 0 : holder->held;
+  const int64_t free = std::max<int64_t>(0, max_ - held_);
+  if (caller.client == kHealthClient)
+    return Part(std::clamp<int64_t>(max_ / kHealthPart - held, 0, free), held_by(caller));
+  const int64_t of_client = Part(free, held);
+  const bool alone = holder == nullptr || (holder->callers.size() == 1 && held_by(caller) > 0);
+  return caller.id.empty() && alone ? of_client : Part(of_client, held_by(caller));
 }
 
 Quota::Decision Quota::Check(const Caller& caller, int64_t amount) const {
-  if (amount > max_ - held_) return Decision::kFull;
-  const Holder* holder = Find(caller.client);
-  if (holder == nullptr && caller.client != kHealthClient) return Decision::kFits;
-  const int64_t held = holder == nullptr ? 0 : holder->held;
-  if (amount > ClientShare(caller.client) - held) return Decision::kShareUsed;
-  const int64_t holds = held_by(caller);
-  if (holds > 0 && amount > share(caller) - holds) return Decision::kShareUsed;
-  return Decision::kFits;
+  const bool first = Find(caller.client) == nullptr;
+  if (caller.client == kHealthClient && held_by(caller) == 0) return Decision::kFits;
+  if (amount <= Room(caller)) return Decision::kFits;
+  return first || amount > max_ - held_ ? Decision::kFull : Decision::kShareUsed;
 }
 
 void Quota::Take(const Caller& caller, int64_t amount) {
@@ -65,14 +67,6 @@ int64_t Quota::held_by(const Caller& caller) const {
   if (holder == nullptr) return 0;
   const auto own = holder->callers.find(caller.id);
   return own == holder->callers.end() ? 0 : own->second;
-}
-
-int64_t Quota::share(const Caller& caller) const {
-  const Holder* holder = Find(caller.client);
-  const int64_t of_client = ClientShare(caller.client);
-  size_t callers = holder == nullptr ? 0 : holder->callers.size();
-  if (holder == nullptr || !holder->callers.contains(caller.id)) ++callers;
-  return caller.id.empty() && callers == 1 ? of_client : Share(of_client, callers);
 }
 
 }  // namespace linnet::server

@@ -14,15 +14,17 @@ inline constexpr char kHealthClient[] = "health";
 // Divides an amount of one resource (tokens or bytes) between clients, and the share of each client
 // between its callers (Caller::id).
 //
-// With n clients that hold something, each may hold max / (n + 1/3): three quarters for a single
-// one, so that there is always room for another client. A client that holds nothing may take all
-// that is free. The callers of a client divide its share by the same rule; together they hold no
-// more than a client without ids. The empty id counts as a caller, but reserves no room for others
-// while it is the only one.
+// Nobody may take more than leaves a third of what they then hold free for others (the dynamic
+// threshold of Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998): a single
+// client holds three quarters of max, n that take what they can max / (n + 1/3) each, and one that
+// comes later finds room. The callers of a client divide its share by the same rule; together they
+// hold no more than a client without ids. The empty id counts as a caller, but reserves no room for
+// others while it is the only one.
 //
-// Health calls (kHealthClient) need no token, so they are no client among the n: peers that nobody
-// knows would reduce the shares of those that are known. Together they hold at most an eighth of
-// max, which their networks divide by the same rule. Deterministic. Not thread-safe.
+// Health calls (kHealthClient) need no token. Together they hold at most an eighth of max, which
+// their networks divide by the same rule. Only the first call of a network is never refused, even
+// if that exceeds max: a probe must learn that a busy server is alive. Connections bound their
+// number. Deterministic. Not thread-safe.
 class Quota {
  public:
   explicit Quota(int64_t max) : max_(max) {}
@@ -36,8 +38,8 @@ class Quota {
   int64_t max() const { return max_; }
   int64_t held() const { return held_; }
   int64_t held_by(const Caller& caller) const;
-  // Max amount that the caller may hold in total, counting it among those that hold something.
-  int64_t share(const Caller& caller) const;
+  // Max amount that the caller may hold in total, as long as the others hold what they do.
+  int64_t share(const Caller& caller) const { return held_by(caller) + Room(caller); }
 
  private:
   struct Holder {
@@ -45,7 +47,8 @@ class Quota {
     std::map<std::string, int64_t> callers;  // amount by id, of the callers that hold something
   };
   const Holder* Find(const std::string& client) const;
-  int64_t ClientShare(const std::string& client) const;
+  // Max amount that the caller may take now.
+  int64_t Room(const Caller& caller) const;
 
   int64_t max_;
   int64_t held_ = 0;

@@ -1,7 +1,13 @@
 #include "server/base/failure_record.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -18,6 +24,31 @@ constexpr size_t kMaxIds = 1000;
 struct Entry {
   std::string request_id;
   int failures = 0;
+};
+
+// Holds the lock of a file as long as it lives; waits for it.
+class FileLock {
+ public:
+  static absl::StatusOr<FileLock> Of(const std::filesystem::path& file) {
+    const std::string name = absl::StrCat(file.string(), ".lock");
+    FileLock lock(open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+    int locked = -1;
+    while (lock.descriptor_ >= 0 && (locked = flock(lock.descriptor_, LOCK_EX)) != 0 &&
+           errno == EINTR) {
+    }
+    if (locked == 0) return lock;
+    return absl::UnavailableError(
+        absl::StrCat("cannot lock ", name, ": ", std::generic_category().message(errno)));
+  }
+  FileLock(FileLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  FileLock& operator=(FileLock&&) = delete;
+  ~FileLock() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+
+ private:
+  explicit FileLock(int descriptor) : descriptor_(descriptor) {}
+  int descriptor_;
 };
 
 std::vector<Entry> Read(const std::filesystem::path& file) {
@@ -53,6 +84,7 @@ absl::Status Write(const std::filesystem::path& file, const std::vector<Entry>& 
 
 absl::StatusOr<std::map<std::string, int>> RecordFailure(
     const std::filesystem::path& file, const std::vector<std::string>& request_ids) {
+  ASSIGN_OR_RETURN(const FileLock lock, FileLock::Of(file));
   std::vector<Entry> entries = Read(file);
   std::map<std::string, int> suspects;
   for (const std::string& id : request_ids) {

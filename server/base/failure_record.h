@@ -14,7 +14,8 @@ namespace linnet::server {
 // one of them may be the cause.
 //
 // The file has one line "COUNT ID" per id, the latest last, at most 1000 lines. Lines that cannot
-// be parsed are dropped. The file is replaced atomically.
+// be parsed are dropped. The file is replaced atomically, and FILE.lock is locked meanwhile:
+// servers may share the file.
 absl::StatusOr<std::map<std::string, int>> RecordFailure(
     const std::filesystem::path& file, const std::vector<std::string>& request_ids);
 

@@ -232,15 +232,15 @@ ReloadReport Catalog::Reload(const std::string& name) {
             [](const auto& a, const auto& b) { return a.folder < b.folder; });
   std::sort(next.begin(), next.end(),
             [](const Entry& a, const Entry& b) { return a.model->key() < b.model->key(); });
+  std::vector<std::pair<std::shared_ptr<ServedModel>, bool>> emptied;  // and: is it served on
   {
     MutexLock lock(mu_);
     for (const Entry& entry : before) {
       const bool still_served = std::any_of(
           next.begin(), next.end(), [&](const Entry& other) { return other.model == entry.model; });
       if (!still_served) retired_.push_back(entry.model);
-      if (entry.model->cache == nullptr || !folders.contains(FolderOf(entry.registered.path)))
-        continue;
-      still_served ? entry.model->cache->Clear() : entry.model->cache->Close();
+      if (entry.model->cache != nullptr && folders.contains(FolderOf(entry.registered.path)))
+        emptied.emplace_back(entry.model, still_served);
     }
     entries_ = std::move(next);
     for (const Entry& entry : entries_) {
@@ -258,6 +258,9 @@ ReloadReport Catalog::Reload(const std::string& name) {
         not_loaded_.insert(outcome.folder);
     }
   }
+  // Without the lock: a cache may have millions of answers.
+  for (const auto& [model, served_on] : emptied)
+    served_on ? model->cache->Clear() : model->cache->Close();
   return report;
 }
 

@@ -23,6 +23,10 @@ GoldenResult AnswerGoldenExamples(ServedModel& served);
 // second.
 std::vector<std::unique_ptr<Sequence>> WarmUpSequences(const ServedModel& served, int rows);
 
+// Decodes one sequence of WarmUpSequences: whether an engine decodes at all, for a bundle without
+// golden examples. Returns the engine's error; that it takes longer than a second is none.
+absl::Status DecodeOneText(ServedModel& served);
+
 // Decodes one sequence alone and then as many as the engine has rows for, so that LatencyEstimator
 // knows the cost of steps before the first call arrives. Their results are ignored. Takes at most
 // two seconds plus a step; blocks as AnswerGoldenExamples does. An engine that is loaded on demand

@@ -128,6 +128,14 @@ absl::Status StartModel(ServedModel& served, const LoadOptions& options, double 
                                                       golden.different, " of its ", golden.examples,
                                                       " golden examples differently"));
   }
+  // At the start there is no other version to serve, and the supervisor may create the engine
+  // again.
+  if (!later && golden.examples == 0 && max_different < 1) {
+    if (const absl::Status status = DecodeOneText(served); !status.ok()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("bundle ", path.string(), " cannot decode: ", status.message()));
+    }
+  }
   served.metrics = *handles = &metrics.AddModel(served.key());
   if (later) {
     Log(LogLevel::kInfo, "model_available",

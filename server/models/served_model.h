@@ -82,9 +82,10 @@ absl::StatusOr<std::shared_ptr<ServedModel>> ReadModel(const RegisteredModel& re
 // Builds the engine of a model that ReadModel returned, decodes its golden examples, and runs
 // WarmUp, so that its speed is known. More golden examples with another answer than
 // `max_different`, as a share of them, are an error; fewer are logged, because rounding differs
-// between machines. Only a model without an error is seen by `metrics` and the observer. An engine
-// that is loaded on demand is built, and warmed up, when its first call comes; its golden examples
-// are not decoded.
+// between machines. Without examples, and with a `max_different` below 1, it is an error if one
+// text cannot be decoded. Only a model without an error is seen by `metrics` and the observer. An
+// engine that is loaded on demand is built, and warmed up, when its first call comes; its golden
+// examples are not decoded.
 absl::Status StartModel(ServedModel& served, const LoadOptions& options, double max_different,
                         Metrics& metrics);
 

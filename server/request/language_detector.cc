@@ -11,7 +11,6 @@
 namespace linnet::server {
 namespace {
 
-constexpr size_t kMaxBytesRead = 8192;
 // Min share of the main language. It leaves room for a name or a quotation in another language.
 constexpr float kMinShare = 0.9f;
 

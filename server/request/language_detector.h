@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,9 +21,12 @@ struct LanguageGuess {
   bool known() const { return reliable && !languages.empty(); }
 };
 
+// Only so much of a text is read, from its start.
+inline constexpr size_t kMaxBytesRead = 8192;
+
 // Detects the language with CLD2, which covers over 80 languages by their scripts, words and
-// quadgrams. A sentence is usually enough, two or three words often are not. `text` is UTF-8; only
-// its first 8 KiB are read, which takes less than a millisecond. Thread-safe.
+// quadgrams. A sentence is usually enough, two or three words often are not. `text` is UTF-8; to
+// read kMaxBytesRead of it takes less than a millisecond. Thread-safe.
 LanguageGuess DetectLanguage(absl::string_view text);
 
 // Handling of a text that is reliably detected in another language than its model reads.

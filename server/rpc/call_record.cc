@@ -170,6 +170,14 @@ grpc::Status CallRecord::Describe(absl::Status status, const CallFacts& facts,
   return ToGrpcStatus(status);
 }
 
+std::string ClientAddress(const TrustedProxies& proxies,
+                          const grpc::CallbackServerContext& context) {
+  const auto headers = [&](absl::string_view name) {
+    return ValuesOf(context.client_metadata(), name);
+  };
+  return proxies.ClientOf(headers, {.address = context.peer()}).address;
+}
+
 absl::StatusOr<Permit> AdmitOpenCall(Admission& admission, const Caller& caller,
                                      const grpc::CallbackServerContext& context) {
   return admission.Enter(caller, kHeaderCopies * HeaderBytes(context.client_metadata()));

@@ -100,6 +100,10 @@ class CallRecord {
   std::optional<TimedOperations::Operation> read_, write_;  // in flight
 };
 
+// The address of the client of a call, also behind a trusted proxy, as gRPC writes it.
+std::string ClientAddress(const TrustedProxies& proxies,
+                          const grpc::CallbackServerContext& context);
+
 // Admits an open call: with what it and gRPC hold, its headers included.
 absl::StatusOr<Permit> AdmitOpenCall(Admission& admission, const Caller& caller,
                                      const grpc::CallbackServerContext& context);

@@ -23,11 +23,13 @@ constexpr int64_t kMaxServiceName = 256;
 class HealthService::HealthCall : public CallReactor {
  public:
   HealthCall(HealthService& service, TimedOperations& reads, Connections& connections,
-             Admission& admission, const grpc::CallbackServerContext& context)
+             Admission& admission, const TrustedProxies& proxies,
+             const grpc::CallbackServerContext& context)
       : service_(service),
         connection_(connections, context.peer(), /*authenticated=*/false),
-        permit_(AdmitOpenCall(admission, {.client = kHealthClient, .id = NetworkOf(context.peer())},
-                              context)) {
+        permit_(AdmitOpenCall(
+            admission, {.client = kHealthClient, .id = NetworkOf(ClientAddress(proxies, context))},
+            context)) {
     if (!permit_.ok()) {
       Finish(ToGrpcStatus(permit_.status()));
       return;
@@ -86,8 +88,9 @@ class HealthService::HealthCall : public CallReactor {
 class HealthService::CheckCall final : public HealthCall {
  public:
   CheckCall(HealthService& service, TimedOperations& reads, Connections& connections,
-            Admission& admission, grpc::CallbackServerContext& context)
-      : HealthCall(service, reads, connections, admission, context), context_(context) {}
+            Admission& admission, const TrustedProxies& proxies,
+            grpc::CallbackServerContext& context)
+      : HealthCall(service, reads, connections, admission, proxies, context), context_(context) {}
   void OnDone() override { delete this; }
 
  private:
@@ -210,13 +213,14 @@ HealthService::Response::ServingStatus HealthService::StatusOf(const std::string
   return state->second ? Response::SERVING : Response::NOT_SERVING;
 }
 
-HealthService::HealthService(TimedOperations& reads, Connections& connections,
-                             Admission& admission) {
-  Serve("Check", [this, &reads, &connections, &admission](grpc::CallbackServerContext* context) {
-    return new CheckCall(*this, reads, connections, admission, *context);
+HealthService::HealthService(TimedOperations& reads, Connections& connections, Admission& admission,
+                             const TrustedProxies& proxies) {
+  Serve("Check", [&, this](grpc::CallbackServerContext* context) {
+    return new CheckCall(*this, reads, connections, admission, proxies, *context);
   });
-  Serve("Watch", [this, &reads, &connections, &admission](grpc::CallbackServerContext* context) {
-    auto watch = std::make_shared<WatchCall>(*this, reads, connections, admission, *context);
+  Serve("Watch", [&, this](grpc::CallbackServerContext* context) {
+    auto watch =
+        std::make_shared<WatchCall>(*this, reads, connections, admission, proxies, *context);
     MutexLock lock(mu_);
     watches_.insert(watch);
     return watch.get();

@@ -11,6 +11,7 @@
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "server/admission/admission.h"
 #include "server/base/mutex.h"
+#include "server/identity/trusted_proxies.h"
 #include "server/port/connections.h"
 #include "server/rpc/raw_methods.h"
 #include "server/rpc/timed_operations.h"
@@ -21,9 +22,11 @@ namespace linnet::server {
 // would wait for its watchers. Thread-safe.
 class HealthService final : public RawMethods<grpc::health::v1::Health> {
  public:
-  // All must outlive the service: the timeout of its reads, the connections of its port, and the
-  // admission of its open calls, as those of kHealthClient. Its calls are never authenticated.
-  HealthService(TimedOperations& reads, Connections& connections, Admission& admission);
+  // All must outlive the service: the timeout of its reads, the connections of its port, the
+  // admission of its open calls, as those of kHealthClient, and the proxies that name their
+  // clients. Its calls are never authenticated.
+  HealthService(TimedOperations& reads, Connections& connections, Admission& admission,
+                const TrustedProxies& proxies);
 
   using Request = grpc::health::v1::HealthCheckRequest;
   using Response = grpc::health::v1::HealthCheckResponse;

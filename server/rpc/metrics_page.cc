@@ -4,6 +4,8 @@
 #include <prometheus/exposer.h>
 
 #include <exception>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -11,7 +13,9 @@
 namespace linnet::server {
 namespace {
 
-constexpr size_t kThreads = 2;
+// A peer that sends no request keeps a thread for the timeout.
+constexpr char kThreads[] = "4";
+constexpr char kRequestTimeoutMs[] = "2000";
 constexpr absl::string_view kStartPage =
     "<!DOCTYPE html><title>linnet-server</title>"
     "<p>linnet-server: <a href=\"/metrics\">/metrics</a> for Prometheus</p>\n";
@@ -36,7 +40,10 @@ absl::StatusOr<std::unique_ptr<MetricsPage>> MetricsPage::Open(const std::string
   CivetCallbacks callbacks;
   callbacks.begin_request = ServeStartPage;
   try {  // the exposer throws if it cannot listen
-    page->exposer_ = std::make_unique<prometheus::Exposer>(address, kThreads, &callbacks);
+    page->exposer_ = std::make_unique<prometheus::Exposer>(
+        std::vector<std::string>{"listening_ports", address, "num_threads", kThreads,
+                                 "request_timeout_ms", kRequestTimeoutMs},
+        &callbacks);
   } catch (const std::exception& error) {
     return absl::UnavailableError(
         absl::StrCat("cannot serve metrics on ", address,

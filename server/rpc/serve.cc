@@ -1,10 +1,12 @@
 #include "server/rpc/serve.h"
 
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
@@ -48,8 +50,18 @@ void LogFailure(const EngineFailure& failure, const std::filesystem::path& recor
     Log(LogLevel::kError, "suspect_request", {{"request_id", request_id}, {"failures", failures}});
 }
 
-[[noreturn]] void EndAtOnce() {
-  Log(LogLevel::kError, "ended_at_once", {{"status", kEngineFailed}});
+// Ends the process within moments, even while its other threads hang. The log may be what hangs, so
+// it is written by a thread of its own.
+[[noreturn]] void EndAtOnce() noexcept {
+  constexpr std::chrono::milliseconds kTimeToLog(200);
+  try {
+    std::thread([] {
+      Log(LogLevel::kError, "ended_at_once", {{"status", kEngineFailed}});
+      std::_Exit(kEngineFailed);
+    }).detach();
+    std::this_thread::sleep_for(kTimeToLog);
+  } catch (...) {  // no memory for a thread
+  }
   std::_Exit(kEngineFailed);
 }
 

@@ -122,7 +122,7 @@ class Server {
   TimedOperations writes_;
   Connections connections_;
   Connections admin_connections_;
-  HealthService health_{reads_, connections_, admission_};
+  HealthService health_{reads_, connections_, admission_, proxies_};
   std::atomic<bool> draining_ = false;
   // Shared with gRPC; null without tokens.
   std::shared_ptr<TokenFile> tokens_;

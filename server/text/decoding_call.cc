@@ -265,7 +265,8 @@ void DecodingCall::Assemble() {
   }
   // Measured here, because the way from the engine to here can be late as well. gRPC cancels a call
   // at its deadline, and usually reports it first.
-  if (!unusual_ && (status.ok() || absl::IsDeadlineExceeded(status) || absl::IsCancelled(status)))
+  if (!unusual_ && rows_ > 0 &&
+      (status.ok() || absl::IsDeadlineExceeded(status) || absl::IsCancelled(status)))
     permit_->Ended(absl::Now(), /*finished=*/status.ok());
   End(std::move(status));
 }

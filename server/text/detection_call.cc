@@ -1,5 +1,6 @@
 #include "server/text/detection_call.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -23,7 +24,8 @@ void DetectionCall::RunNextJob() {
   int64_t cost = 0;
   int end = next_;
   for (; end < request_.contents_size() && cost < kBytesPerTurn; ++end)
-    cost += std::ssize(request_.contents(end)) + kBytesPerText;
+    cost += static_cast<int64_t>(std::min(request_.contents(end).size(), kMaxBytesRead)) +
+            kBytesPerText;
   pool_.Run(
       {.stage = TextStage::kPrepare,
        .flow = FlowOf(context_.caller),

@@ -4,9 +4,9 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "model/runtime/text/segmenter.h"
 #include "proto/status_macros.h"
 #include "server/base/errors.h"
 #include "server/identity/authentication.h"
@@ -227,7 +227,7 @@ bool DocumentStream<Types>::Next(LineIt& line) {
     if (waiting_.empty()) message_permit_ = nullptr;
     ++unwritten_;
     const int64_t number = next_number_++;
-    if (absl::StripAsciiWhitespace(next.text()).empty()) {
+    if (model::IsBlank(next.text())) {
       const auto bytes = of_message == nullptr ? std::ssize(next.text()) : 0;
       Result result;
       result.set_sequence_id(next.sequence_id());
@@ -264,6 +264,11 @@ absl::Status DocumentStream<Types>::Admit(Line& line) {
     line.request.Swap(&request);
     line.permit = std::move(permit);
     line.message_permit = nullptr;
+  } else {
+    // A call that fails cancels the rest of itself: the next attempt must not begin cancelled.
+    MutexLock lock(mu_);
+    line.cancelled = std::make_shared<Cancellation>();
+    if (cancelled_) line.cancelled->Cancel();
   }
   // A line that was refused after this check comes again, and has held more.
   line.permit->SetBytes(Admission::kBytesPerCall +

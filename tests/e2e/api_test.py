@@ -206,7 +206,7 @@ def test_rejects_unknown_field(server):
 
 
 def test_full_server_returns_a_retry_delay(start, api):
-    server = start("--max-admitted-tokens", "100000")
+    server = start("--max-admitted-tokens", "110000")
     running = server.translate_slowly()
     server.wait_for("linnet_admitted_tokens", lambda tokens: tokens > 0)
     with pytest.raises(grpc.RpcError) as raised:

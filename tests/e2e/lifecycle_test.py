@@ -69,13 +69,13 @@ def test_dead_client_leaves_no_work(server, api):
 
 
 def test_server_at_capacity_returns_a_retry_delay(start, api):
-    small = start("--max-admitted-tokens", "50000")
+    small = start("--max-admitted-tokens", "56000")
     running = small.translate_slowly(1)  # 8 x (some + 1024) x 5 tokens of work
     small.wait_for(ADMITTED, lambda tokens: tokens > 40_000)
     with pytest.raises(grpc.RpcError) as error:
         small.translate("A bird sings.", options={"beam_size": 16, "max_target_tokens": 1024})
     assert error.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
-    assert "the limit is 50000" in error.value.details()
+    assert "the limit is 56000" in error.value.details()
     details = api.details(error.value)
     assert details["ErrorInfo"].reason == "TOO_MUCH_WORK"
     delay = details["RetryInfo"].retry_delay.ToTimedelta() / timedelta(milliseconds=1)
@@ -199,7 +199,7 @@ def test_health_of_unknown_service_is_not_found(server):
 
 def test_drain_has_a_timeout(start):
     server = start("--drain-timeout", "0.2")
-    running = server.translate_slowly(20)
+    running = server.translate_slowly(15)
     server.wait_for(RUNNING, lambda running: running > 0)
     begin = time.monotonic()
     assert server.stop(signal.SIGINT) == 0

@@ -226,6 +226,33 @@ TEST_F(CatalogTest, ARefusedBundleLeavesNoTraceInMetricsAndEstimates) {
   EXPECT_THAT(metrics.Text(), Not(HasSubstr("model=\"wrong\"")));
 }
 
+// en-summary has no golden examples, which would have shown it.
+TEST_F(CatalogTest, ReloadRefusesABundleWhoseEngineCannotDecode) {
+  std::atomic<bool> broken = false;
+  auto catalog = Catalog::Load(
+      root,
+      [&](const model::Bundle&) {
+        test::EchoEngine::Options options;
+        if (broken) options.failing_step = 1;
+        return std::make_unique<test::EchoEngine>(options);
+      },
+      {}, metrics);
+  ASSERT_THAT(catalog, IsOk());
+  const auto before = (*catalog)->Named("en-summary");
+  ASSERT_THAT(before, IsOk());
+  broken = true;
+  auto next = test::TinyManifest("en-summary", linnet::v1::TASK_SUMMARIZE, "en", "en");
+  next.set_version("2");
+  test::WriteBundle(root / "en-summary", std::move(next));
+  const ReloadReport report = (*catalog)->Reload();
+  ASSERT_EQ(report.outcomes.size(), 2);
+  EXPECT_THAT(report.outcomes[1].status, StatusIs(absl::StatusCode::kFailedPrecondition,
+                                                  HasSubstr("cannot decode: the engine")));
+  const auto after = (*catalog)->Named("en-summary");
+  ASSERT_THAT(after, IsOk());
+  EXPECT_EQ(*after, *before) << "the previous version is served on";
+}
+
 TEST_F(CatalogTest, AMissingModelNamesOnlyAsManyOthersAsFit) {
   for (int i = 0; i < 200; ++i) {
     const std::string name = absl::StrCat("opus-mt-en-to-many-", i);

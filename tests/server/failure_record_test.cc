@@ -3,6 +3,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -53,6 +54,19 @@ TEST_F(FailureRecordTest, KeepsTheLatestThousand) {
 TEST_F(FailureRecordTest, DropsLinesThatCannotBeParsed) {
   std::ofstream(file) << "no number\n-1 a\n7\n\n1 good\n" << std::string(100, '\0') << "\n";
   EXPECT_THAT(Record({"a", "good"}), ElementsAre(Pair("good", 2)));
+}
+
+// Replicas on one host share the file.
+TEST_F(FailureRecordTest, CountsFailuresOfServersThatRecordAtOnce) {
+  constexpr int kServers = 4, kFailures = 25;
+  std::vector<std::thread> servers;
+  for (int i = 0; i < kServers; ++i) {
+    servers.emplace_back([&] {
+      for (int n = 0; n < kFailures; ++n) EXPECT_THAT(RecordFailure(file, {"culprit"}), IsOk());
+    });
+  }
+  for (std::thread& server : servers) server.join();
+  EXPECT_THAT(Record({"culprit"}), ElementsAre(Pair("culprit", kServers * kFailures + 1)));
 }
 
 TEST_F(FailureRecordTest, NamesAFileThatCannotBeWritten) {

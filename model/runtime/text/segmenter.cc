@@ -68,6 +68,10 @@ int ByteOrderMarkBytes(absl::string_view text) {
   return absl::StartsWith(text, "\xEF\xBB\xBF") ? 3 : 0;
 }
 
+bool IsBlank(absl::string_view text) {
+  return SkipWhiteSpace(text, ByteOrderMarkBytes(text)) == std::ssize(text);
+}
+
 int FirstInvalidUtf8(absl::string_view text) {
   for (int at = 0; at < text.size();) {
     const Character character = CharacterAt(text, at);

@@ -37,6 +37,9 @@ absl::StatusOr<std::vector<TextSegment>> SplitText(
 // callers that read a text as a whole, treat it as white space.
 int ByteOrderMarkBytes(absl::string_view text);
 
+// True for a text of white space alone, of any script: SplitText finds no segment in it.
+bool IsBlank(absl::string_view text);
+
 // Byte offset of the first byte that is not part of valid UTF-8, or -1.
 int FirstInvalidUtf8(absl::string_view text);
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import socket
 import subprocess
 import urllib.error
 import urllib.parse
@@ -52,6 +54,14 @@ def test_every_exported_metric_is_documented(server: Server):
     explained = (ROOT / "docs/METRICS.md").read_text()
     for family, kind in families.items():
         assert re.search(rf"`{family}` (\| {kind} \||\({kind})", explained), family
+
+
+def test_page_is_served_beside_peers_that_send_nothing(server: Server):
+    host, _, port = server.metrics.rpartition(":")
+    with contextlib.ExitStack() as idle:
+        for _ in range(8):
+            idle.enter_context(socket.create_connection((host, int(port))))
+        assert "linnet_" in server.scrape()
 
 
 def test_root_of_the_port_links_to_the_metrics(server: Server):

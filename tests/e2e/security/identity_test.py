@@ -103,16 +103,16 @@ def test_each_call_is_logged_under_its_own_token(start, tokens):
 
 def test_callers_of_one_connection_have_separate_shares(start, tokens):
     server = start(
-        "--tokens", str(tokens), "--max-batch-rows", "5", "--max-admitted-tokens", "40000"
+        "--tokens", str(tokens), "--max-batch-rows", "5", "--max-admitted-tokens", "41000"
     )
     alice, bob = TokenHolder(server, ALICE, "alice"), TokenHolder(server, BOB, "bob")
-    held = [alice.translate(tokens=1000) for _ in range(5)]  # 5,000 tokens of work each
-    server.wait_for("linnet_admitted_tokens", lambda admitted: admitted >= 25_000)
+    held = [alice.translate(tokens=1000) for _ in range(6)]  # 5,000 tokens of work each
+    server.wait_for("linnet_admitted_tokens", lambda admitted: admitted >= 30_000)
     refused = alice.translate(tokens=1000).exception(timeout=60)
     assert refused.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
     assert server.api.details(refused)["ErrorInfo"].reason == "SHARE_USED"
     held.append(bob.translate(tokens=1000))  # on the same connection, but with a share of its own
-    server.wait_for("linnet_admitted_tokens", lambda admitted: admitted >= 30_000)
+    server.wait_for("linnet_admitted_tokens", lambda admitted: admitted >= 35_000)
     seen = {(each.client, each.request_id.split("-")[0]) for each in bob.batch().sequences}
     assert seen == {("subject:alice", "alice"), ("subject:bob", "bob")}
     for call in held:

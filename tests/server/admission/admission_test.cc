@@ -43,7 +43,8 @@ struct AdmissionTest : ::testing::Test {
   absl::Time now = absl::FromUnixSeconds(1'000'000);
   const Caller other{.client = "b"};
   Metrics metrics;
-  Admission admission{{.max_tokens = 100, .max_bytes = 4 * kCall}, metrics};
+  // One call gets 100 tokens, and one client 12 calls.
+  Admission admission{{.max_tokens = 134, .max_bytes = 16 * kCall}, metrics};
 };
 
 TEST_F(AdmissionTest, GivesBackWhatAPermitHoldsWhenItIsDestroyed) {
@@ -133,24 +134,26 @@ TEST_F(AdmissionTest, DeadlineIsForTheWorkOfBothModels) {
 }
 
 TEST_F(AdmissionTest, DeadlineIsForTheLoadOfAModelWithoutSteps) {
-  auto permit = Enter(0);
+  auto running = Enter(0, other), permit = Enter(0);
+  ASSERT_THAT(running->Charge(Tokens(1), now), IsOk());
   CallWork work = Tokens(10, now + absl::Seconds(1));
   work.load = absl::Seconds(2);
   const absl::Status status = permit->Charge(work, now);
   EXPECT_EQ(ErrorReason(status), "DEADLINE_TOO_CLOSE") << "another server may have loaded it";
   EXPECT_THAT(status.message(), HasSubstr("may take 2s, the deadline is in 1s"));
-  EXPECT_EQ(admission.tokens(), 0);
+  EXPECT_EQ(admission.tokens(), 1);
   work.load = absl::Milliseconds(999);
   EXPECT_THAT(permit->Charge(work, now), IsOk()) << "no safety factor";
 }
 
 TEST_F(AdmissionTest, LoadOfAModelAddsToTheTimeOfItsWork) {
   Full();
-  auto permit = Enter(0);
+  auto running = Enter(0, other), permit = Enter(0);
+  ASSERT_THAT(running->Charge(Tokens(1), now), IsOk());
   CallWork work = Tokens(10, now + absl::Seconds(5));
-  work.load = absl::Seconds(4.95);  // and 100 ms of work
+  work.load = absl::Seconds(4.85);  // and 200 ms of work
   EXPECT_EQ(ErrorReason(permit->Charge(work, now)), "DEADLINE_TOO_CLOSE");
-  work.load = absl::Seconds(4);
+  work.load = absl::Seconds(3.5);
   EXPECT_THAT(permit->Charge(work, now), IsOk());
 }
 
@@ -161,6 +164,23 @@ TEST_F(AdmissionTest, NoProbeLoadsAModel) {
   EXPECT_EQ(ErrorReason(Enter(0)->Charge(work, now)), "DEADLINE_TOO_SHORT");
   work.load = absl::ZeroDuration();
   EXPECT_THAT(Enter(0)->Charge(work, now), IsOk()) << "a probe";
+}
+
+// Otherwise one load that took long would be expected of all later ones, and none would come.
+TEST_F(AdmissionTest, LoadThatIsExpectedToTakeTooLongIsTriedNowAndThen) {
+  CallWork work = Tokens(10, now + absl::Seconds(60));
+  work.load = absl::Seconds(80);
+  EXPECT_THAT(Enter(0)->Charge(work, now), IsOk());
+  now += absl::Seconds(60);
+  work.deadline = now + absl::Seconds(60);
+  EXPECT_EQ(ErrorReason(Enter(0)->Charge(work, now)), "DEADLINE_TOO_CLOSE");
+  now += absl::Minutes(10);
+  work.deadline = now + absl::Seconds(60);
+  auto permit = Enter(0);
+  EXPECT_THAT(permit->Charge(work, now), IsOk());
+  now += absl::Minutes(10);
+  work.deadline = now + absl::Seconds(60);
+  EXPECT_EQ(ErrorReason(Enter(0)->Charge(work, now)), "DEADLINE_TOO_CLOSE") << "one is in flight";
 }
 
 TEST_F(AdmissionTest, GivesBackAMovedPermitOnce) {
@@ -179,20 +199,21 @@ TEST_F(AdmissionTest, RejectsExcessWorkWithNumbersAndRetryDelay) {
   ASSERT_THAT(busy->Charge(Tokens(70), now), IsOk());
   auto permit = Enter(1, other);
   ASSERT_THAT(permit, IsOk());
-  const absl::Status status = permit->Charge(Tokens(31), now);
+  const absl::Status status = permit->Charge(Tokens(49), now);
   EXPECT_THAT(status,
               StatusIs(absl::StatusCode::kResourceExhausted,
-                       AllOf(HasSubstr("70"), HasSubstr("the limit is 100"), HasSubstr("31"))));
+                       AllOf(HasSubstr("70"), HasSubstr("the limit is 134"), HasSubstr("49"))));
   EXPECT_EQ(ErrorReason(status), "TOO_MUCH_WORK");
   EXPECT_EQ(admission.tokens(), 70);
-  EXPECT_THAT(permit->Charge(Tokens(30), now), IsOk()) << "the permit still admits less";
+  EXPECT_THAT(permit->Charge(Tokens(48), now), IsOk()) << "the permit still admits less";
 }
 
 TEST_F(AdmissionTest, RejectsClientBeyondItsShareAndAdmitsOthers) {
   auto first = Enter(1), second = Enter(1), third = Enter(1, other);
   ASSERT_THAT(first->Charge(Tokens(60), now), IsOk());
-  const absl::Status status = second->Charge(Tokens(20), now);
-  EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("the limit is 75")));
+  const absl::Status status = second->Charge(Tokens(41), now);
+  EXPECT_THAT(status,
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("the limit is 100")));
   EXPECT_EQ(ErrorReason(status), "SHARE_USED");
   EXPECT_THAT(third->Charge(Tokens(20), now), IsOk());
   EXPECT_THAT(metrics.Text(), HasSubstr("linnet_rejected_total{reason=\"share\"} 1\n"));
@@ -203,13 +224,13 @@ TEST_F(AdmissionTest, RetryDelayIsTimeToDrainWithJitter) {
   ASSERT_THAT(busy->Charge(Tokens(90), now), IsOk());
   std::set<absl::Duration> delays;
   for (int i = 0; i < 20; ++i) {
-    const absl::Duration delay = RetryDelay(permit->Charge(Tokens(20), now));
+    const absl::Duration delay = RetryDelay(permit->Charge(Tokens(40), now));
     EXPECT_GE(delay, absl::Milliseconds(750)) << "a second while the speed is unknown";
     EXPECT_LE(delay, absl::Milliseconds(1250));
   }
   Full();
   for (int i = 0; i < 20; ++i) {
-    delays.insert(RetryDelay(permit->Charge(Tokens(20), now)));
+    delays.insert(RetryDelay(permit->Charge(Tokens(40), now)));
     EXPECT_GE(*delays.begin(), absl::Seconds(9 * 0.74));
     EXPECT_LE(*delays.rbegin(), absl::Seconds(9 * 1.26));
   }
@@ -279,24 +300,30 @@ TEST_F(AdmissionTest, CallThatNeverFitsIsInvalidArgument) {
 }
 
 TEST_F(AdmissionTest, LimitsBytesAndCountsAFixedCostPerCall) {
-  auto a = Enter(0), b = Enter(0), c = Enter(0);
-  ASSERT_THAT(c, IsOk());
-  auto d = Enter(0);
-  EXPECT_THAT(d, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("limit is 49152")));
-  EXPECT_EQ(ErrorReason(d.status()), "SHARE_USED");
-  auto e = Enter(0, other), f = Enter(0, {.client = "c"});
-  EXPECT_THAT(e, IsOk());
-  EXPECT_THAT(f, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("limit is 65536")));
-  EXPECT_EQ(ErrorReason(f.status()), "TOO_MANY_BYTES");
+  std::vector<Permit> held;
+  const auto fill = [&](const Caller& client) {
+    auto permit = Enter(0, client);
+    for (; permit.ok(); permit = Enter(0, client)) held.push_back(*std::move(permit));
+    return permit.status();
+  };
+  const absl::Status own = fill({.client = "a"});
+  EXPECT_EQ(held.size(), 12);
+  EXPECT_THAT(own, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("limit is 196608")));
+  EXPECT_EQ(ErrorReason(own), "SHARE_USED");
+  EXPECT_EQ(ErrorReason(fill(other)), "SHARE_USED");
+  EXPECT_EQ(held.size(), 15);
+  const absl::Status full = fill({.client = "c"});
+  EXPECT_THAT(full, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("limit is 262144")));
+  EXPECT_EQ(ErrorReason(full), "TOO_MANY_BYTES");
 }
 
 TEST_F(AdmissionTest, PermitGrowsWithItsCallUpToTheLimit) {
   auto permit = Enter(0), second = Enter(0);
-  EXPECT_THAT(permit->Hold(kCall), IsOk());
-  EXPECT_EQ(admission.bytes(), 3 * kCall);
-  const absl::Status full = second->Hold(kCall + 1);
+  EXPECT_THAT(permit->Hold(10 * kCall), IsOk());
+  EXPECT_EQ(admission.bytes(), 12 * kCall);
+  const absl::Status full = second->Hold(4 * kCall + 1);
   EXPECT_EQ(ErrorReason(full), "TOO_MANY_BYTES") << full;
-  EXPECT_EQ(admission.bytes(), 3 * kCall) << "the permit is unchanged";
+  EXPECT_EQ(admission.bytes(), 12 * kCall) << "the permit is unchanged";
   EXPECT_EQ(ErrorReason(permit->Hold(2 * kCall)), "CALL_TOO_LARGE") << "it never fits";
   permit->SetBytes(10 * kCall);  // in use already, so it is not checked
   EXPECT_EQ(admission.bytes(), 11 * kCall);
@@ -308,11 +335,11 @@ TEST_F(AdmissionTest, MetricsShowAdmittedWork) {
   auto permit = Enter(4), more = Enter(4, other);
   Full();
   ASSERT_THAT(permit->Charge(Tokens(25), now), IsOk());
-  EXPECT_FALSE(more->Charge(Tokens(76), now).ok());
+  EXPECT_FALSE(more->Charge(Tokens(82), now).ok());
   const std::string page = metrics.Text();
   EXPECT_THAT(page, HasSubstr("\nlinnet_admitted_tokens 25\n"));
   EXPECT_THAT(page, HasSubstr("\nlinnet_admitted_bytes 32776\n"));
-  EXPECT_THAT(page, HasSubstr("\nlinnet_admitted_tokens_limit 100\n"));
+  EXPECT_THAT(page, HasSubstr("\nlinnet_admitted_tokens_limit 134\n"));
   EXPECT_THAT(page, HasSubstr("\nlinnet_drain_seconds 2.5\n"));
   EXPECT_THAT(page, HasSubstr("linnet_rejected_total{reason=\"tokens\"} 1\n"));
 }

@@ -28,44 +28,59 @@ int64_t Fill(Quota& quota, const std::string& client, const std::string& id = ""
   return taken;
 }
 
-TEST(QuotaTest, SingleClientHoldsThreeQuarters) {
-  Quota quota(1200);
-  EXPECT_EQ(Fill(quota, "a"), 900);
+TEST(QuotaTest, EachClientLeavesAQuarterOfWhatItFindsFree) {
+  Quota quota(1024);
+  EXPECT_EQ(Fill(quota, "a"), 768);
   EXPECT_EQ(quota.Check(Who("a"), 1), Decision::kShareUsed);
-  EXPECT_EQ(Fill(quota, "b"), 300);
-  EXPECT_EQ(quota.Check(Who("c"), 1), Decision::kFull);
+  EXPECT_EQ(Fill(quota, "b"), 192);
+  EXPECT_EQ(Fill(quota, "c"), 48);
+  EXPECT_EQ(quota.Check(Who("d"), 13), Decision::kFull);
+  EXPECT_EQ(quota.Check(Who("d"), 12), Decision::kFits);
+}
+
+TEST(QuotaTest, ClientsThatTakeWhatTheyCanEndWithEqualParts) {
+  for (const int clients : {2, 3, 10}) {
+    Quota quota(1'000'000);
+    for (int round = 0; round < 200; ++round) {
+      for (int i = 0; i < clients; ++i) {  // of ten parts one ends in each round
+        const Caller client = Who(absl::StrCat(i));
+        quota.GiveBack(client, quota.held_by(client) / 10);
+        quota.Take(client, quota.share(client) - quota.held_by(client));
+      }
+    }
+    for (int i = 0; i < clients; ++i)
+      EXPECT_NEAR(quota.held_by(Who(absl::StrCat(i))), 1'000'000 / (clients + 1.0 / 3), 3'000);
+  }
 }
 
 TEST(QuotaTest, IdsDivideTheShareOfTheirClient) {
   Quota quota(1600);
   EXPECT_EQ(Fill(quota, "a", "x"), 900) << "three quarters of three quarters";
-  EXPECT_EQ(Fill(quota, "a", "y"), 300) << "what is left of the client's 1200";
-  EXPECT_EQ(quota.Check(Who("a", "z"), 1), Decision::kShareUsed)
-      << "nothing is left for a third id";
+  EXPECT_EQ(Fill(quota, "a", "y"), 225) << "three quarters of what is left of the client's 1200";
+  EXPECT_EQ(quota.Check(Who("a", "y"), 1), Decision::kShareUsed);
   quota.GiveBack(Who("a", "x"), 600);
-  EXPECT_EQ(Fill(quota, "a", "y"), 1200 * 3 / 7 - 300) << "two share equally";
-  EXPECT_EQ(Fill(quota, "b"), 1600 * 3 / 7) << "another client has a share of its own";
+  EXPECT_EQ(Fill(quota, "a", "y"), 450) << "in all three quarters of the 900 that x leaves";
+  EXPECT_EQ(Fill(quota, "b"), (1600 - 975) * 3 / 4) << "another client has a share of its own";
 }
 
 TEST(QuotaTest, EmptyIdCountsAsACallerBesideOthers) {
   Quota quota(1600);
-  quota.Take(Who("a"), 1);
+  quota.Take(Who("a"), 300);
   EXPECT_EQ(quota.share(Who("a")), 1200);
-  quota.Take(Who("a", "x"), 1);
-  EXPECT_EQ(quota.share(Who("a")), 1200 * 3 / 7);
-  EXPECT_EQ(quota.share(Who("a", "x")), 1200 * 3 / 7);
+  quota.Take(Who("a", "x"), 300);
+  EXPECT_EQ(quota.share(Who("a")), 675) << "three quarters of the 900 that are not x's";
+  EXPECT_EQ(quota.share(Who("a", "x")), 675);
 }
 
 // A client gets no more with any number of ids than without ids.
 TEST(QuotaTest, MoreIdsDoNotIncreaseAClientsQuota) {
   for (const int ids : {1, 2, 10, 1000}) {
     Quota quota(12'000);
-    quota.Take(Who("honest"), 1);
     int64_t held = 0;
     for (int i = 0; i < ids; ++i) held += Fill(quota, "sybil", absl::StrCat(i));
-    EXPECT_LE(held, 12'000 * 3 / 7) << ids << " ids";
-    EXPECT_GE(held, 12'000 * 3 / 7 * 3 / 4) << ids << " ids";
-    EXPECT_EQ(quota.share(Who("honest")), 12'000 * 3 / 7) << ids << " ids";
+    EXPECT_LE(held, 9'000) << ids << " ids";
+    EXPECT_GE(held, 9'000 * 3 / 4) << ids << " ids";
+    EXPECT_GE(quota.share(Who("honest")), 3'000 * 3 / 4) << ids << " ids";
   }
 }
 
@@ -77,9 +92,7 @@ TEST(QuotaTest, HealthCallsDoNotReduceTheSharesOfClients) {
     ASSERT_EQ(quota.Check(network, 16), Decision::kFits);
     quota.Take(network, 16);
   }
-  EXPECT_EQ(quota.share(Who("a")), 900'000);
-  EXPECT_EQ(Fill(quota, "a"), 900'000);
-  EXPECT_EQ(quota.share(Who("b")), 1'200'000 * 3 / 7);
+  EXPECT_EQ(Fill(quota, "a"), (1'200'000 - 3'200) * 3 / 4);
 }
 
 TEST(QuotaTest, HealthCallsTogetherHoldAnEighthOfMax) {
@@ -87,17 +100,50 @@ TEST(QuotaTest, HealthCallsTogetherHoldAnEighthOfMax) {
     Quota quota(120'000);
     int64_t held = 0;
     for (int i = 0; i < networks; ++i) held += Fill(quota, kHealthClient, absl::StrCat(i));
-    EXPECT_LE(held, 15'000) << networks << " networks";
+    EXPECT_LE(held, 15'000 + networks) << networks << " networks, each with a first call";
     EXPECT_GE(held, 15'000 * 3 / 4) << networks << " networks";
-    EXPECT_EQ(quota.Check(Who("a"), 105'000), Decision::kFits);
+    EXPECT_EQ(quota.Check(Who("a"), 104'000 * 3 / 4), Decision::kFits);
   }
 }
 
-TEST(QuotaTest, HealthCallsLeaveRoomForAnotherNetwork) {
+TEST(QuotaTest, FirstHealthCallOfANetworkIsNeverRefused) {
   Quota quota(800);
   EXPECT_EQ(Fill(quota, kHealthClient, "x"), 75);
-  EXPECT_EQ(quota.Check(Who(kHealthClient, "y"), 25), Decision::kFits);
-  EXPECT_EQ(quota.Check(Who(kHealthClient, "y"), 26), Decision::kShareUsed);
+  for (const char* client : {"a", "b", "c", "d", "e", "f"}) Fill(quota, client);
+  EXPECT_EQ(quota.Check(Who("g"), 1), Decision::kFull);
+  const Caller probe = Who(kHealthClient, "y");
+  EXPECT_EQ(quota.Check(probe, 26), Decision::kFits);
+  quota.Take(probe, 26);
+  EXPECT_GT(quota.held(), 800);
+  EXPECT_NE(quota.Check(probe, 1), Decision::kFits) << "the second";
+  EXPECT_EQ(quota.Check(Who("g"), 1), Decision::kFull);
+  EXPECT_EQ(quota.share(Who("g")), 0);
+}
+
+TEST(QuotaTest, NewClientFindsRoomForAThirdOfAShare) {
+  for (unsigned seed = 0; seed < 50; ++seed) {
+    std::mt19937 random(seed);
+    Quota quota(10'000);
+    const int clients = 1 + static_cast<int>(random() % 8);
+    for (int i = 0; i < 5000; ++i) {  // each takes all that fits, in pieces
+      const std::string client(1, static_cast<char>('a' + random() % clients));
+      const int64_t piece = 1 + random() % 20;
+      if (quota.Check({.client = client}, piece) == Decision::kFits)
+        quota.Take({.client = client}, piece);
+    }
+    EXPECT_EQ(quota.Check({.client = "new"}, quota.share({.client = "new"}) / 3), Decision::kFits)
+        << "seed " << seed;
+  }
+}
+
+TEST(QuotaTest, GivenBackAmountIsFreeAndEmptyClientsAreErased) {
+  Quota quota(100);
+  quota.Take({.client = "a"}, 60);
+  quota.Take({.client = "b"}, 10);
+  quota.GiveBack({.client = "a"}, 60);
+  EXPECT_EQ(quota.held(), 10);
+  EXPECT_EQ(quota.held_by({.client = "a"}), 0);
+  EXPECT_EQ(quota.share({.client = "b"}), 75);
 }
 
 TEST(QuotaTest, KeepsSumsAndSharesUnderRandomRequests) {
@@ -115,10 +161,7 @@ TEST(QuotaTest, KeepsSumsAndSharesUnderRandomRequests) {
         quota.GiveBack(Who(client, id), back);
         own -= back;
       } else if (quota.Check(Who(client, id), amount) == Decision::kFits) {
-        // Only a caller that held nothing may exceed its share, and a client only with its first.
-        if (own > 0) {
-          EXPECT_LE(own + amount, quota.share(Who(client, id)));
-        }
+        EXPECT_LE(own + amount, quota.share(Who(client, id)));
         quota.Take(Who(client, id), amount);
         own += amount;
       }

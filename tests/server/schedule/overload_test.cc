@@ -1,9 +1,7 @@
-// Quotas and shedding under overload.
-#include <random>
+// Shedding under overload.
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "server/admission/quota.h"
 #include "server/schedule/batcher.h"
 #include "server/schedule/shed_policy.h"
 #include "tests/support/echo_engine.h"
@@ -12,58 +10,6 @@
 
 namespace linnet::server {
 namespace {
-
-using Decision = Quota::Decision;
-
-TEST(QuotaTest, SingleClientLeavesAQuarterFree) {
-  Quota quota(100);
-  quota.Take({.client = "a"}, 60);
-  EXPECT_EQ(quota.Check({.client = "a"}, 15), Decision::kFits);
-  EXPECT_EQ(quota.Check({.client = "a"}, 16), Decision::kShareUsed);
-  EXPECT_EQ(quota.Check({.client = "b"}, 40), Decision::kFits) << "it holds nothing";
-  EXPECT_EQ(quota.Check({.client = "b"}, 41), Decision::kFull);
-}
-
-TEST(QuotaTest, ClientThatHoldsNothingMayTakeAll) {
-  Quota quota(100);
-  EXPECT_EQ(quota.Check({.client = "a"}, 100), Decision::kFits);
-  EXPECT_EQ(quota.Check({.client = "a"}, 101), Decision::kFull);
-}
-
-TEST(QuotaTest, ClientsHaveEqualShares) {
-  Quota quota(100);
-  quota.Take({.client = "a"}, 40);
-  quota.Take({.client = "b"}, 1);
-  EXPECT_EQ(quota.share({.client = "a"}), quota.share({.client = "b"}));
-  EXPECT_EQ(quota.share({.client = "a"}), 42);
-  EXPECT_EQ(quota.share({.client = "c"}), 30) << "with one more";
-}
-
-TEST(QuotaTest, NewClientFindsRoomForAThirdOfAShare) {
-  for (unsigned seed = 0; seed < 50; ++seed) {
-    std::mt19937 random(seed);
-    Quota quota(10'000);
-    const int clients = 1 + static_cast<int>(random() % 8);
-    for (int i = 0; i < 5000; ++i) {  // each takes all that fits, in pieces
-      const std::string client(1, static_cast<char>('a' + random() % clients));
-      const int64_t piece = 1 + random() % 20;
-      if (quota.Check({.client = client}, piece) == Decision::kFits)
-        quota.Take({.client = client}, piece);
-    }
-    EXPECT_EQ(quota.Check({.client = "new"}, quota.share({.client = "new"}) / 3), Decision::kFits)
-        << "seed " << seed;
-  }
-}
-
-TEST(QuotaTest, GivenBackAmountIsFreeAndEmptyClientsAreErased) {
-  Quota quota(100);
-  quota.Take({.client = "a"}, 60);
-  quota.Take({.client = "b"}, 10);
-  quota.GiveBack({.client = "a"}, 60);
-  EXPECT_EQ(quota.held(), 10);
-  EXPECT_EQ(quota.held_by({.client = "a"}), 0);
-  EXPECT_EQ(quota.share({.client = "b"}), 75);
-}
 
 const absl::Time kNow = absl::FromUnixSeconds(1'000'000);
 constexpr ShedOptions kShed = {.interval = absl::Seconds(5), .max_wait = absl::Seconds(2)};

@@ -130,7 +130,7 @@ TEST(AnswerCacheCallsTest, AdmitsAHitWithoutWork) {
                                         go_on.Pass();
                                       }});
       },
-      {.max_tokens = 1000}, {}, {}, absl::InfiniteDuration(), &cache);
+      {.max_tokens = 1200}, {}, {}, absl::InfiniteDuration(), &cache);
   const auto costly = [](const char* text) {  // more than 640 tokens
     TranslateRequest request = ToGerman({text});
     request.mutable_options()->set_beam_size(8);

@@ -20,6 +20,7 @@ using linnet::v1::TranslateDocumentRequest;
 using linnet::v1::TranslateDocumentResponse;
 using Document = DocumentStream<TranslateDocumentTypes>;
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 
 TranslateDocumentRequest Lines(std::vector<std::string> texts, int64_t first_id) {
@@ -147,13 +148,15 @@ TEST(DocumentStreamTest, ReturnsBlankLinesUnchanged) {
   TextFixture fixture;
   Reader reader(fixture);
   reader.Send(Settings(/*keep_order=*/true));
-  reader.Send(Lines({"", "The dog runs.", " \t"}, 1));
+  const std::vector<std::string> lines = {"",       "The dog runs.", " \t",
+                                          "\u3000", "\u00A0\u2003",  "\uFEFF"};
+  reader.Send(Lines(lines, 1));
   reader.document->Close();
   ASSERT_THAT(reader.ReadToTheEnd(), IsOk());
   std::vector<std::string> texts;
   for (const auto& result : reader.results)
     texts.push_back(result.response().translations(0).text());
-  EXPECT_THAT(texts, ElementsAre("", "The dog runs.", " \t"));
+  EXPECT_THAT(texts, ElementsAreArray(lines));
 }
 
 // A client that does not read keeps the server from taking more, also with a high
@@ -260,6 +263,39 @@ TEST(DocumentStreamTest, BusyServerDelaysLinesInsteadOfFailing) {
   EXPECT_EQ(fixture.admission.tokens(), 0);
 }
 
+// An engine that has no memory for a source when it sees it first, once its gate is armed.
+class ShortOfMemory : public test::EchoEngine {
+ public:
+  explicit ShortOfMemory(StepGate& gate) : EchoEngine({.limits = kTinyLimits}), gate_(gate) {}
+  absl::Status Add(std::span<const model::SequenceInput> inputs) override {
+    gate_.Step();
+    if (gate_.armed && (inputs.size() > 1 || seen_.insert(inputs.front().source).second))
+      return absl::ResourceExhaustedError("out of memory");
+    return EchoEngine::Add(inputs);
+  }
+
+ private:
+  StepGate& gate_;
+  std::set<std::vector<model::TokenId>> seen_;
+};
+
+TEST(DocumentStreamTest, LinesThatTheEngineRefusedAreDecodedLater) {
+  StepGate gate;
+  TextFixture fixture(
+      [&gate](const model::Bundle&) { return std::make_unique<ShortOfMemory>(gate); });
+  gate.armed = true;
+  Reader reader(fixture);
+  reader.Send(Settings());
+  reader.Send(Lines({"The dog runs.", "A bird sings.", "The dog sings.", "A bird runs."}, 0));
+  gate.go_on.Open();  // all are in flight
+  reader.document->Close();
+  ASSERT_THAT(reader.ReadToTheEnd(), IsOk());
+  ASSERT_EQ(reader.results.size(), 4);
+  for (const auto& result : reader.results)
+    EXPECT_TRUE(result.has_response()) << result.DebugString();
+  EXPECT_EQ(fixture.admission.tokens(), 0);
+}
+
 TEST(DocumentStreamTest, StartsAndReadsNothingWhileALineWaitsToBeRetried) {
   test::Notification in_step, go_on;
   std::atomic<bool> armed = false;
@@ -286,7 +322,7 @@ TEST(DocumentStreamTest, StartsAndReadsNothingWhileALineWaitsToBeRetried) {
 }
 
 TEST(DocumentStreamTest, FullServerRejectsOnlyLineInFlight) {
-  TextFixture fixture({}, {.max_tokens = 200});
+  TextFixture fixture({}, {.max_tokens = 254});
   auto other = fixture.admission.Enter({.client = "other"}, 1);
   ASSERT_THAT(other->Charge({.model = "en-de", .size = {.tokens = 190}}, absl::Now()), IsOk());
   Reader reader(fixture);

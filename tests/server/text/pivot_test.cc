@@ -379,6 +379,22 @@ TEST(PivotTest, SentenceWithoutAPivotTextHasAnEmptyAnswer) {
   EXPECT_TRUE(stream.parts[0].has_segment());
 }
 
+// The estimates learn from work alone.
+TEST(PivotTest, EmptyPivotFromTheCacheIsNoCompletion) {
+  AnswerCache cache(1 << 20, CacheTenant::kToken);
+  PivotServer server(
+      [](const model::Bundle& bundle) -> std::unique_ptr<model::Engine> {
+        if (!PivotServer::IsSecond(bundle)) return std::make_unique<Reticent>();
+        return std::make_unique<test::EchoEngine>(test::EchoEngine::Options{.limits = kTinyLimits});
+      },
+      AdmissionLimits(), TextLimits(), BatcherOptions(), absl::InfiniteDuration(), &cache);
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(server.Translated(To("fr", {"Go."})).translations(0).text(), "");
+  EXPECT_THAT(server.metrics.Text(),
+              HasSubstr("linnet_answer_cache_hits_total{model=\"en-de\"} 1\n"));
+  EXPECT_THAT(server.metrics.Text(), Not(HasSubstr("model=\"\"")));
+}
+
 // The code of a call that can be cancelled.
 absl::StatusCode CodeOf(PivotServer& server, const std::shared_ptr<Cancellation>& cancelled) {
   TranslateResponse response;

@@ -164,11 +164,11 @@ TEST(TextCallTest, RejectsCallThatNeverFits) {
   TranslateResponse response;
   EXPECT_THAT(fixture.Call(&TextCalls::Translate,
                            ToGerman({"The dog runs.", "A bird sings.", "She writes."}), response),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("at most 50")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("at most 37")));
 }
 
 TEST(TextCallTest, RejectsCallsWhileFull) {
-  TextFixture fixture({}, {.max_tokens = 200});
+  TextFixture fixture({}, {.max_tokens = 254});
   const TranslateRequest request = ToGerman({"The dog runs."});
   TranslateResponse response;
   {

@@ -106,17 +106,13 @@ class TextFixture {
   std::unique_ptr<TextCalls> calls;
 };
 
-// Permits of two other clients for all memory of the server but `left` bytes.
-inline std::vector<Permit> FillMemory(Admission& admission, int64_t left) {
-  std::vector<Permit> permits;
-  for (const int part : {2, 1}) {
-    const int64_t bytes = (admission.limits().max_bytes - admission.bytes() - left) / part;
-    auto permit =
-        admission.Enter({.client = part == 1 ? "one" : "other"}, bytes - Admission::kBytesPerCall);
-    EXPECT_THAT(permit, IsOk());
-    if (permit.ok()) permits.push_back(*std::move(permit));
-  }
-  return permits;
+// A permit of another client for all memory of the server but `left` bytes.
+inline absl::StatusOr<Permit> FillMemory(Admission& admission, int64_t left) {
+  auto permit = admission.Enter({.client = "other"}, 0);
+  EXPECT_THAT(permit, IsOk());
+  if (permit.ok())
+    permit->SetBytes(admission.limits().max_bytes - admission.bytes() - left + permit->bytes());
+  return permit;
 }
 
 inline linnet::v1::TranslateRequest ToGerman(std::vector<std::string> contents) {

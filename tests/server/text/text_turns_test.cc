@@ -119,5 +119,25 @@ TEST(DetectionTurnsTest, ManyShortTextsTakeManyTurns) {
   EXPECT_LE(detected, 2 * kBytesPerTurn / kBytesPerText);
 }
 
+TEST(DetectionTurnsTest, TextCountsForWhatIsReadOfIt) {
+  DetectLanguageRequest request;
+  DetectLanguageResponse response;
+  for (int i = 0; i < 8; ++i) request.add_contents(std::string(100'000, 'a'));
+  int detected = -1;
+  {
+    TextPool pool(1);
+    CallAndTurn(
+        pool,
+        [&] {
+          std::make_shared<DetectionCall>(pool, request, response, CallContext{},
+                                          [](const absl::Status&) {})
+              ->Start();
+        },
+        [&] { detected = response.detections_size(); });
+  }
+  EXPECT_EQ(detected, 2);
+  EXPECT_EQ(response.detections_size(), 8);
+}
+
 }  // namespace
 }  // namespace linnet::server
