@@ -26,7 +26,8 @@ from linnet_model.network.model_config import (
 
 SCHEDULES = ("inverse_sqrt", "cosine", "trapezoid")
 SERVED = ("translate", "summarize")  # tasks of the service
-TASKS = (*SERVED, "classify", "language_model", "pretrain")
+ANSWERED = ("classify", "parse")  # an answer is right if it is the target
+TASKS = (*SERVED, *ANSWERED, "language_model", "pretrain")
 BUNDLE_NAME = re.compile("[a-z0-9][a-z0-9._-]{0,63}")  # the server accepts no other
 T = typing.TypeVar("T")
 
@@ -148,8 +149,9 @@ class BundleConfig:
     """Name, task, limits and default decoding options of the exported bundle."""
 
     name: str = ""  # model name in requests: "en-de"
-    # "translate" and "summarize" are exported and served; "classify" (data.target_column is
-    # "domain"), "language_model" and "pretrain" are measured by linnet-score --run.
+    # "translate" and "summarize" are exported and served; "classify" (the target is a label),
+    # "parse" (it is a logical form), "language_model" and "pretrain" are measured by
+    # linnet-score --run.
     task: str = "translate"
     intended_use: str = ""  # the first paragraph of the card: what the model is for, and what not
     source_language: str = "en"  # BCP-47
@@ -205,10 +207,10 @@ class Recipe:
             data.objective, "classify" if data.target_column == "domain" else ""
         )
         require(
-            task == wanted if wanted else task in SERVED,
+            task == wanted if wanted else task in (*SERVED, *ANSWERED),
             f"bundle.task is {task!r} with data.objective {data.objective!r} and "
             f"data.target_column {data.target_column!r}, it must be "
-            + (repr(wanted) if wanted else " or ".join(SERVED)),
+            + (repr(wanted) if wanted else " or ".join((*SERVED, *ANSWERED))),
         )
         require(
             data.sampling_alpha == 0.0 or self.tokenizer.kind == "unigram",

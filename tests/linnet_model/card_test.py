@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from linnet_model.config import ConfigError
+from linnet_model.config import ANSWERED, ConfigError
 from linnet_model.export.card import example_part, how_it_ended, notice_part
 from linnet_model.export.command import license_line, without_gain
 from linnet_model.sources import sources_of
@@ -15,7 +15,10 @@ RECIPES = sorted((Path(__file__).resolve().parents[2] / "model" / "recipes").glo
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 def test_recipes_avoid_share_alike_texts(path: Path):
+    """Classifiers and parsers have no card, because they are not exported."""
     for stage in read_stages(path):
+        if stage.recipe.bundle.task in ANSWERED:
+            continue
         data = stage.recipe.data
         for source in sources_of(data.domains).values():
             assert source["author"]

@@ -5,7 +5,8 @@ Translations get BLEU and chrF of sacreBLEU; summaries get ROUGE-1, 2 and L (F1,
 of several references), and answers that repeat themselves are counted. A translator from English to
 German also translates made-up sentences with numbers, dates, times, amounts, names and addresses
 (linnet_model.evaluation.facts). --run scores models that cannot be exported: perplexity of a
-language model or a pre-trained model, accuracy and macro-F1 of a classifier.
+language model or a pre-trained model, accuracy and macro-F1 of a classifier, exact matches of a
+parser.
 """
 
 from __future__ import annotations
@@ -222,7 +223,7 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         type=Path,
         metavar="DIR",
         help="run folder of linnet-train, or a checkpoint in it: a language model, a pre-trained "
-        "model or a classifier",
+        "model, a classifier or a parser",
     )
     what.add_argument(
         "--data",

@@ -1,21 +1,23 @@
 """Scores a run of linnet-train on its test sets without a bundle: language models, pre-trained
-models and classifiers, which cannot be exported.
+models, classifiers and parsers, which cannot be exported.
 
 Every score has a baseline: that of a trivial model with the same training texts.
 """
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy
+import sentencepiece
 import torch
 
 from linnet_model.bundle import default_options
-from linnet_model.config import ConfigError, Recipe
+from linnet_model.config import ANSWERED, ConfigError, Recipe
 from linnet_model.data_config import PLAIN_DOMAIN, DataConfig
 from linnet_model.export.search import Options, answer_texts
 from linnet_model.network import ops
@@ -33,7 +35,12 @@ from linnet_model.tokenizer import load_tokenizer
 from linnet_model.train.checkpoint import averaged_model
 from linnet_model.train.data import PairDataset, labelled, training_pairs
 from linnet_model.train.objectives import make_dataset
-from linnet_model.train.validation import label_scores, perplexities, token_losses
+from linnet_model.train.validation import (
+    exact_match,
+    label_scores,
+    perplexities,
+    token_losses,
+)
 
 
 def test_domains(folder: Path, wanted: list[str]) -> list[str]:
@@ -111,6 +118,62 @@ def score_texts(
     return rows
 
 
+def answers_of(
+    model: EncoderDecoder,
+    recipe: Recipe,
+    tokenizer: sentencepiece.SentencePieceProcessor,
+    texts: list[str],
+) -> list[str]:
+    """Returns the answers of a model to texts by the search in Python, as a bundle's would be."""
+    ops.load()
+    return answer_texts(
+        torch.jit.script(model.eval()),
+        tokenizer,
+        tokenizer,
+        texts,
+        Options(**default_options(recipe.bundle)),
+        recipe.bundle.max_target_tokens,
+        recipe.data.max_source_tokens,
+    )
+
+
+def answers_of_run(run: Path, texts: list[str]) -> list[str]:
+    """Returns the answers of the averaged weights of a run's last checkpoint."""
+    model, recipe, _ = averaged_model([run])
+    if recipe.train.threads:
+        torch.set_num_threads(recipe.train.threads)
+    tokenizer = load_tokenizer(run / "source.spm", recipe.data.capitals_mark)
+    return answers_of(model, recipe, tokenizer, texts)
+
+
+def write_answers(folder: Path | None, name: str, pairs: list[Pair], answers: list[str]) -> None:
+    """Writes source, target and answer of each row to name.tsv, if a folder is given."""
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        lines = [f"{p.source}\t{p.target}\t{a}\n" for p, a in zip(pairs, answers, strict=True)]
+        (folder / f"{name}.tsv").write_text("".join(lines), encoding="utf-8")
+
+
+def score_parses(
+    decode: Any, tests: dict[str, list[Pair]], answers_folder: Path | None
+) -> list[dict[str, Any]]:
+    """Returns the share of answers that are the target, per test set."""
+    rows = []
+    for name, pairs in tests.items():
+        answers = decode([pair.source for pair in pairs])
+        write_answers(answers_folder, name, pairs, answers)
+        match = exact_match([pair.target for pair in pairs], answers)
+        rows.append(
+            {
+                "domain": name,
+                "rows": len(pairs),
+                "model": {"exact_match": match},
+                "baseline": {},
+            }
+        )
+    return rows
+
+
 def score_labels(
     decode: Any, training: list[Pair], tests: dict[str, list[Pair]], answers_folder: Path | None
 ) -> list[dict[str, Any]]:
@@ -120,10 +183,7 @@ def score_labels(
     if not pairs:
         raise DataError(f"no test row has one of the labels {', '.join(sorted(known))}")
     answers = decode([pair.source for pair in pairs])
-    if answers_folder is not None:
-        answers_folder.mkdir(parents=True, exist_ok=True)
-        lines = [f"{p.source}\t{p.target}\t{a}\n" for p, a in zip(pairs, answers, strict=True)]
-        (answers_folder / "labels.tsv").write_text("".join(lines), encoding="utf-8")
+    write_answers(answers_folder, "labels", pairs, answers)
     wanted = [pair.target for pair in pairs]
     most_frequent = Counter(pair.target for pair in training).most_common(1)[0][0]
     right = Counter(w for w, a in zip(wanted, answers, strict=True) if w == a)
@@ -166,20 +226,13 @@ def score_run(
             {name: make_dataset(pairs, tokenizer, config, seed) for name, pairs in tests.items()},
         )
         baseline = "frequencies of the training's tokens"
-    elif recipe.bundle.task == "classify":
-        ops.load()
-        module = torch.jit.script(model)
-        options = Options(**default_options(recipe.bundle))
-        maximum = recipe.bundle.max_target_tokens
-        rows = score_labels(
-            lambda texts: answer_texts(
-                module, tokenizer, tokenizer, texts, options, maximum, config.max_source_tokens
-            ),
-            training,
-            tests,
-            answers_folder,
-        )
-        baseline = "the most frequent label of the training"
+    elif recipe.bundle.task in ANSWERED:
+        decode = functools.partial(answers_of, model, recipe, tokenizer)
+        if recipe.bundle.task == "parse":
+            rows, baseline = score_parses(decode, tests, answers_folder), "none"
+        else:
+            rows = score_labels(decode, training, tests, answers_folder)
+            baseline = "the most frequent label of the training"
     else:
         raise ConfigError(
             f"{run} has the task {recipe.bundle.task}, export it with linnet-export and score the "

@@ -20,7 +20,8 @@ from linnet_model.network.encoder_decoder import EOS, PAD, EncoderDecoder
 from linnet_model.train.data import Batch, PairDataset, make_batch, sequential_batches
 from linnet_model.train.objectives import LanguageModelDataset
 
-MAX_ANSWER_TOKENS = {"summarize": 40, "classify": 16}  # other tasks: depends on the source
+# Other tasks: it depends on the source.
+MAX_ANSWER_TOKENS = {"summarize": 40, "classify": 16, "parse": 256}
 ROUGE = ("rouge1", "rouge2", "rougeL")
 
 
@@ -109,6 +110,12 @@ def rouge(references: Sequence[Sequence[str]], predictions: Sequence[str]) -> di
     return {kind: 100.0 * total / len(predictions) for kind, total in sums.items()}
 
 
+def exact_match(references: Sequence[str], predictions: Sequence[str]) -> float:
+    """Returns the share of answers that are the reference, in percent."""
+    pairs = list(zip(references, predictions, strict=True))
+    return 100.0 * sum(reference == prediction for reference, prediction in pairs) / len(pairs)
+
+
 def label_scores(references: Sequence[str], predictions: Sequence[str]) -> dict[str, float]:
     """Returns accuracy, and F1 averaged over the labels of the references, in percent. An answer
     that is not a label counts as an error."""
@@ -117,7 +124,7 @@ def label_scores(references: Sequence[str], predictions: Sequence[str]) -> dict[
     right = Counter(reference for reference, prediction in pairs if reference == prediction)
     f1 = [2.0 * right[label] / (wanted[label] + given[label]) for label in wanted]
     return {
-        "accuracy": 100.0 * right.total() / len(pairs),
+        "accuracy": exact_match(references, predictions),
         "macro_f1": 100.0 * sum(f1) / len(f1),
     }
 
@@ -133,6 +140,8 @@ def text_scores(
         }
     if task == "classify":
         return label_scores(references, predictions)
+    if task == "parse":
+        return {"exact_match": exact_match(references, predictions)}
     if task == "summarize":
         return rouge([[reference] for reference in references], predictions)
     return {}

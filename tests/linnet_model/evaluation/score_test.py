@@ -12,7 +12,7 @@ from linnet_model.evaluation.score import (
     measure,
     read_references,
 )
-from linnet_model.evaluation.score_run import test_domains, test_rows
+from linnet_model.evaluation.score_run import score_parses, test_domains, test_rows
 from linnet_model.text_files import DataError, Pair
 
 # Functions of the package, not tests.
@@ -68,6 +68,21 @@ def test_references_follow_rows_that_are_left_out(tmp_path: Path, plain: bool):
     (tmp_path / "refs.text.tsv").write_text("t1\nt2\nt3\nt4\n")
     with pytest.raises(DataError, match=r"refs.text.tsv has 4 lines for 5 rows of test"):
         read_references(tmp_path, config, "text", pairs)
+
+
+def test_parses_are_scored_by_test_set(tmp_path: Path):
+    tests = {
+        "same": [Pair("a", "f (a)", "x"), Pair("b", "f (b)", "x")],
+        "new": [Pair("c", "", "x")],
+    }
+    rows = score_parses(
+        lambda texts: [f"f ({text.replace('b', 'a')})" for text in texts], tests, tmp_path
+    )
+    assert [(row["domain"], row["model"]) for row in rows] == [
+        ("same", {"exact_match": 50.0}),
+        ("new", {"exact_match": 0.0}),
+    ]
+    assert (tmp_path / "new.tsv").read_text(encoding="utf-8") == "c\t\tf (c)\n"
 
 
 def test_refuses_unknown_test_set_with_list(tmp_path: Path):

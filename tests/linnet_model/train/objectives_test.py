@@ -32,7 +32,7 @@ from linnet_model.train.objectives import (
     gaps_of,
     make_dataset,
 )
-from linnet_model.train.validation import label_scores, perplexities
+from linnet_model.train.validation import label_scores, perplexities, text_scores
 
 SENTINELS = list(range(1000, 1100))
 
@@ -196,6 +196,7 @@ def test_macro_f1_averages_labels():
     # a: precision 1, recall 2/3; b: one answer, wrong, and missed
     assert scores["macro_f1"] == pytest.approx(100 * (0.8 + 0.0) / 2)
     assert label_scores(["a", "b"], ["a", "b"]) == {"accuracy": 100.0, "macro_f1": 100.0}
+    assert text_scores("parse", ["a b", "c"], ["a b", "d"]) == {"exact_match": 50.0}
 
 
 @pytest.mark.parametrize(
@@ -205,7 +206,7 @@ def test_macro_f1_averages_labels():
         (["model.encoder_kernels=[]"], "'pairs' with 0 encoder layers"),
         (["data.objective='span_corruption'"], "it must be 'pretrain'"),
         (["data.target_column='domain'"], "it must be 'classify'"),
-        (["bundle.task='classify'"], "it must be translate or summarize"),
+        (["bundle.task='pretrain'"], "it must be translate or summarize or classify or parse"),
         (["data.objective='guess'"], "known are pairs, language_model, span_corruption"),
         (["data.corrupted_share=1.0"], "data.corrupted_share is 1.0, must be above 0 and below 1"),
         (["data.mean_span_tokens=0.5"], "must be at least 1"),
