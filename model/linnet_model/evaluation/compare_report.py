@@ -70,7 +70,11 @@ def score_of(runs: list[dict[str, Any]], measure: str) -> tuple[float, float, fl
     if len(scores) == 1:
         score, low, high = scores[0]
         return score, low, high
-    values = [score[0] for score in scores]
+    return mean_of([score[0] for score in scores])
+
+
+def mean_of(values: list[float]) -> tuple[float, float, float]:
+    """Returns the mean of two or more values and its 95 % interval (Student's t)."""
     quantile = STUDENT_T[min(len(values), len(STUDENT_T)) - 1]
     half = quantile * stdev(values) / len(values) ** 0.5
     return mean(values), mean(values) - half, mean(values) + half
@@ -79,33 +83,69 @@ def score_of(runs: list[dict[str, Any]], measure: str) -> tuple[float, float, fl
 def table(results: dict[str, Any]) -> list[str]:
     runs = by_mixer(results)
     measures = list(results["runs"][0]["scores"])
-    training = ratios(results["training"])
-    decoding = ratios({m: d["batch"] for m, d in results["decoding"].items()})
-    lengths = list(next(iter(results["decoding"].values()))["sentence"])
-    shown = [lengths[0], lengths[len(lengths) // 2], lengths[-1]]
-    sentence = {
-        n: {m: median(d["sentence"][n]) * 1000 for m, d in results["decoding"].items()}
-        for n in shown
-    }
-    head = ["mixer", "parameters", "validation loss", *measures, "training speed", "decoding speed"]
-    head += [f"ms a sentence of {n}" for n in shown]
+    names, speed = speed_columns(results)
+    head = ["mixer", "parameters", "validation loss", *measures, *names]
     lines = ["| " + " | ".join(head) + " |", "|---" + "|---:" * (len(head) - 1) + "|"]
     for mixer, found in runs.items():
         cells = [mixer, f"{found[0]['parameters']:,}", f"{mean(r['valid_nll'] for r in found):.3f}"]
         cells += [quality(found, measure) for measure in measures]
-        cells += [f"{training[mixer]:.2f}", f"{decoding[mixer]:.2f}"]
-        cells += [f"{sentence[n][mixer]:.0f}" for n in shown]
-        lines.append("| " + " | ".join(cells) + " |")
+        lines.append("| " + " | ".join(cells + speed.get(mixer, [])) + " |")
     return lines
+
+
+def speed_columns(results: dict[str, Any]) -> tuple[list[str], dict[str, list[str]]]:
+    """Returns the names of the columns with speeds, and their cells by mixer; of a comparison
+    without speeds none."""
+    if "training" not in results:
+        return [], {}
+    training = ratios(results["training"])
+    decoding = ratios({m: d["batch"] for m, d in results["decoding"].items()})
+    lengths = list(next(iter(results["decoding"].values()))["sentence"])
+    shown = [lengths[0], lengths[len(lengths) // 2], lengths[-1]]
+    cells = {
+        mixer: [
+            f"{training[mixer]:.2f}",
+            f"{decoding[mixer]:.2f}",
+            *(f"{median(found['sentence'][n]) * 1000:.0f}" for n in shown),
+        ]
+        for mixer, found in results["decoding"].items()
+    }
+    return ["training speed", "decoding speed", *(f"ms a sentence of {n}" for n in shown)], cells
+
+
+def pretraining_table(results: dict[str, Any]) -> list[str]:
+    """Returns the scores of each mixer from random weights and from pre-trained ones, and by how
+    much the latter are better."""
+    head = ["mixer", "parameters", "pre-training loss", "score", "from scratch", "pre-trained"]
+    head.append("gain")
+    lines = ["| " + " | ".join(head) + " |", "|---|---:|---:|---" + "|---:" * 3 + "|"]
+    for mixer, runs in by_mixer(results).items():
+        before, after = ([r for r in runs if r["pretrained"] is how] for how in (False, True))
+        loss = results["pretraining"]["valid_nll"][mixer]
+        for measure in runs[0]["scores"]:
+            cells = [mixer, f"{runs[0]['parameters']:,}", f"{loss:.3f}", measure]
+            cells += [quality(before, measure), quality(after, measure)]
+            cells.append(gain(before, after, measure))
+            lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def gain(before: list[dict[str, Any]], after: list[dict[str, Any]], measure: str) -> str:
+    """Returns the mean difference of two runs of a seed, of several seeds with its interval."""
+    differences = [
+        b["scores"][measure][0] - a["scores"][measure][0]
+        for a, b in zip(before, after, strict=True)
+    ]
+    if len(differences) == 1:
+        return f"{differences[0]:+.1f}"
+    middle, low, high = mean_of(differences)
+    return f"{middle:+.1f} ({low:+.1f} to {high:+.1f})"
 
 
 def settings(results: dict[str, Any]) -> str:
     """Returns a paragraph with the conditions of the measurement."""
     recipe, runs = results["recipe"], results["runs"]
     model, training = recipe["model"], recipe["train"]
-    first = runs[0]["mixer"]
-    tokens = median(results["training"][first])
-    batch = median(results["decoding"][first]["batch"])
     seeds = len({run["seed"] for run in runs})
     scores = (
         "in parentheses, 95 % of 1000 resampled test sets"
@@ -115,7 +155,6 @@ def settings(results: dict[str, Any]) -> str:
     made_by = "The command was not recorded."
     if "command" in results:
         made_by = f"Made by `{results['command']}`, Linnet {results['version']}."
-    unit = "CPU second" if results["device"] == "cpu" else "second"
     tuned = "".join(
         f" The learning rate of {mixer} is the best of "
         + ", ".join(f"{rate} ({loss:.3f})" for rate, loss in losses.items())
@@ -127,11 +166,36 @@ def settings(results: dict[str, Any]) -> str:
         f"{len(model['encoder_kernels'])}+{len(model['decoder_kernels'])} layers, "
         f"{model['vocabulary']} pieces, {training['updates']} updates of at most "
         f"{training['batch_target_tokens']} target tokens, test set {runs[0]['test']} "
-        f"({runs[0]['rows']} rows), beam {recipe['bundle']['beam_size']}; scores: {scores}. "
-        f"Speeds are ratios to {first} (median of rounds taken in turn), which trains "
-        f"{tokens:.0f} target tokens a {unit} on {training['threads'] or 'all'} thread(s) and "
+        f"({runs[0]['rows']} rows), beam {recipe['bundle']['beam_size']}; scores: {scores}."
+        f"{speeds(results)}{start(results)}{tuned} {made_by}"
+    )
+
+
+def speeds(results: dict[str, Any]) -> str:
+    """Returns sentences about the speeds, if there are any."""
+    if "training" not in results:
+        return ""
+    first, threads = results["runs"][0]["mixer"], results["recipe"]["train"]["threads"]
+    tokens = median(results["training"][first])
+    batch = median(results["decoding"][first]["batch"])
+    unit = "CPU second" if results["device"] == "cpu" else "second"
+    return (
+        f" Speeds are ratios to {first} (median of rounds taken in turn), which trains "
+        f"{tokens:.0f} target tokens a {unit} on {threads or 'all'} thread(s) and "
         f"decodes {batch:.0f} a second (float32, batches of 32, 30 tokens to 30, one thread). A "
-        f"sentence of n tokens becomes one of n, alone.{tuned} {made_by}"
+        f"sentence of n tokens becomes one of n, alone."
+    )
+
+
+def start(results: dict[str, Any]) -> str:
+    """Returns sentences about the pre-training, if there was one."""
+    if "pretraining" not in results:
+        return ""
+    recipe = results["pretraining"]["recipe"]
+    return (
+        f" Each mixer was pre-trained once, by the {recipe['bundle']['name']} recipe: "
+        f"{recipe['train']['updates']} updates of at most {recipe['train']['batch_source_tokens']} "
+        "source tokens. A gain is the mean difference of two runs of a seed."
     )
 
 
@@ -211,6 +275,8 @@ def renew(page: Path, name: str, lines: list[str]) -> None:
 def write_plots(results: dict[str, Any], folder: Path) -> list[Path]:
     """Draws NAME-lengths.svg (time per token against length) and NAME-quality.svg (quality
     against speed) into the folder, NAME as in name_of."""
+    if "decoding" not in results:
+        raise ConfigError(f"{name_of(results)} has no speeds, by which the plots are drawn")
     folder.mkdir(parents=True, exist_ok=True)
     drawn = [folder / f"{name_of(results)}-{name}.svg" for name in ("lengths", "quality")]
     plot_lengths(results, drawn[0])
@@ -224,7 +290,8 @@ def write_report(results: dict[str, Any], folder: Path, page: Path | None) -> No
     name = name_of(results)
     (folder / f"{name}.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     if page is not None:
-        renew(page, name, ["", settings(results), "", *table(results), ""])
+        lines = pretraining_table(results) if "pretraining" in results else table(results)
+        renew(page, name, ["", settings(results), "", *lines, ""])
 
 
 def main(arguments: list[str] | None = None) -> int:

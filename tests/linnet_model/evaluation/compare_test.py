@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import itertools
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from linnet_model.config import ConfigError, ModelConfig, read_recipe
-from linnet_model.evaluation import compare, compare_report
+from linnet_model.evaluation import compare, compare_report, compare_runs
 from linnet_model.evaluation.compare_models import ABLATION, CSAN, ROWS, settings_of, weights_in
+from linnet_model.train.checkpoint import different_size
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -21,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[3]
         *(("comparison", name) for name in ROWS),
         *(("ablation", name) for name in ROWS),
         *(("csan", name) for name in ["self_attention", *CSAN]),
+        *(("pretrain-tasks", name) for name in ["dynamic", "light", "dilated", "self_attention"]),
     ],
 )
 def test_models_have_as_many_parameters_as_the_recipe(recipe, name):
@@ -101,19 +104,41 @@ def test_missing_test_set_fails_before_training(tmp_path, recipe_file, data_fold
 
 def test_interval_handles_samples_without_match():
     references = [[f"word {i} of the reference"] for i in range(5)]
-    low = compare.interval("translate", references, ["word 0 of the reference"] + ["nothing"] * 4)
+    low = compare_runs.interval(
+        "translate", references, ["word 0 of the reference"] + ["nothing"] * 4
+    )
     assert low["BLEU"][1] <= low["BLEU"][0] <= low["BLEU"][2]
 
 
 def test_interval_contains_score_and_narrows_with_rows():
     references = [[f"the {i % 7} cats sat on {i} mats in {i % 5} rooms"] for i in range(200)]
     answers = [r[0].replace("cats", "dogs") if i % 3 else r[0] for i, r in enumerate(references)]
-    many = compare.interval("translate", references, answers)["BLEU"]
-    few = compare.interval("translate", references[:20], answers[:20])["BLEU"]
+    many = compare_runs.interval("translate", references, answers)["BLEU"]
+    few = compare_runs.interval("translate", references[:20], answers[:20])["BLEU"]
     assert many[1] <= many[0] <= many[2]
     assert few[2] - few[1] > many[2] - many[1]
-    rouge = compare.interval("summarize", references, answers)["ROUGE-L"]
+    rouge = compare_runs.interval("summarize", references, answers)["ROUGE-L"]
     assert rouge[1] <= rouge[0] <= rouge[2]
+
+
+def test_right_answers_are_equal_to_the_target():
+    references, answers = [["yes"], ["no"], ["no"], ["yes"]], ["yes", "no", "no ", "no"]
+    score, low, high = compare_runs.interval("classify", references, answers)["accuracy"]
+    assert score == 50.0
+    assert 0 <= low < score < high <= 100
+    assert compare_runs.interval("parse", references, ["no"] * 4)["exact match"][0] == 50.0
+    all_right = [wanted[0] for wanted in references]
+    assert compare_runs.interval("parse", references, all_right)["exact match"] == [100.0] * 3
+
+
+TASKS = sorted((ROOT / "model/recipes").glob("task-*.toml"))
+
+
+@pytest.mark.parametrize("path", TASKS, ids=lambda path: path.stem)
+def test_tasks_have_the_sizes_of_their_pretraining(path):
+    start = read_recipe(ROOT / "model/recipes/pretrain-tasks.toml")
+    assert different_size(read_recipe(path).model, start.model) is None
+    assert weights_in(start.model) < 3_000_000
 
 
 def results() -> dict:
@@ -168,6 +193,52 @@ def test_report_says_how_a_rate_was_chosen(tmp_path):
     told = compare_report.settings(tuned)
     assert "learning rate of light is the best of 0.001 (2.500), 0.002 (2.250)" in told
     assert "learning rate" not in compare_report.settings(results())
+
+
+def pretrained_results() -> dict:
+    """Results with a gain of 2, 3 and 4 for one mixer and none for the other, without speeds."""
+    plain = results()
+    runs = [
+        {**run, "seed": seed, "pretrained": pretrained, "scores": {"accuracy": [score, 0, 99]}}
+        for run in plain["runs"]
+        for seed in (1, 2, 3)
+        for pretrained, score in (
+            (False, 50.0 + seed),
+            (True, 50.0 + seed + (seed + 1 if run["mixer"] == "light" else 0)),
+        )
+    ]
+    start = {"train": {"updates": 9, "batch_source_tokens": 70}, "bundle": {"name": "spans"}}
+    pretraining = {"recipe": start, "valid_nll": {"dynamic": 3.5, "light": 3.25}}
+    kept = {key: value for key, value in plain.items() if key not in ("training", "decoding")}
+    return {**kept, "runs": runs, "pretraining": pretraining}
+
+
+def test_report_has_scores_from_scratch_and_pretrained(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("\n".join(compare_report.markers("toy-cpu")), encoding="utf-8")
+    compare_report.write_report(pretrained_results(), tmp_path, page)
+    told = page.read_text(encoding="utf-8")
+    half = 4.303 / 3**0.5
+    scratch = f"52.0 ({52 - half:.1f} to {52 + half:.1f})"
+    assert (
+        f"| light | 1,234 | 3.250 | accuracy | {scratch} | 55.0 (50.0 to 60.0) "
+        f"| +3.0 ({3 - half:+.1f} to {3 + half:+.1f}) |" in told
+    )
+    assert "| +0.0 (+0.0 to +0.0) |" in told
+    assert "pre-trained once, by the spans recipe: 9 updates of at most 70 source tokens" in told
+    assert "Speeds" not in told
+    one = pretrained_results()
+    one["runs"] = [run for run in one["runs"] if run["seed"] == 2]
+    assert "| 55.0 (0.0 to 99.0) | +3.0 |" in compare_report.pretraining_table(one)[-1]
+    with pytest.raises(ConfigError, match="toy-cpu has no speeds"):
+        compare_report.write_plots(one, tmp_path)
+
+
+def test_report_of_a_comparison_without_speeds(tmp_path):
+    plain = {k: v for k, v in results().items() if k not in ("training", "decoding")}
+    assert compare_report.table(plain)[0] == "| mixer | parameters | validation loss | BLEU |"
+    assert compare_report.table(plain)[-1] == "| light | 1,234 | 2.000 | 10.0 (9.0 to 11.0) |"
+    assert "Speeds" not in compare_report.settings(plain)
 
 
 def test_report_replaces_only_its_part_of_page(tmp_path):
@@ -244,3 +315,111 @@ def test_compares_two_mixers_end_to_end(tmp_path, recipe_file, data_folder, prog
     assert str(tmp_path) not in json.dumps(written)
     assert compare.main([*arguments, "--rounds", "2"]) == 1
     assert "training.json was made with another rounds" in capsys.readouterr().err
+
+
+SPANS = """
+[tokenizer]
+placeholders = 16
+[data]
+objective = "span_corruption"
+rename_share = 0.0
+copy_share = 0.0
+max_source_tokens = 60
+[bundle]
+name = "spans"
+task = "pretrain"
+"""
+
+
+@pytest.fixture
+def classifier(recipe_file):
+    """A recipe of a classifier of the toy data's domains, and that of its pre-training."""
+    text = recipe_file.read_text(encoding="utf-8").replace("_share = 0.1", "_share = 0.0")
+    text = text.replace("copy_share = 0.05", 'target_column = "domain"')
+    recipe_file.write_text(text.replace('name = "toy"', 'name = "toy"\ntask = "classify"'))
+    tables = merged(tomllib.loads(text), tomllib.loads(SPANS))
+    del tables["data"]["target_column"]
+    spans = recipe_file.with_name("spans.toml")
+    spans.write_text(as_toml(tables), encoding="utf-8")
+    return recipe_file, spans
+
+
+def merged(tables: dict, changes: dict) -> dict:
+    return {key: tables.get(key, {}) | changes.get(key, {}) for key in tables | changes}
+
+
+def as_toml(tables: dict) -> str:
+    """Writes tables whose values are plain, or tables in one line."""
+
+    def value(found: object) -> str:
+        if isinstance(found, dict):
+            return "{" + ", ".join(f"{key} = {value(it)}" for key, it in found.items()) + "}"
+        return json.dumps(found)
+
+    return "".join(
+        f"[{name}]\n" + "".join(f"{key} = {value(it)}\n" for key, it in table.items())
+        for name, table in tables.items()
+    )
+
+
+def test_compares_pretrained_mixers_with_those_from_scratch(
+    tmp_path, classifier, data_folder, capsys
+):
+    recipe, spans = classifier
+    out, shared = tmp_path / "runs", tmp_path / "shared"
+    arguments = ["--recipe", str(recipe), "--data", str(data_folder), "--out", str(out)]
+    arguments += ["--mixers", "light", "self_attention", "--test", "even", "--rows", "9"]
+    arguments += ["--pretrain", str(spans), "--pretrained", str(shared), "--report", str(tmp_path)]
+    arguments += ["--set", "train.updates=4", "--pretrain-set", "train.updates=5"]
+    assert compare.main(arguments) == 0
+    written = json.loads((tmp_path / "toy-cpu.json").read_text(encoding="utf-8"))
+    assert [(run["mixer"], run["pretrained"]) for run in written["runs"]] == [
+        ("light", False),
+        ("light", True),
+        ("self_attention", False),
+        ("self_attention", True),
+    ]
+    scratch, pretrained = (run["valid_nll"] for run in written["runs"][:2])
+    assert scratch != pretrained
+    assert all(set(run["scores"]) == {"accuracy"} for run in written["runs"])
+    assert not {"training", "decoding"} & set(written)
+    assert written["pretraining"]["recipe"]["train"]["updates"] == 5
+    assert set(written["pretraining"]["valid_nll"]) == {"light", "self_attention"}
+    assert written["command"] == (
+        "linnet-compare --recipe toy.toml --data DATA --out OUT --set train.updates=4 --mixers "
+        "light self_attention --pretrain spans.toml --pretrain-set train.updates=5 --test even "
+        "--rows 9"
+    )
+    assert (out / "source.spm").read_bytes() == (shared / "source.spm").read_bytes()
+    settings = json.loads((out / "light-1-pretrained/settings.json").read_text(encoding="utf-8"))
+    assert settings["init_from"] == str(shared / "light")
+    assert "even" in compare_report.settings(written)
+
+    # Nothing is trained again; other settings are refused, also those of the pre-training.
+    before = {path: path.stat().st_mtime_ns for path in shared.rglob("*")}
+    assert compare.main(arguments) == 0
+    assert before == {path: path.stat().st_mtime_ns for path in shared.rglob("*")}
+    capsys.readouterr()
+    assert compare.main([*arguments[:-1], "train.updates=6"]) == 1
+    assert "light-1.json was made with another pretraining" in capsys.readouterr().err
+    other = [*arguments[:-1], "train.updates=6", "--out", str(tmp_path / "other")]
+    assert compare.main(other) == 1
+    assert "light.json was made with another recipe" in capsys.readouterr().err
+
+
+def test_refuses_a_pretraining_of_another_kind(tmp_path, classifier, data_folder, capsys):
+    recipe, spans = classifier
+    out = tmp_path / "runs"
+    arguments = ["--recipe", str(recipe), "--data", str(data_folder), "--out", str(out)]
+    arguments += ["--test", "even"]
+    for more, message in (
+        (["--pretrain", str(recipe)], "toy.toml has the task classify, --pretrain has pretrain"),
+        (
+            ["--pretrain", str(spans), "--pretrain-set", "model.width=32"],
+            "model.width is 16 in the recipe and 32 in the weights to start from",
+        ),
+        (["--pretrained", str(tmp_path)], "--pretrained and --pretrain-set need --pretrain"),
+    ):
+        assert compare.main([*arguments, *more]) == 1
+        assert message in capsys.readouterr().err
+        assert not out.exists()
