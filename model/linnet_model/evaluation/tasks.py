@@ -35,8 +35,9 @@ TREC_VALID_ROWS = 452  # of 5,452, so that 5,000 are left
 # Without mdn, which is share-alike. Rows of each domain: a large one does not dominate.
 DOMAINS = ("tatoeba", "debian", "phpdoc", "zfdoc", "mozilla", "tldr")
 DOMAIN_ROWS = {"train": 4000, "valid": 100, "test": 200}
-TRANSLATION_ROWS = {"train": 100_000, "valid": 1200, "test": 3000}
-BETWEEN = " ||| "  # stands between the two sentences of a source
+TRANSLATION_ROWS = {"train": 150_000, "valid": 1200, "test": 3000}
+TRANSLATION_CHARACTERS = 40  # of a sentence; longer ones need more updates to learn anything
+BETWEEN = " = "  # stands between the two sentences of a source
 
 Splits = dict[str, list[Pair]]
 
@@ -127,17 +128,22 @@ def domain(folder: Path) -> Splits:
 
 
 def translation(folder: Path) -> Splits:
-    """Returns pairs of sentences, half of which are translations."""
+    """Returns pairs of short sentences, half of which are translations."""
     found = {}
     for split, rows in TRANSLATION_ROWS.items():
-        pairs = split_of(folder, split, ("tatoeba",), rows)
+        pairs = [
+            pair
+            for pair in split_of(folder, split, ("tatoeba",), rows)
+            if max(len(pair.source), len(pair.target)) <= TRANSLATION_CHARACTERS
+        ]
         found["test.translation" if split == "test" else split] = half_exchanged(pairs)
     return found
 
 
 def half_exchanged(pairs: list[Pair]) -> list[Pair]:
-    """Returns both sentences of each row as the source, and "yes" as the target; of every second
-    row the German sentence is that of another row, and the target is "no".
+    """Returns both sentences of each row as the source, and "true" as the target; of every second
+    row the German sentence is that of another row, and the target is "false". Both are one piece
+    of the vocabulary.
 
     Two rows with sentences of about equal lengths exchange theirs, so that the sentences of both
     kinds are of the same distribution, and lengths tell little. Two rows that cannot, because they
@@ -146,12 +152,12 @@ def half_exchanged(pairs: list[Pair]) -> list[Pair]:
     rng = random.Random(SEED)
     rows = rng.sample(pairs, len(pairs))
     kept, others = rows[: len(rows) // 2], rows[len(rows) // 2 :]
-    found = [joined(pair.source, pair.target, "yes") for pair in kept]
+    found = [joined(pair.source, pair.target, "true") for pair in kept]
     others.sort(key=lambda pair: (len(pair.target) // 4, len(pair.source)))
     for one, other in zip(others[::2], others[1::2], strict=False):
         if one.source != other.source and one.target != other.target:
-            found.append(joined(one.source, other.target, "no"))
-            found.append(joined(other.source, one.target, "no"))
+            found.append(joined(one.source, other.target, "false"))
+            found.append(joined(other.source, one.target, "false"))
     rng.shuffle(found)
     return found
 

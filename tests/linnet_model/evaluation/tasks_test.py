@@ -101,22 +101,29 @@ def test_half_of_the_sentences_are_exchanged():
     rows = tasks.half_exchanged(pairs)
     assert rows == tasks.half_exchanged(pairs)
     sides = [(tuple(row.source.split(tasks.BETWEEN)), row.target) for row in rows]
-    assert all((both in translations) == (label == "yes") for both, label in sides)
-    assert sum(label == "yes" for _, label in sides) == 200
+    assert all((both in translations) == (label == "true") for both, label in sides)
+    assert sum(label == "true" for _, label in sides) == 200
     # Each sentence is in one row: which ones are there says nothing about the label.
     assert sorted(english for (english, _), _ in sides) == sorted(p.source for p in pairs)
     assert sorted(german for (_, german), _ in sides) == sorted(p.target for p in pairs)
     ratio = {
         label: mean(len(both[1]) / len(both[0]) for both, found in sides if found == label)
-        for label in ("yes", "no")
+        for label in ("true", "false")
     }
-    assert ratio["yes"] == pytest.approx(ratio["no"], abs=0.05)  # no more than the sort leaves
+    assert ratio["true"] == pytest.approx(ratio["false"], abs=0.05)  # no more than the sort leaves
 
 
 def test_sentences_in_common_are_not_exchanged():
     one, other = Pair("a", "b", "x"), Pair("a", "c", "x")
     rows = tasks.half_exchanged([one, other] * 4)
-    assert {row.target for row in rows} == {"yes"}
+    assert {row.target for row in rows} == {"true"}
+
+
+def test_long_sentences_are_not_compared(tmp_path: Path, monkeypatch):
+    folder = data_folder(tmp_path) / "en-de"
+    assert len(tasks.translation(folder)["train"]) == 5  # one is left over
+    monkeypatch.setattr(tasks, "TRANSLATION_CHARACTERS", 10)
+    assert tasks.translation(folder)["train"] == []
 
 
 def test_writes_a_folder_for_each_task(tmp_path: Path, capsys):
