@@ -4,11 +4,13 @@ by the patched gRPC, with their connections, while such messages hold half of `m
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
+import http2
 import pytest
 import resources
 from attacks import (
@@ -112,6 +114,22 @@ def test_unfinished_messages_end_at_the_request_timeout(start_with):
     assert in_flight[-1] == 0, "ended by the request timeout"
     assert set(codes) == {"OK"}
     assert server.stop() == 0
+
+
+def test_data_of_calls_that_have_ended_closes_the_connection(start, on_patched_grpc):
+    """They are skipped, so that neither flow control nor a message bounds them."""
+    server = start()
+    peer = http2.RawClient(server.grpc)
+    called = peer.call("ListModels", b"")
+    trailers = http2.END_STREAM | http2.END_HEADERS
+    while peer.wait_for(http2.HEADERS, called).flags & trailers != trailers:
+        pass
+    skipped = http2.frame(http2.DATA, http2.END_STREAM, called, b"") * 2000
+    with contextlib.suppress(ConnectionError):
+        for _ in range(5):
+            peer.socket.sendall(skipped)
+    peer.socket.settimeout(10)
+    assert http2.is_closed(peer.socket)
 
 
 LITTLE = 32 << 20
