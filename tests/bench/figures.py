@@ -103,7 +103,7 @@ def overhead() -> str:
         "load": ("throughput at full load", lambda it: f"{server_overhead.share_of(it):.0%}"),
         "alone": (
             "latency of one short sentence",
-            lambda it: f"+{server_overhead.added_ms(it):.1f} ms",
+            lambda it: f"{server_overhead.added_ms(it):+.1f} ms",
         ),
     }
     rows = []
