@@ -106,7 +106,9 @@ class Admission {
   struct Model {
     LatencyEstimator estimator;
     ProbePolicy probes;
-    ProbePolicy loads;  // the same for estimates of the time to load, which loads alone correct
+    // The same for estimates of the time to load, which loads alone correct. A load may unload
+    // another model.
+    ProbePolicy loads = ProbePolicy::AfterAPause();
   };
   std::map<std::string, Model> models_ ABSL_GUARDED_BY(mu_);
   std::minstd_rand random_ ABSL_GUARDED_BY(mu_);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/time/time.h"
 
@@ -14,12 +15,20 @@ namespace linnet::server {
 // of an otherwise idle engine. Deterministic: time is passed in. Not thread-safe.
 class ProbePolicy {
  public:
+  ProbePolicy() = default;
+  // One whose first probe comes after a pause too, for probes that cost others something.
+  static ProbePolicy AfterAPause() {
+    ProbePolicy policy;
+    policy.waits_ = true;
+    return policy;
+  }
+
   bool Admit(absl::Time now, absl::Duration time_left) {
     if (time_left <= absl::ZeroDuration()) return false;
     if (now >= last_ && now - last_ < pause_) return false;
     last_ = now;
     pause_ = std::max(time_left, kMinCost) / kShare;
-    return true;
+    return !std::exchange(waits_, false);
   }
 
  private:
@@ -29,6 +38,7 @@ class ProbePolicy {
 
   absl::Time last_ = absl::InfinitePast();
   absl::Duration pause_ = absl::ZeroDuration();
+  bool waits_ = false;
 };
 
 }  // namespace linnet::server

@@ -170,7 +170,7 @@ TEST_F(AdmissionTest, NoProbeLoadsAModel) {
 TEST_F(AdmissionTest, LoadThatIsExpectedToTakeTooLongIsTriedNowAndThen) {
   CallWork work = Tokens(10, now + absl::Seconds(60));
   work.load = absl::Seconds(80);
-  EXPECT_THAT(Enter(0)->Charge(work, now), IsOk());
+  EXPECT_EQ(ErrorReason(Enter(0)->Charge(work, now)), "DEADLINE_TOO_CLOSE");
   now += absl::Seconds(60);
   work.deadline = now + absl::Seconds(60);
   EXPECT_EQ(ErrorReason(Enter(0)->Charge(work, now)), "DEADLINE_TOO_CLOSE");
