@@ -31,15 +31,18 @@ std::string NewRequestId() {
   return absl::StrCat(absl::Hex(random(), absl::kZeroPad16), absl::Hex(random(), absl::kZeroPad16));
 }
 
-// The address and the certificate subject of the peer.
-struct PeerOf {
-  explicit PeerOf(const grpc::CallbackServerContext& context) : address(context.peer()) {
-    // Set by TLS when the connection was made, and never changed later.
-    const auto subjects = context.auth_context()->GetPeerIdentity();
-    if (!subjects.empty()) subject.assign(subjects[0].data(), subjects[0].size());
-  }
-  std::string address, subject;
-};
+TrustedProxies::Client ClientOf(const TrustedProxies& proxies,
+                                const grpc::CallbackServerContext& context) {
+  const std::string address = context.peer();
+  std::string subject;
+  // Set by TLS when the connection was made, and never changed later.
+  const auto subjects = context.auth_context()->GetPeerIdentity();
+  if (!subjects.empty()) subject.assign(subjects[0].data(), subjects[0].size());
+  const auto headers = [&](absl::string_view name) {
+    return ValuesOf(context.client_metadata(), name);
+  };
+  return proxies.ClientOf(headers, {.address = address, .certificate_subject = subject});
+}
 
 std::string TraceParentOf(const grpc::CallbackServerContext& context) {
   const auto values = ValuesOf(context.client_metadata(), kTraceParent);
@@ -52,14 +55,12 @@ bool IsAdminMethod(Method method) {
 
 Caller Resolve(const CallServices& services, Method method,
                const grpc::CallbackServerContext& context, absl::Status& refused) {
-  const PeerOf peer(context);
   const auto headers = [&](absl::string_view name) {
     return ValuesOf(context.client_metadata(), name);
   };
   const auto tokens = services.tokens == nullptr ? nullptr : services.tokens->table();
   Caller caller;
-  const TrustedProxies::Client client = services.proxies.ClientOf(
-      headers, {.address = peer.address, .certificate_subject = peer.subject});
+  const TrustedProxies::Client client = ClientOf(services.proxies, context);
   refused = ResolveCaller(
       headers, {.address = client.address, .certificate_subject = client.certificate_subject},
       IsAdminMethod(method) ? Right::kAdmin : Right::kInference, tokens.get(), caller);
@@ -172,10 +173,7 @@ grpc::Status CallRecord::Describe(absl::Status status, const CallFacts& facts,
 
 std::string ClientAddress(const TrustedProxies& proxies,
                           const grpc::CallbackServerContext& context) {
-  const auto headers = [&](absl::string_view name) {
-    return ValuesOf(context.client_metadata(), name);
-  };
-  return proxies.ClientOf(headers, {.address = context.peer()}).address;
+  return ClientOf(proxies, context).address;
 }
 
 absl::StatusOr<Permit> AdmitOpenCall(Admission& admission, const Caller& caller,

@@ -87,6 +87,14 @@ def require_commit(out: Path) -> None:
         raise SystemExit(f"the tree is {version}: commit first, or write elsewhere than {out}")
 
 
+def kept(path: Path, facts: dict[str, Any]) -> dict[str, Any]:
+    """The result in `path` if it was measured at the same commit with the same settings, else a new
+    one of the settings alone."""
+    before = json.loads(path.read_text()) if path.exists() else {}
+    same = all(before.get(key) == value for key, value in facts.items())
+    return before if same else facts
+
+
 def write_result(path: Path, data: dict[str, Any], report: str | None = None) -> None:
     """Writes a result to `path`, which ends in .json, and its report, if it has one, beside it,
     which ends in .md."""

@@ -17,7 +17,12 @@ BAD_TRANSLATIONS = {
     "an empty text": ({"contents": ["good", ""]}, INVALID, "contents[1]", "empty"),
     "white space": ({"contents": [" \n\t"]}, INVALID, "contents[0]", "white space"),
     "unicode white space": ({"contents": ["\u3000\u2003"]}, INVALID, "contents[0]", "white space"),
-    "too many texts": ({"contents": ["a"] * 1025}, INVALID, "contents", "gives a call at most 750000"),
+    "too many texts": (
+        {"contents": ["a"] * 1025},
+        INVALID,
+        "contents",
+        "gives a call at most 750000",
+    ),
     "too many bytes": ({"contents": ["ab cd " * 200_000]}, INVALID, "contents", "at most 1048576"),
     "no target language": (
         {"target_language_code": ""},

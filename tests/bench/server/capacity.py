@@ -300,9 +300,7 @@ def main() -> None:
         "beam": settings.beam,
         "seconds": settings.seconds,
     }
-    before = json.loads(path.read_text()) if path.exists() else {}
-    if all(before.get(key) == value for key, value in data.items()):
-        data = before
+    data = machine.kept(path, data)
     try:
         data |= measure(settings)
     except Unsteady as error:

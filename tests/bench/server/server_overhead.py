@@ -277,13 +277,6 @@ def parse(words: list[str] | None) -> argparse.Namespace:
     return options
 
 
-def kept(path: Path, facts: dict[str, Any]) -> dict[str, Any]:
-    """The file's results at the same commit with the same settings, or only the settings."""
-    before = json.loads(path.read_text()) if path.exists() else {}
-    same = all(before.get(key) == value for key, value in facts.items())
-    return before if same else facts
-
-
 def put(cases: list[dict[str, Any]], case: dict[str, Any]) -> None:
     """Replaces the result with the same type, cores and beam."""
     key = ("compute", "cores", "beam")
@@ -303,7 +296,7 @@ def main(words: list[str] | None = None) -> int:
         "max_drift": options.max_drift,
     }
     path = options.out / machine.slug(facts["machine"]) / "server-overhead.json"
-    results = kept(path, facts)
+    results = machine.kept(path, facts)
     name = "all" if options.all_cores else "apart"
     placement = Placement(cores, cores) if options.all_cores else Placement(cores[:1], cores[1:2])
     measures = {"load": full_load, "alone": alone}
