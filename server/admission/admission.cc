@@ -35,6 +35,10 @@ Admission::Admission(const AdmissionLimits& limits, AdmissionObserver& observer,
   observer_.SetAdmissionLimits(limits_.max_tokens, limits_.max_bytes);
 }
 
+int64_t Admission::MaxCallTokens(const Caller& caller) const {
+  return Quota(limits_.max_tokens).share(caller);
+}
+
 absl::Duration Admission::TimeToDrain() const {
   absl::Duration drain = absl::ZeroDuration();
   for (const auto& [name, model] : models_)
@@ -97,7 +101,7 @@ absl::StatusOr<Estimate> Admission::Charge(const Caller& caller, const CallWork&
   const int64_t tokens = TokensOf(work);
   ErrorMetadata metadata = {{"requestTokens", absl::StrCat(tokens)}};
   // It would not fit if it were the only call either.
-  if (const int64_t max = Quota(limits_.max_tokens).share(caller); tokens > max) {
+  if (const int64_t max = MaxCallTokens(caller); tokens > max) {
     metadata.emplace_back("maxTokens", absl::StrCat(max));
     return BadField("contents", Reason::kCallTooLarge,
                     absl::StrCat("the call needs ", tokens,
@@ -183,9 +187,10 @@ absl::Status Admission::CheckDeadline(const CallWork& work, const Estimate& expe
   // A probe that ends while its model is loaded would correct no estimate.
   if (too_short && model.estimator.idle() && model.probes.Admit(now, left - work.load))
     return absl::OkStatus();
-  // One that begins a load corrects its estimate even if it ends before: the load goes on.
-  if (!too_short && model.estimator.idle() && work.load + needed_when_idle > left &&
-      model.loads.Admit(now, left))
+  // One that begins a load corrects its estimate even if it ends before: the load goes on, and is
+  // what the probe costs. It may be the second model's, so the first need not be idle.
+  if (!too_short && work.load + needed_when_idle > left &&
+      model.loads.Admit(now, std::max(left, work.load)))
     return absl::OkStatus();
   observer_.Rejected(too_short ? RejectReason::kShortDeadline : RejectReason::kDeadline);
   ErrorMetadata metadata = {{"requestTokens", absl::StrCat(TokensOf(work))},

@@ -72,6 +72,8 @@ class Admission {
   void StepMade(const std::string& model, const StepReport& report, absl::Duration cycle);
 
   const AdmissionLimits& limits() const { return limits_; }
+  // Max work of one call while nothing else is admitted.
+  int64_t MaxCallTokens(const Caller& caller) const;
   int64_t tokens() const;
   int64_t bytes() const;
 

@@ -23,11 +23,12 @@ class ProbePolicy {
     return policy;
   }
 
-  bool Admit(absl::Time now, absl::Duration time_left) {
-    if (time_left <= absl::ZeroDuration()) return false;
+  // `cost`: max time that the probe occupies the engine.
+  bool Admit(absl::Time now, absl::Duration cost) {
+    if (cost <= absl::ZeroDuration()) return false;
     if (now >= last_ && now - last_ < pause_) return false;
     last_ = now;
-    pause_ = std::max(time_left, kMinCost) / kShare;
+    pause_ = std::max(cost, kMinCost) / kShare;
     return !std::exchange(waits_, false);
   }
 

@@ -7,6 +7,8 @@ namespace {
 
 // The part of all that health calls may hold: almost two thousand watches by default.
 constexpr int64_t kHealthPart = 8;
+// The part up to which each network may hold one call.
+constexpr int64_t kProbesPart = 4;
 
 // The largest amount that somebody who holds `held` may take of what is free: three times what is
 // free then is no less than what they hold.
@@ -33,10 +35,12 @@ int64_t Quota::Room(const Caller& caller) const {
 }
 
 Quota::Decision Quota::Check(const Caller& caller, int64_t amount) const {
-  const bool first = Find(caller.client) == nullptr;
-  if (caller.client == kHealthClient && held_by(caller) == 0) return Decision::kFits;
   if (amount <= Room(caller)) return Decision::kFits;
-  return first || amount > max_ - held_ ? Decision::kFull : Decision::kShareUsed;
+  const Holder* holder = Find(caller.client);
+  const int64_t held = holder == nullptr ? 0 : holder->held;
+  if (caller.client == kHealthClient && held_by(caller) == 0 && amount <= max_ / kProbesPart - held)
+    return Decision::kFits;
+  return holder == nullptr || amount > max_ - held_ ? Decision::kFull : Decision::kShareUsed;
 }
 
 void Quota::Take(const Caller& caller, int64_t amount) {

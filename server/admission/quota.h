@@ -16,15 +16,16 @@ inline constexpr char kHealthClient[] = "health";
 //
 // Nobody may take more than leaves a third of what they then hold free for others (the dynamic
 // threshold of Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998): a single
-// client holds three quarters of max, n that take what they can max / (n + 1/3) each, and one that
-// comes later finds room. The callers of a client divide its share by the same rule; together they
+// client holds three quarters of max, n that give back and take again max / (n + 1/3) each. One
+// that comes later finds room, but of clients that keep what they hold each leaves only a quarter
+// of what it has found. The callers of a client divide its share by the same rule; together they
 // hold no more than a client without ids. The empty id counts as a caller, but reserves no room for
 // others while it is the only one.
 //
 // Health calls (kHealthClient) need no token. Together they hold at most an eighth of max, which
-// their networks divide by the same rule. Only the first call of a network is never refused, even
-// if that exceeds max: a probe must learn that a busy server is alive. Connections bound their
-// number. Deterministic. Not thread-safe.
+// their networks divide by the same rule. Beyond that, even if it exceeds max, a network may hold
+// one call until all hold a quarter: a probe must learn that a busy server is alive. Deterministic.
+// Not thread-safe.
 class Quota {
  public:
   explicit Quota(int64_t max) : max_(max) {}

@@ -14,6 +14,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "proto/status_macros.h"
 
 namespace linnet::server {
@@ -26,17 +28,22 @@ struct Entry {
   int failures = 0;
 };
 
+// A process that is about to end must not wait long for one that hangs.
+constexpr absl::Duration kMaxWait = absl::Seconds(1);
+constexpr absl::Duration kPoll = absl::Milliseconds(5);
+
 // Holds the lock of a file as long as it lives; waits for it.
 class FileLock {
  public:
   static absl::StatusOr<FileLock> Of(const std::filesystem::path& file) {
     const std::string name = absl::StrCat(file.string(), ".lock");
-    FileLock lock(open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-    int locked = -1;
-    while (lock.descriptor_ >= 0 && (locked = flock(lock.descriptor_, LOCK_EX)) != 0 &&
-           errno == EINTR) {
+    // Servers of other users can lock what they may only read.
+    FileLock lock(open(name.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC, 0644));
+    for (absl::Duration waited; lock.descriptor_ >= 0; waited += kPoll) {
+      if (flock(lock.descriptor_, LOCK_EX | LOCK_NB) == 0) return lock;
+      if ((errno != EWOULDBLOCK && errno != EINTR) || waited >= kMaxWait) break;
+      absl::SleepFor(kPoll);
     }
-    if (locked == 0) return lock;
     return absl::UnavailableError(
         absl::StrCat("cannot lock ", name, ": ", std::generic_category().message(errno)));
   }

@@ -15,7 +15,8 @@ namespace linnet::server {
 //
 // The file has one line "COUNT ID" per id, the latest last, at most 1000 lines. Lines that cannot
 // be parsed are dropped. The file is replaced atomically, and FILE.lock is locked meanwhile:
-// servers may share the file.
+// servers may share the file. UNAVAILABLE if it cannot be written, or another process keeps the
+// lock for a second.
 absl::StatusOr<std::map<std::string, int>> RecordFailure(
     const std::filesystem::path& file, const std::vector<std::string>& request_ids);
 

@@ -55,8 +55,11 @@ void LogFailure(const EngineFailure& failure, const std::filesystem::path& recor
 [[noreturn]] void EndAtOnce() noexcept {
   constexpr std::chrono::milliseconds kTimeToLog(200);
   try {
-    std::thread([] {
-      Log(LogLevel::kError, "ended_at_once", {{"status", kEngineFailed}});
+    std::thread([]() noexcept {
+      try {
+        Log(LogLevel::kError, "ended_at_once", {{"status", kEngineFailed}});
+      } catch (...) {  // no memory for a line
+      }
       std::_Exit(kEngineFailed);
     }).detach();
     std::this_thread::sleep_for(kTimeToLog);

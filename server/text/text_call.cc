@@ -317,7 +317,7 @@ linnet::v1::RequestLimits TextCalls::request_limits() const {
   linnet::v1::RequestLimits limits;
   limits.set_max_contents(limits_.max_contents);
   limits.set_max_text_bytes(limits_.max_text_bytes);
-  limits.set_max_call_tokens(admission_.limits().max_tokens);
+  limits.set_max_call_tokens(admission_.MaxCallTokens({}));
   limits.set_max_inflight_lines(limits_.max_inflight_lines);
   return limits;
 }

@@ -1,5 +1,9 @@
 #include "server/base/failure_record.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -67,6 +71,15 @@ TEST_F(FailureRecordTest, CountsFailuresOfServersThatRecordAtOnce) {
   }
   for (std::thread& server : servers) server.join();
   EXPECT_THAT(Record({"culprit"}), ElementsAre(Pair("culprit", kServers * kFailures + 1)));
+}
+
+TEST_F(FailureRecordTest, DoesNotWaitForAProcessThatKeepsTheLock) {
+  const int other = open((file.string() + ".lock").c_str(), O_RDONLY | O_CREAT, 0444);
+  ASSERT_EQ(flock(other, LOCK_EX), 0);
+  EXPECT_THAT(RecordFailure(file, {"a"}),
+              StatusIs(absl::StatusCode::kUnavailable, ::testing::HasSubstr("cannot lock")));
+  close(other);
+  EXPECT_THAT(Record({"a"}), IsEmpty()) << "it was not recorded, and a lock needs no write access";
 }
 
 TEST_F(FailureRecordTest, NamesAFileThatCannotBeWritten) {

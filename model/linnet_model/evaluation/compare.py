@@ -130,14 +130,19 @@ def inputs(recipe: Recipe, options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def pretrain(base: Recipe, options: argparse.Namespace) -> dict[str, Any]:
-    """Pre-trains each mixer, if that has not been done for another comparison; returns the recipe
-    and the validation losses. Also makes the vocabulary, which all models have."""
-    recipe, folder = read_recipe(options.pretrain, options.pretrain_set), options.pretrained
+def read_pretraining(base: Recipe, options: argparse.Namespace) -> Recipe:
+    """Reads the recipe of the pre-trainings, whose models must have the sizes of the others."""
+    recipe = read_recipe(options.pretrain, options.pretrain_set)
     task = recipe.bundle.task
     require(task == "pretrain", f"{options.pretrain} has the task {task}, --pretrain has pretrain")
     same_sizes(base.model, recipe.model)
-    settings = inputs(recipe, options)
+    return recipe
+
+
+def pretrain(recipe: Recipe, options: argparse.Namespace) -> dict[str, Any]:
+    """Pre-trains each mixer, if that has not been done for another comparison; returns the recipe
+    and the validation losses. Also makes the vocabulary, which all models have."""
+    folder, settings = options.pretrained, inputs(recipe, options)
     for mixer in options.mixers:
         refuse_changed(folder / f"{mixer}.json", settings)
     folder.mkdir(parents=True, exist_ok=True)
@@ -156,12 +161,16 @@ def pretrain(base: Recipe, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def settings_of_results(
-    base: Recipe, jobs: list[Job], tests: list[str], speeds: bool, options: argparse.Namespace
+    base: Recipe,
+    start: Recipe | None,
+    jobs: list[Job],
+    tests: list[str],
+    speeds: bool,
+    options: argparse.Namespace,
 ) -> dict[Path, dict[str, Any]]:
     """Returns the file of each result, and the settings on which it depends."""
     out, common = options.out, inputs(base, options)
-    if options.pretrain:
-        start = read_recipe(options.pretrain, options.pretrain_set)
+    if start:
         common["pretraining"] = inputs(start, options)
     scored = common | {"test": " ".join(tests), "rows": options.rows}
     timed = common | {"mixers": options.mixers, "rounds": options.rounds}
@@ -183,20 +192,21 @@ def compare(options: argparse.Namespace) -> dict[str, Any]:
     command = find_decode(options.decode)
     if served and command is None:
         raise ConfigError("linnet-decode is not built, build it with ./start.sh --build")
+    start = read_pretraining(base, options) if options.pretrain else None
     jobs = [
         Job(mixer, seed, pretrained)
         for seed in range(1, options.seeds + 1)
         for mixer in options.mixers
-        for pretrained in ([False, True] if options.pretrain else [False])
+        for pretrained in ([False, True] if start else [False])
     ]
     # The speeds of pre-trained models are those of a comparison without.
-    speeds = served and not options.pretrain
-    settings = settings_of_results(base, jobs, tests, speeds, options)
+    speeds = served and start is None
+    settings = settings_of_results(base, start, jobs, tests, speeds, options)
     for path, wanted in settings.items():
         refuse_changed(path, wanted)
-    pretraining = pretrain(base, options) if options.pretrain else {}
+    pretraining = pretrain(start, options) if start else {}
     out.mkdir(parents=True, exist_ok=True)
-    prepare_tokenizer(base, options.data, out, options.pretrained if options.pretrain else None)
+    prepare_tokenizer(base, options.data, out, options.pretrained if start else None)
 
     def result_in(path: Path, make: Callable[[], Any]) -> Any:
         return kept(path, settings[path], make)

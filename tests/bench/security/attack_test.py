@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import machine
 import pytest
 from attackers import KINDS
 
@@ -21,8 +22,8 @@ def run(program, out: Path, minutes: float, *flags: str) -> dict:
         [str(word) for word in command], capture_output=True, text=True, timeout=minutes * 60 + 300
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    paths = out.glob("*/attack.json")  # of this machine, and perhaps of others
-    return json.loads(max(paths, key=lambda path: path.stat().st_mtime).read_text())
+    facts = machine.facts(sorted(os.sched_getaffinity(0)))
+    return json.loads((out / machine.slug(facts) / "attack.json").read_text())
 
 
 def test_server_survives_attacks_and_serves_others(program, tmp_path):

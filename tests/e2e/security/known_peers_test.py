@@ -178,3 +178,25 @@ def test_watches_of_long_names_hold_no_more_than_the_memory_of_requests(start_wi
     assert polite_call(server) == "OK"
     # The 90 MB that were sent are not kept. What malloc has not given back adds to the open calls.
     assert (resources.resident_kib(server.process.pid) - before) << 10 < 1.5 * LITTLE
+
+
+def test_only_probe_of_an_address_succeeds_while_others_hold_the_memory_of_health(start):
+    server = start("--max-request-memory", str(1 << 20))  # of which health may hold 128 KiB
+
+    def is_refused(peer: http2.RawClient, path: str) -> bool:
+        call = peer.call("", b"", **{":path": path})
+        return peer.wait_for(http2.HEADERS, call).flags & http2.END_STREAM != 0
+
+    peers = [http2.RawClient(server.grpc, source=f"127.0.0.{host}") for host in (2, 3, 4, 5)]
+    for peer in peers:
+        watches = 0
+        while not is_refused(peer, "/grpc.health.v1.Health/Watch"):
+            watches += 1
+        assert 1 <= watches < 8
+    assert watches == 1, "what is left is too little for a second one"
+    check = "/grpc.health.v1.Health/Check"
+    assert [is_refused(peer, check) for peer in peers] == [True] * len(peers)
+    assert not is_refused(http2.RawClient(server.grpc), check)
+    for peer in peers:
+        peer.close()
+    assert server.stop() == 0

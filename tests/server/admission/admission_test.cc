@@ -168,19 +168,36 @@ TEST_F(AdmissionTest, NoProbeLoadsAModel) {
 
 // Otherwise one load that took long would be expected of all later ones, and none would come.
 TEST_F(AdmissionTest, LoadThatIsExpectedToTakeTooLongIsTriedNowAndThen) {
-  CallWork work = Tokens(10, now + absl::Seconds(60));
+  constexpr absl::Duration kLoad = absl::Seconds(80), kLeft = absl::Seconds(1);
+  CallWork work = Tokens(10);
+  work.load = kLoad;
+  const auto reason_after = [&](absl::Duration pause) {
+    now += pause;
+    work.deadline = now + kLeft;
+    return ErrorReason(Enter(0)->Charge(work, now));
+  };
+  EXPECT_EQ(reason_after(absl::ZeroDuration()), "DEADLINE_TOO_CLOSE") << "it may unload a model";
+  EXPECT_EQ(reason_after(9.9 * kLoad), "DEADLINE_TOO_CLOSE") << "more than a tenth of the time";
+  EXPECT_EQ(reason_after(0.2 * kLoad), "");
+  EXPECT_EQ(reason_after(9.9 * kLoad), "DEADLINE_TOO_CLOSE");
+  EXPECT_EQ(reason_after(0.2 * kLoad), "");
+}
+
+TEST_F(AdmissionTest, LoadOfTheSecondModelIsTriedWhileTheFirstIsBusy) {
+  auto running = Enter(0, other);
+  ASSERT_THAT(running->Charge(Tokens(1), now), IsOk());
+  CallWork work = Tokens(10, now + absl::Seconds(1));
+  work.next = {.model = "de-fr", .size = {.tokens = 10, .longest = 1, .rows = 1}};
   work.load = absl::Seconds(80);
   EXPECT_EQ(ErrorReason(Enter(0)->Charge(work, now)), "DEADLINE_TOO_CLOSE");
-  now += absl::Seconds(60);
-  work.deadline = now + absl::Seconds(60);
-  EXPECT_EQ(ErrorReason(Enter(0)->Charge(work, now)), "DEADLINE_TOO_CLOSE");
-  now += absl::Minutes(10);
-  work.deadline = now + absl::Seconds(60);
-  auto permit = Enter(0);
-  EXPECT_THAT(permit->Charge(work, now), IsOk());
-  now += absl::Minutes(10);
-  work.deadline = now + absl::Seconds(60);
-  EXPECT_EQ(ErrorReason(Enter(0)->Charge(work, now)), "DEADLINE_TOO_CLOSE") << "one is in flight";
+  now += absl::Minutes(15);
+  work.deadline = now + absl::Seconds(1);
+  EXPECT_THAT(Enter(0)->Charge(work, now), IsOk());
+}
+
+TEST_F(AdmissionTest, LargestCallIsAdmittedAlone) {
+  EXPECT_EQ(admission.MaxCallTokens({}), 100);
+  EXPECT_EQ(admission.MaxCallTokens({.client = "a", .id = "x"}), 75);
 }
 
 TEST_F(AdmissionTest, GivesBackAMovedPermitOnce) {

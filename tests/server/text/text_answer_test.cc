@@ -238,7 +238,7 @@ TEST(TextAnswerTest, DetectsLanguageOfEachText) {
 }
 
 TEST(TextAnswerTest, GetModelReturnsTheListedModel) {
-  TextFixture fixture({}, {.max_tokens = 777}, {.max_contents = 9});
+  TextFixture fixture({}, {.max_tokens = 800}, {.max_contents = 9});
   linnet::v1::ListModelsResponse list;
   fixture.calls->ListModels(list);
   ASSERT_EQ(list.models_size(), 2);
@@ -250,7 +250,7 @@ TEST(TextAnswerTest, GetModelReturnsTheListedModel) {
   EXPECT_EQ(response.model().max_beam_size(), 8);
   EXPECT_EQ(response.model().limits().max_source_tokens(), 64);
   EXPECT_EQ(response.request_limits().max_contents(), 9);
-  EXPECT_EQ(response.request_limits().max_call_tokens(), 777);
+  EXPECT_EQ(response.request_limits().max_call_tokens(), 600) << "three quarters";
   EXPECT_EQ(list.request_limits().max_contents(), 9);
   request.set_name("babel");
   EXPECT_THAT(fixture.calls->GetModel(request, response),
