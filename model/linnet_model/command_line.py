@@ -23,6 +23,18 @@ def parser_for(doc: str | None, **settings: Any) -> argparse.ArgumentParser:
     return parser
 
 
+def count_from(least: int) -> Callable[[str], int]:
+    """Returns the type of an argument that is a whole number of at least `least`."""
+
+    def count(text: str) -> int:
+        value = int(text)
+        if value < least:
+            raise argparse.ArgumentTypeError(f"{value} is less than {least}")
+        return value
+
+    return count
+
+
 def command(main: Callable[[list[str] | None], None]) -> Callable[..., int]:
     """Decorates the main function of a command. An error in its input becomes one line on standard
     error, with the command's name, and exit status 1."""

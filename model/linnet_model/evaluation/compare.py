@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
-import json
 import platform
 import shlex
 import subprocess
@@ -30,18 +29,20 @@ from typing import Any
 import torch
 
 from linnet_model import __version__
-from linnet_model.command_line import command, parser_for
+from linnet_model.command_line import command, count_from, parser_for
 from linnet_model.config import SERVED, ConfigError, Recipe, read_recipe, to_tables
 from linnet_model.decode_command import find_decode
 from linnet_model.evaluation.compare_models import ABLATION, CSAN, MIXERS, ROWS
 from linnet_model.evaluation.compare_runs import (
     Job,
+    best_rate,
     pretraining_loss,
     train_and_score,
     validation_losses,
 )
 from linnet_model.evaluation.compare_speed import decoding_speed, training_speed
 from linnet_model.evaluation.score_run import test_domains
+from linnet_model.json_files import read_json, write_json
 from linnet_model.network.model_config import require
 from linnet_model.train.checkpoint import same_sizes
 from linnet_model.train.command import prepare_tokenizer
@@ -73,18 +74,15 @@ def version() -> str:
 def kept(path: Path, settings: dict[str, Any], make: Callable[[], Any]) -> Any:
     """Returns the result stored in `path`, else stores and returns that of `make`."""
     if not path.exists():
-        partial = path.with_suffix(".partial")
-        text = json.dumps({"settings": settings, "result": make()}, indent=1)
-        partial.write_text(text + "\n", encoding="utf-8")
-        partial.replace(path)
-    return json.loads(path.read_text(encoding="utf-8"))["result"]
+        write_json(path, {"settings": settings, "result": make()}, indent=1)
+    return read_json(path)["result"]
 
 
 def refuse_changed(path: Path, settings: dict[str, Any]) -> None:
     """Refuses a result in `path` that was made with other settings."""
     if not path.exists():
         return
-    made_with = json.loads(path.read_text(encoding="utf-8")).get("settings", {})
+    made_with = read_json(path).get("settings", {})
     changed = [name for name, value in settings.items() if made_with.get(name) != value]
     require(
         not changed,
@@ -130,11 +128,26 @@ def inputs(recipe: Recipe, options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def make_vocabulary(
+    recipe: Recipe, folder: Path, start: Path | None, options: argparse.Namespace
+) -> None:
+    """Makes the vocabulary of a folder of runs, that of the folder `start` if given, unless it is
+    there."""
+    tables, found = to_tables(recipe), inputs(recipe, options)
+    settings = {"data": tables["data"], "files": found["data"], "tokenizer": tables["tokenizer"]}
+    settings["pieces"] = recipe.model.vocabulary
+    path = folder / "vocabulary.json"
+    refuse_changed(path, settings)
+    folder.mkdir(parents=True, exist_ok=True)
+    kept(path, settings, lambda: prepare_tokenizer(recipe, options.data, folder, start).name)
+
+
 def read_pretraining(base: Recipe, options: argparse.Namespace) -> Recipe:
     """Reads the recipe of the pre-trainings, whose models must have the sizes of the others."""
     recipe = read_recipe(options.pretrain, options.pretrain_set)
     task = recipe.bundle.task
     require(task == "pretrain", f"{options.pretrain} has the task {task}, --pretrain has pretrain")
+    refuse_unequal(recipe, options.pretrain)
     same_sizes(base.model, recipe.model)
     return recipe
 
@@ -145,8 +158,7 @@ def pretrain(recipe: Recipe, options: argparse.Namespace) -> dict[str, Any]:
     folder, settings = options.pretrained, inputs(recipe, options)
     for mixer in options.mixers:
         refuse_changed(folder / f"{mixer}.json", settings)
-    folder.mkdir(parents=True, exist_ok=True)
-    prepare_tokenizer(recipe, options.data, folder, None)
+    make_vocabulary(recipe, folder, None, options)
 
     def one(mixer: str) -> float:
         loss: float = kept(
@@ -186,8 +198,26 @@ def settings_of_results(
     return settings
 
 
+def refuse_unequal(recipe: Recipe, path: Path) -> None:
+    """Refuses recipes whose trainings or scores a comparison would not make alike."""
+    require(
+        recipe.train.seconds == 0,
+        f"{path} has train.seconds: a comparison trains all mixers for equal updates, add --set "
+        "train.seconds=0, or --pretrain-set",
+    )
+    require(
+        not recipe.data.styles,
+        f"{path} has data.styles: linnet-score measures each style, a comparison would not",
+    )
+
+
 def compare(options: argparse.Namespace) -> dict[str, Any]:
     base, out = read_recipe(options.recipe, options.set), options.out
+    refuse_unequal(base, options.recipe)
+    if options.page:
+        from linnet_model.evaluation.compare_report import check_page, name_of
+
+        check_page(options.page, name_of({"recipe": to_tables(base), "device": options.device}))
     tests, served = test_sets(base, options), base.bundle.task in SERVED
     command = find_decode(options.decode)
     if served and command is None:
@@ -205,27 +235,27 @@ def compare(options: argparse.Namespace) -> dict[str, Any]:
     for path, wanted in settings.items():
         refuse_changed(path, wanted)
     pretraining = pretrain(start, options) if start else {}
-    out.mkdir(parents=True, exist_ok=True)
-    prepare_tokenizer(base, options.data, out, options.pretrained if start else None)
+    make_vocabulary(base, out, options.pretrained if start else None, options)
 
     def result_in(path: Path, make: Callable[[], Any]) -> Any:
         return kept(path, settings[path], make)
 
-    def losses_of(mixer: str) -> dict[str, float]:
-        found: dict[str, float] = result_in(
+    def losses_of(mixer: str) -> dict[str, float | None]:
+        found: dict[str, float | None] = result_in(
             out / f"{mixer}-rates.json", lambda: validation_losses(mixer, base, options)
         )
         return found
 
     tuned = {mixer: losses_of(mixer) for mixer in options.tune}
-    best = {mixer: float(min(losses, key=losses.__getitem__)) for mixer, losses in tuned.items()}
+    best = {mixer: best_rate(mixer, losses) for mixer, losses in tuned.items()}
 
     def one(job: Job) -> dict[str, Any]:
         result: dict[str, Any] = result_in(
             out / f"{job.name}.json",
             lambda: train_and_score(job, best.get(job.mixer), options, base, tests, command),
         )
-        shown = "  ".join(f"{k} {v[0]:.2f}" for k, v in result["scores"].items())
+        scores = (f"{measure} {found[0]:.2f}" for measure, found in result["scores"].items())
+        shown = "  ".join(scores) or "diverged"
         how = "  pre-trained" if job.pretrained else ""
         print(
             f"{job.mixer:15} seed {job.seed}{how}  {result['parameters']:>11,} parameters  {shown}",
@@ -306,18 +336,26 @@ def main(arguments: list[str] | None = None) -> None:
         metavar="DIR",
         help="folder of the pre-trainings, which comparisons may share; none: pretrained in --out",
     )
-    parser.add_argument("--seeds", type=int, default=1, help="trainings per mixer")
-    parser.add_argument("--jobs", type=int, default=1, help="concurrent trainings")
+    parser.add_argument("--seeds", type=count_from(1), default=1, help="trainings per mixer")
+    parser.add_argument("--jobs", type=count_from(1), default=1, help="concurrent trainings")
     parser.add_argument(
         "--test", nargs="+", default=[], help="test sets; none: the first of valid_domains"
     )
-    parser.add_argument("--rows", type=int, default=0, help="max rows of each test set; 0: all")
-    parser.add_argument("--rounds", type=int, default=5, help="rounds of each speed measurement")
     parser.add_argument(
-        "--updates-timed", type=int, default=3, help="updates of each model per round"
+        "--rows", type=count_from(0), default=0, help="max rows of each test set; 0: all"
     )
     parser.add_argument(
-        "--lengths", type=int, nargs="+", default=[8, 16, 32, 64, 128, 256], help="sentence lengths"
+        "--rounds", type=count_from(1), default=5, help="rounds of each speed measurement"
+    )
+    parser.add_argument(
+        "--updates-timed", type=count_from(1), default=3, help="updates of each model per round"
+    )
+    parser.add_argument(
+        "--lengths",
+        type=count_from(1),
+        nargs="+",
+        default=[8, 16, 32, 64, 128, 256],
+        help="sentence lengths",
     )
     parser.add_argument(
         "--device", choices=("cpu", "cuda"), default="cpu", help="device of training and decoding"

@@ -54,9 +54,29 @@ def by_mixer(results: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
     return runs
 
 
+DIVERGED = "diverged"
+
+
+def ended(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The runs that did not diverge: they have scores."""
+    return [run for run in runs if run["scores"]]
+
+
+def measures_of(results: dict[str, Any]) -> list[str]:
+    runs = ended(results["runs"])
+    if not runs:
+        raise ConfigError(f"all trainings of {name_of(results)} diverged: lower its learning rate")
+    return list(runs[0]["scores"])
+
+
 def quality(runs: list[dict[str, Any]], measure: str) -> str:
-    score, low, high = score_of(runs, measure)
-    return f"{score:.1f} ({low:.1f} to {high:.1f})"
+    """Returns the score of those runs that did not diverge, and how many did."""
+    left = ended(runs)
+    if not left:
+        return DIVERGED
+    score, low, high = score_of(left, measure)
+    failed = f", {len(runs) - len(left)} of {len(runs)} {DIVERGED}" if len(left) < len(runs) else ""
+    return f"{score:.1f} ({low:.1f} to {high:.1f}){failed}"
 
 
 # 97.5 % quantiles of Student's t by degrees of freedom; more seeds have that of 10, a little wide.
@@ -81,15 +101,17 @@ def mean_of(values: list[float]) -> tuple[float, float, float]:
 
 
 def table(results: dict[str, Any]) -> list[str]:
-    runs = by_mixer(results)
-    measures = list(results["runs"][0]["scores"])
+    runs, measures = by_mixer(results), measures_of(results)
     names, speed = speed_columns(results)
     head = ["mixer", "parameters", "validation loss", *measures, *names]
     lines = ["| " + " | ".join(head) + " |", "|---" + "|---:" * (len(head) - 1) + "|"]
     for mixer, found in runs.items():
-        cells = [mixer, f"{found[0]['parameters']:,}", f"{mean(r['valid_nll'] for r in found):.3f}"]
+        losses = [run["valid_nll"] for run in ended(found)]
+        cells = [mixer, f"{found[0]['parameters']:,}"]
+        cells.append(f"{mean(losses):.3f}" if losses else DIVERGED)
         cells += [quality(found, measure) for measure in measures]
-        lines.append("| " + " | ".join(cells + speed.get(mixer, [])) + " |")
+        cells += speed.get(mixer, ["–"] * len(names))
+        lines.append("| " + " | ".join(cells) + " |")
     return lines
 
 
@@ -98,7 +120,8 @@ def speed_columns(results: dict[str, Any]) -> tuple[list[str], dict[str, list[st
     without speeds none."""
     if "training" not in results:
         return [], {}
-    training = ratios(results["training"])
+    decoded = results["decoding"]
+    training = ratios({mixer: results["training"][mixer] for mixer in decoded})
     decoding = ratios({m: d["batch"] for m, d in results["decoding"].items()})
     lengths = list(next(iter(results["decoding"].values()))["sentence"])
     shown = [lengths[0], lengths[len(lengths) // 2], lengths[-1]]
@@ -122,7 +145,7 @@ def pretraining_table(results: dict[str, Any]) -> list[str]:
     for mixer, runs in by_mixer(results).items():
         before, after = ([r for r in runs if r["pretrained"] is how] for how in (False, True))
         loss = results["pretraining"]["valid_nll"][mixer]
-        for measure in runs[0]["scores"]:
+        for measure in measures_of(results):
             cells = [mixer, f"{runs[0]['parameters']:,}", f"{loss:.3f}", measure]
             cells += [quality(before, measure), quality(after, measure)]
             cells.append(gain(before, after, measure))
@@ -135,7 +158,10 @@ def gain(before: list[dict[str, Any]], after: list[dict[str, Any]], measure: str
     differences = [
         b["scores"][measure][0] - a["scores"][measure][0]
         for a, b in zip(before, after, strict=True)
+        if a["scores"] and b["scores"]
     ]
+    if not differences:
+        return "–"
     if len(differences) == 1:
         return f"{differences[0]:+.1f}"
     middle, low, high = mean_of(differences)
@@ -144,7 +170,7 @@ def gain(before: list[dict[str, Any]], after: list[dict[str, Any]], measure: str
 
 def settings(results: dict[str, Any]) -> str:
     """Returns a paragraph with the conditions of the measurement."""
-    recipe, runs = results["recipe"], results["runs"]
+    recipe, runs = results["recipe"], ended(results["runs"])
     model, training = recipe["model"], recipe["train"]
     seeds = len({run["seed"] for run in runs})
     scores = (
@@ -157,7 +183,10 @@ def settings(results: dict[str, Any]) -> str:
         made_by = f"Made by `{results['command']}`, Linnet {results['version']}."
     tuned = "".join(
         f" The learning rate of {mixer} is the best of "
-        + ", ".join(f"{rate} ({loss:.3f})" for rate, loss in losses.items())
+        + ", ".join(
+            f"{rate} ({DIVERGED if loss is None else format(loss, '.3f')})"
+            for rate, loss in losses.items()
+        )
         + " by the validation loss of one seed, in parentheses."
         for mixer, losses in results.get("rates", {}).items()
     )
@@ -175,7 +204,7 @@ def speeds(results: dict[str, Any]) -> str:
     """Returns sentences about the speeds, if there are any."""
     if "training" not in results:
         return ""
-    first, threads = results["runs"][0]["mixer"], results["recipe"]["train"]["threads"]
+    first, threads = next(iter(results["decoding"])), results["recipe"]["train"]["threads"]
     tokens = median(results["training"][first])
     batch = median(results["decoding"][first]["batch"])
     unit = "CPU second" if results["device"] == "cpu" else "second"
@@ -224,11 +253,11 @@ def plot_lengths(results: dict[str, Any], path: Path) -> None:
 
 def plot_quality(results: dict[str, Any], path: Path) -> None:
     """Plots score against decoding speed."""
-    runs, measure = by_mixer(results), next(iter(results["runs"][0]["scores"]))
+    runs, measure = by_mixer(results), measures_of(results)[0]
     speed = ratios({m: d["batch"] for m, d in results["decoding"].items()})
     figure, axes = plt.subplots(figsize=(7, 4.2))
-    for mixer, found in runs.items():
-        middle, low, high = score_of(found, measure)
+    for mixer in speed:
+        middle, low, high = score_of(ended(runs[mixer]), measure)
         axes.errorbar(
             speed[mixer],
             middle,
@@ -261,12 +290,19 @@ def markers(name: str) -> tuple[str, str]:
     return f"<!-- {name} -->", f"<!-- end of {name} -->"
 
 
+def check_page(page: Path, name: str) -> None:
+    """Refuses a page without the two markers of that name."""
+    text = page.read_text(encoding="utf-8") if page.is_file() else ""
+    if [text.count(marker) for marker in markers(name)] != [1, 1]:
+        begin, end = markers(name)
+        raise ConfigError(f"{page} must hold {begin!r} and {end!r} once each, around the table")
+
+
 def renew(page: Path, name: str, lines: list[str]) -> None:
     """Replaces the lines between the two markers of that name on the page."""
+    check_page(page, name)
     begin, end = markers(name)
     text = page.read_text(encoding="utf-8")
-    if text.count(begin) != 1 or text.count(end) != 1:
-        raise ConfigError(f"{page} must hold {begin!r} and {end!r} once each, around the table")
     before, rest = text.split(begin)
     after = rest.split(end)[1]
     page.write_text(before + "\n".join([begin, *lines, end]) + after, encoding="utf-8")

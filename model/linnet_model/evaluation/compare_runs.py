@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -14,15 +13,18 @@ from typing import Any
 
 import numpy
 import sacrebleu
-from rouge_score import rouge_scorer, scoring
+from rouge_score import rouge_scorer
 from sacrebleu.metrics.base import Metric
 
-from linnet_model.config import ANSWERED, ConfigError, Recipe
+from linnet_model.config import ANSWERED, ConfigError, Recipe, to_tables
 from linnet_model.decode_command import decode_texts
 from linnet_model.evaluation.compare_models import as_settings, recipe_of, weights_in
 from linnet_model.evaluation.score import read_references
 from linnet_model.evaluation.score_run import answers_of_run, test_rows
 from linnet_model.export.command import export
+from linnet_model.json_files import read_json, write_json
+from linnet_model.network.model_config import require
+from linnet_model.train.command import DIVERGED
 from linnet_model.train.data import labelled
 from linnet_model.train.validation import exact_match
 
@@ -57,9 +59,37 @@ class Training:
     def command(self, options: argparse.Namespace) -> list[str]:
         words = [sys.executable, "-m", "linnet_model.train", "--recipe", str(self.path)]
         words += ["--data", str(options.data), "--out", str(self.run), "--device", options.device]
-        words += ["--resume", *(f"--set={change}" for change in self.changes)]
+        words += ["--tokenizer-from", str(self.run.parent / "source.spm"), "--resume"]
+        words += [f"--set={change}" for change in self.changes]
         words += as_settings(self.recipe)
         return words if self.start is None else [*words, "--init-from", str(self.start)]
+
+
+class Diverged(ConfigError):
+    """A training that ended because its gradient was not finite."""
+
+
+def refuse_other_training(training: Training) -> None:
+    """Refuses a run folder that was trained by another recipe. linnet-train --resume alone would
+    take up a training that has ended with other updates or another validation. Limits and search
+    options change no weights."""
+    path, tables = training.run / "comparison.json", to_tables(training.recipe)
+    del tables["bundle"]
+    wanted = {
+        f"{name}.{key}": value for name, keys in tables.items() for key, value in keys.items()
+    }
+    if training.start is not None:
+        wanted["pretrained"] = training.start.name
+    made_with = read_json(path)
+    if made_with is None:
+        write_json(path, wanted)
+        return
+    changed = [key for key in wanted | made_with if wanted.get(key) != made_with.get(key)]
+    require(
+        not changed,
+        f"{training.run} was trained with another {', '.join(changed)}: remove the folder to train "
+        "it again, or choose another --out",
+    )
 
 
 def train(training: Training, options: argparse.Namespace) -> float:
@@ -67,7 +97,7 @@ def train(training: Training, options: argparse.Namespace) -> float:
     folder; returns the last validation loss, in nats per token."""
     run = training.run
     run.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(run.parent / "source.spm", run / "source.spm")
+    refuse_other_training(training)
     threads = str(training.recipe.train.threads or os.cpu_count())
     package = str(Path(__file__).resolve().parents[2])  # also where it is not installed
     environment = os.environ | {"OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
@@ -82,7 +112,8 @@ def train(training: Training, options: argparse.Namespace) -> float:
         )
     if done.returncode != 0:
         text = (run / "output.txt").read_text(encoding="utf-8")
-        raise ConfigError(f"training of {run.name} failed: {text.strip()[-800:]}")
+        failure = Diverged if done.returncode == DIVERGED else ConfigError
+        raise failure(f"training of {run.name} failed: {text.strip()[-800:]}")
     log = [json.loads(line) for line in (run / "log.jsonl").read_text("utf-8").splitlines()]
     return float([entry["nll_all"] for entry in log if entry["kind"] == "valid"][-1])
 
@@ -95,17 +126,32 @@ def training_of(
         recipe_of(job.mixer, base, job.seed, rate),
         options.recipe,
         options.set,
-        options.out / (job.name if rate is None else f"{job.name}-rate-{rate:g}"),
+        options.out / (job.name if rate is None else f"{job.name}-rate-{rate}"),
         options.pretrained / job.mixer if job.pretrained else None,
     )
 
 
-def validation_losses(mixer: str, base: Recipe, options: argparse.Namespace) -> dict[str, float]:
-    """Trains seed 1 of a mixer with each of --rates; returns rate -> validation loss."""
-    return {
-        f"{rate:g}": train(training_of(Job(mixer, 1), base, rate, options), options)
-        for rate in options.rates
-    }
+def validation_losses(
+    mixer: str, base: Recipe, options: argparse.Namespace
+) -> dict[str, float | None]:
+    """Trains seed 1 of a mixer with each of --rates; returns rate -> validation loss, None where
+    the training diverged."""
+    found: dict[str, float | None] = {}
+    for rate in options.rates:
+        try:
+            found[str(rate)] = train(training_of(Job(mixer, 1), base, rate, options), options)
+        except Diverged:
+            found[str(rate)] = None
+    return found
+
+
+def best_rate(mixer: str, losses: dict[str, float | None]) -> float:
+    ended = {rate: loss for rate, loss in losses.items() if loss is not None}
+    require(
+        len(ended) > 0,
+        f"{mixer} diverges with all of --rates {' '.join(losses)}: give lower ones",
+    )
+    return float(min(ended, key=ended.__getitem__))
 
 
 def pretraining_loss(mixer: str, base: Recipe, options: argparse.Namespace) -> float:
@@ -123,31 +169,17 @@ def train_and_score(
     tests: list[str],
     command: Path | None,
 ) -> dict[str, Any]:
-    """Trains with that learning rate, or with the recipe's, and scores each test set. `command` is
-    linnet-decode, for tasks that it has."""
+    """Trains with that learning rate, or with the recipe's, and scores each test set; of a training
+    that diverges the scores are empty. `command` is linnet-decode, for tasks that it has."""
     training = training_of(job, base, rate, options)
-    valid_nll = train(training, options)
-    recipe, task = training.recipe, training.recipe.bundle.task
-    folder = options.data / recipe.data.folder
-    rows = {
-        name: labelled(pairs[: options.rows or None], recipe.data)
-        for name, pairs in test_rows(folder, recipe.data, tests).items()
-    }
-    texts = [pair.source for pairs in rows.values() for pair in pairs]
-    if task in ANSWERED:
-        answers = answers_of_run(training.run, texts)
-    else:
-        assert command is not None
-        bundle = options.out / "bundles" / job.name
-        export(training.run, bundle, 1, "float32", "comparison", False)
-        flags = [f"--device={options.device}", f"--threads={recipe.train.threads}"]
-        answers = decode_texts(command, bundle, texts, [*flags, "--compute=float32"])
+    recipe = training.recipe
     scores: dict[str, list[float]] = {}
-    for name, pairs in rows.items():
-        given, answers = answers[: len(pairs)], answers[len(pairs) :]
-        references = read_references(folder, recipe.data, name, pairs)
-        for measure, score in interval(task, references, given).items():
-            scores[measure if len(rows) == 1 else f"{measure}, {name}"] = score
+    valid_nll, rows = None, 0
+    try:
+        valid_nll = train(training, options)
+        rows, scores = scores_of(training, job, options, tests, command)
+    except Diverged:
+        pass
     return {
         "mixer": job.mixer,
         "seed": job.seed,
@@ -157,9 +189,41 @@ def train_and_score(
         "ffn_width": recipe.model.ffn_width,
         "valid_nll": valid_nll,
         "test": " ".join(tests),
-        "rows": len(texts),
+        "rows": rows,
         "scores": scores,
     }
+
+
+def scores_of(
+    training: Training,
+    job: Job,
+    options: argparse.Namespace,
+    tests: list[str],
+    command: Path | None,
+) -> tuple[int, dict[str, list[float]]]:
+    """Returns the number of test rows, and measure -> [score, low, high]."""
+    recipe, task = training.recipe, training.recipe.bundle.task
+    folder = options.data / recipe.data.folder
+    rows = {
+        name: labelled(pairs[: options.rows or None], recipe.data)
+        for name, pairs in test_rows(folder, recipe.data, tests).items()
+    }
+    texts = [pair.source for pairs in rows.values() for pair in pairs]
+    if task in ANSWERED:
+        answers = answers_of_run(training.run, texts, recipe.bundle)
+    else:
+        assert command is not None
+        bundle = options.out / "bundles" / job.name
+        export(training.run, bundle, 1, "float32", "comparison", False, recipe)
+        flags = [f"--device={options.device}", f"--threads={recipe.train.threads}"]
+        answers = decode_texts(command, bundle, texts, [*flags, "--compute=float32"])
+    scores: dict[str, list[float]] = {}
+    for name, pairs in rows.items():
+        given, answers = answers[: len(pairs)], answers[len(pairs) :]
+        references = read_references(folder, recipe.data, name, pairs)
+        for measure, score in interval(task, references, given).items():
+            scores[measure if len(rows) == 1 else f"{measure}, {name}"] = score
+    return len(texts), scores
 
 
 def in_plain_floats(metric: Metric) -> Metric:
@@ -195,17 +259,16 @@ def interval(task: str, references: list[list[str]], answers: list[str]) -> dict
         return found
     kinds = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
     scorer = rouge_scorer.RougeScorer(list(kinds), use_stemmer=True)
-    aggregator = scoring.BootstrapAggregator(n_samples=BOOTSTRAP_SAMPLES)
+    of_rows: dict[str, list[float]] = {kind: [] for kind in kinds}
     for wanted, answer in zip(references, answers, strict=True):
         scores = [scorer.score(reference, answer) for reference in wanted]
-        aggregator.add_scores(
-            {k: max((s[k] for s in scores), key=lambda x: x.fmeasure) for k in kinds}
-        )
-    low_mid_high = aggregator.aggregate()
-    return {
-        shown: [
-            100.0 * float(getattr(low_mid_high[k], part).fmeasure)
-            for part in ("mid", "low", "high")
-        ]
-        for k, shown in kinds.items()
-    }
+        for kind in kinds:
+            of_rows[kind].append(100.0 * max(score[kind].fmeasure for score in scores))
+    shape = (BOOTSTRAP_SAMPLES, len(answers))
+    samples = numpy.random.default_rng(1).integers(len(answers), size=shape)
+    found = {}
+    for kind, shown in kinds.items():
+        values = numpy.array(of_rows[kind])
+        low, high = numpy.percentile(values[samples].mean(axis=1), [2.5, 97.5]).tolist()
+        found[shown] = [float(values.mean()), low, high]
+    return found

@@ -77,18 +77,19 @@ def synthetic(
 
 def decoding_speed(command: Path, options: argparse.Namespace) -> dict[str, dict[str, Any]]:
     """Returns mixer -> target tokens per second of full batches, and seconds of one sentence by its
-    length, one value per round. One thread, the beam of the recipe."""
+    length, one value per round. One thread, the beam of the recipe. Without mixers whose first
+    training diverged."""
+    bundles = {mixer: options.out / "bundles" / f"{mixer}-1" for mixer in options.mixers}
+    bundles = {mixer: bundle for mixer, bundle in bundles.items() if bundle.exists()}
     found: dict[str, dict[str, Any]] = {
-        m: {"batch": [], "sentence": {str(n): [] for n in options.lengths}} for m in options.mixers
+        m: {"batch": [], "sentence": {str(n): [] for n in options.lengths}} for m in bundles
     }
     for _ in range(options.rounds):
-        for mixer in options.mixers:
-            bundle = options.out / "bundles" / f"{mixer}-1"
+        for mixer, bundle in bundles.items():
             full = synthetic(command, bundle, options, 30, 32, 1)
             found[mixer]["batch"].append(full["tokens_per_second"])
         for length in options.lengths:
-            for mixer in options.mixers:
-                bundle = options.out / "bundles" / f"{mixer}-1"
+            for mixer, bundle in bundles.items():
                 one = synthetic(command, bundle, options, length, 1, 3)
                 found[mixer]["sentence"][str(length)].append(one["seconds"])
     return found

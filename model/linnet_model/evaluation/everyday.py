@@ -18,7 +18,8 @@ from linnet_model.command_line import command, parser_for
 from linnet_model.config import ConfigError
 from linnet_model.evaluation.decoding import choose_decoding
 from linnet_model.evaluation.texts import lines_of
-from linnet_model.export.card import JUDGEMENTS, KEPT, read_json, write_card, write_json
+from linnet_model.export.card import JUDGEMENTS, KEPT, write_card
+from linnet_model.json_files import read_json, write_json
 
 GOAL = 90  # answers out of a hundred that keep meaning and facts
 MEANING, FACT = "meaning lost", "fact lost"
@@ -55,6 +56,9 @@ def judged(
 
 def check(rows: list[dict[str, str]]) -> None:
     for number, row in enumerate(rows, 1):
+        missing = {"text", "answer", "verdict", "reason"} - row.keys()
+        if missing:
+            raise ConfigError(f"verdict {number} has no {', '.join(sorted(missing))}")
         if row["verdict"] not in ("", *VERDICTS):
             raise ConfigError(
                 f'verdict {number} is "{row["verdict"]}", it must be one of {", ".join(VERDICTS)}, '

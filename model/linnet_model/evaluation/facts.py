@@ -62,7 +62,7 @@ class Fact:
     german: str  # a regular expression for the forms that carry it over
 
     def is_in(self, answer: str) -> bool:
-        return re.search(rf"(?<![\w.,]){self.german}(?![\w])(?![.,]\d)", answer) is not None
+        return re.search(rf"(?<![\w.,:]){self.german}(?![\w])(?![.,]\d)", answer) is not None
 
 
 @dataclass(frozen=True)
@@ -87,12 +87,19 @@ def date(day: int, month: int, year: int) -> Fact:
 
 
 def time(hour: int, minute: int, afternoon: bool) -> Fact:
-    """An hour of 1 to 11 on the clock of twelve hours."""
+    """An hour of 1 to 11 on the clock of twelve hours. An hour needs "um" before it or "Uhr" or
+    "pm" behind it, or it may be the day of a date. Other minutes, or the other half of the day in
+    words, are another time."""
     english = f"{hour}:{minute:02}" if minute else f"{hour}"
     hours = rf"(?:0?{hour}|{hour + 12})" if afternoon else rf"0?{hour}"
-    end = rf"[:.]{minute:02}" if minute else r"(?:[:.]00)?"
-    word = "" if minute else rf"|{HOURS[hour - 1]} Uhr"
-    return Fact("time", f"{english} {'pm' if afternoon else 'am'}", rf"(?:{hours}{end}{word})")
+    half = "pm" if afternoon else "am"
+    other = "morgens|am Morgen|vormittags" if afternoon else "nachmittags|abends|am Abend"
+    if minute:
+        form = rf"{hours}[:.]{minute:02}"
+    else:
+        unit = rf"(?:[:.]00|\s?Uhr(?!\s?\d)|\s?{half})"
+        form = rf"(?:{hours}{unit}|um {hours}(?!\.\s?\w|\s?Uhr)|{HOURS[hour - 1]} Uhr)"
+    return Fact("time", f"{english} {half}", rf"{form}(?!:\d)(?!(?:\s?Uhr)?\s(?:{other})\b)")
 
 
 def amount(value: int, euros: bool) -> Fact:

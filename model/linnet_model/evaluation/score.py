@@ -23,7 +23,7 @@ from typing import Any
 import sacrebleu
 
 from linnet_model.bundle import model_sha256, read_manifest
-from linnet_model.command_line import command, parser_for
+from linnet_model.command_line import command, count_from, parser_for
 from linnet_model.config import ConfigError, from_tables
 from linnet_model.data_config import DataConfig
 from linnet_model.evaluation.baselines import baselines, described
@@ -32,7 +32,8 @@ from linnet_model.evaluation.facts import carried_over, made_up_sentences
 from linnet_model.evaluation.loops import looping_share
 from linnet_model.evaluation.score_run import lines_read, score_run, test_rows
 from linnet_model.evaluation.texts import card_examples
-from linnet_model.export.card import read_json, write_card, write_json
+from linnet_model.export.card import write_card
+from linnet_model.json_files import read_json, write_json
 from linnet_model.styles import before_source, styles_of
 from linnet_model.text_files import DataError, Pair, read_lines
 from linnet_model.train.stages import result_of
@@ -236,7 +237,11 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         "--domain", action="append", default=[], help="only this test set (repeatable)"
     )
     what.add_argument(
-        "--limit", type=int, default=0, metavar="N", help="first N rows of each test set; 0: all"
+        "--limit",
+        type=count_from(0),
+        default=0,
+        metavar="N",
+        help="first N rows of each test set; 0: all",
     )
     how = parser.add_argument_group("how a bundle is decoded")
     how.add_argument(

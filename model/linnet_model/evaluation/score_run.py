@@ -17,7 +17,7 @@ import sentencepiece
 import torch
 
 from linnet_model.bundle import default_options
-from linnet_model.config import ANSWERED, ConfigError, Recipe
+from linnet_model.config import ANSWERED, BundleConfig, ConfigError, Recipe
 from linnet_model.data_config import PLAIN_DOMAIN, DataConfig
 from linnet_model.export.search import Options, answer_texts
 from linnet_model.network import ops
@@ -137,9 +137,11 @@ def answers_of(
     )
 
 
-def answers_of_run(run: Path, texts: list[str]) -> list[str]:
-    """Returns the answers of the averaged weights of a run's last checkpoint."""
+def answers_of_run(run: Path, texts: list[str], bundle: BundleConfig) -> list[str]:
+    """Returns the answers of the averaged weights of a run's last checkpoint, by the limits and
+    search options of `bundle`."""
     model, recipe, _ = averaged_model([run])
+    recipe.bundle = bundle
     if recipe.train.threads:
         torch.set_num_threads(recipe.train.threads)
     tokenizer = load_tokenizer(run / "source.spm", recipe.data.capitals_mark)

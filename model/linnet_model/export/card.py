@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from linnet_model.config import ConfigError
+from linnet_model.json_files import read_json
 from linnet_model.sources import sources_of
 from linnet_model.styles import PARAGRAPHS, SENTENCES
 
@@ -16,14 +16,6 @@ CONVERGED_TOKENS = 150_000_000  # target tokens of a translator, over all contin
 STALE = 5  # validations in a row without a lower loss
 JUDGEMENTS = "judgements.json"  # a reader's verdicts on answers (evaluation/everyday.py)
 KEPT = "kept"  # the verdict on an answer that keeps meaning and facts
-
-
-def read_json(path: Path) -> dict[str, Any] | None:
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
-
-
-def write_json(path: Path, values: dict[str, Any]) -> None:
-    path.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def table(head: list[str], rows: Iterable[list[Any]]) -> list[str]:

@@ -29,8 +29,9 @@ from linnet_model.bundle import (
 )
 from linnet_model.command_line import command, parser_for
 from linnet_model.config import SERVED, ConfigError, Recipe, to_tables
-from linnet_model.export.card import data_of_stages, write_card, write_json
+from linnet_model.export.card import data_of_stages, write_card
 from linnet_model.export.search import Options, beam_search
+from linnet_model.json_files import read_json, write_json
 from linnet_model.network.encoder_decoder import EOS, parameter_count
 from linnet_model.sources import sources_of
 from linnet_model.stored_weights import WEIGHT_TYPES
@@ -71,7 +72,7 @@ def golden_examples(
 
 def training_facts(run: Path, recipe: Recipe, position: Any, parameters: int) -> dict[str, Any]:
     """Returns the content of training.json, from the run folder."""
-    settings = json.loads((run / "settings.json").read_text(encoding="utf-8"))
+    settings = read_json(run / "settings.json")
     log = [
         json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()
     ]

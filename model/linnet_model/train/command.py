@@ -28,6 +28,7 @@ from linnet_model.config import (
     from_tables,
     to_tables,
 )
+from linnet_model.json_files import read_json, write_json
 from linnet_model.network.encoder_decoder import parameter_count
 from linnet_model.sources import sources_of
 from linnet_model.text_files import DataError, Reading, read_split
@@ -39,6 +40,8 @@ from linnet_model.train.options import options_page
 from linnet_model.train.stages import first_unfinished, read_stages, result_of, write_names
 from linnet_model.train.trainer import Trainer, run
 from linnet_model.train.training_log import Log, statistics_table
+
+DIVERGED = 3  # exit status of a training whose gradient is not finite
 
 EXAMPLES = """examples:
   linnet-train --recipe model/recipes/en-de.toml --data DATA --out runs/en-de
@@ -59,12 +62,15 @@ of a recipe with stages:
 
 
 def prepare_tokenizer(recipe: Recipe, data: Path, out: Path, init: Path | None) -> Path:
-    """Returns the run's SentencePiece model: the existing one, a copy of the one beside `init`, or
-    a newly trained one. Refuses an existing one that is not that of `init`."""
+    """Returns the run's SentencePiece model: of a run with checkpoints the existing one, else a
+    copy of the one beside `init`, or a newly trained one. One that an earlier start has left is
+    refused if it is not that of `init`, and trained again without `init`: recipe or data may have
+    changed since."""
     path, beside = out / "source.spm", None if init is None else vocabulary_beside(init)
-    if path.exists():
-        if beside is not None and beside.exists() and not checkpoints(out):
-            same_vocabulary(path, beside)
+    if path.exists() and checkpoints(out):
+        return path
+    if path.exists() and beside is not None and beside.exists():
+        same_vocabulary(path, beside)
         return path
     partial = path.with_suffix(".partial")
     if beside is not None:
@@ -139,7 +145,7 @@ def tokens_behind(path: Path) -> int:
     """Returns the target tokens of all trainings that led to these weights; 0 if nothing tells."""
     record = path / "training.json"
     if path.is_dir() and (path / "manifest.json").exists():
-        position = json.loads(record.read_text())["position"] if record.is_file() else {}
+        position = (read_json(record) or {"position": {}})["position"]
     else:
         position = load_checkpoint(path)["position"]
     return int(position.get("target_tokens", 0)) + int(position.get("earlier_target_tokens", 0))
@@ -293,7 +299,7 @@ def train_run(
 
     trainer, init_from = Trainer(recipe, dataset, device), str(init or "")
     if checkpoint is not None:
-        before = json.loads((out / "settings.json").read_text(encoding="utf-8"))
+        before = read_json(out / "settings.json")
         same_data(dataset.statistics(), before["train"], out)
         init_from = before.get("init_from", "")
         trainer.resume(checkpoint)
@@ -318,8 +324,7 @@ def train_run(
         "first_update": trainer.position.update,
         "init_from": init_from,
     }
-    text = json.dumps(settings, indent=2, ensure_ascii=False)
-    (out / "settings.json").write_text(text + "\n", encoding="utf-8")
+    write_json(out / "settings.json", settings)
     print(setting_lines(recipe), flush=True)
     print(
         f"{settings['parameters']:,} parameters, from update {trainer.position.update:,} to "
@@ -350,9 +355,12 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     try:
         start(options)
-    except (ConfigError, DataError, ArithmeticError) as error:
+    except (ConfigError, DataError) as error:
         print(f"linnet-train: {error}", file=sys.stderr)
         return 1
+    except ArithmeticError as error:
+        print(f"linnet-train: {error}", file=sys.stderr)
+        return DIVERGED
     except KeyboardInterrupt:
         print("linnet-train: stopped, --resume continues from the last checkpoint", file=sys.stderr)
         return 130

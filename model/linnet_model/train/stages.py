@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from linnet_model.config import (
     recipe_of,
     require,
 )
+from linnet_model.json_files import read_json, write_json
 from linnet_model.train.checkpoint import (
     checkpoints,
     different_size,
@@ -118,16 +118,15 @@ def same_terms(stage: Stage, earlier: Stage) -> None:
 
 def names_of(out: Path) -> list[str]:
     """Returns the names of the stages whose run folders are in `out`; of a run folder none."""
-    file = out / "stages.json"
-    return json.loads(file.read_text(encoding="utf-8"))["stages"] if file.is_file() else []
+    found = read_json(out / "stages.json")
+    return [] if found is None else found["stages"]
 
 
 def write_names(out: Path, stages: list[Stage]) -> None:
     if not stages[0].name:
         (out / "stages.json").unlink(missing_ok=True)
         return
-    names = json.dumps({"stages": [stage.name for stage in stages]}, indent=2)
-    (out / "stages.json").write_text(names + "\n", encoding="utf-8")
+    write_json(out / "stages.json", {"stages": [stage.name for stage in stages]})
 
 
 def first_unfinished(stages: list[Stage], out: Path, resume: bool) -> int:
@@ -188,7 +187,7 @@ def earlier_stages(run: Path) -> list[dict[str, Any]]:
     found = []
     for name in names[: names.index(run.name)] if run.name in names else []:
         folder = run.parent / name
-        settings = json.loads((folder / "settings.json").read_text(encoding="utf-8"))
+        settings = read_json(folder / "settings.json")
         found.append(
             {
                 "name": name,

@@ -96,10 +96,26 @@ def test_missing_test_set_fails_before_training(tmp_path, recipe_file, data_fold
         ([], f"data.valid_domains of {recipe_file} is empty and --test is not given"),
         (["--test", "law"], "no test.law.tsv in"),
         (["--test", "even", "--page", "page.md"], "--page needs --report"),
+        (
+            ["--test", "even", "--report", str(tmp_path), "--page", str(recipe_file)],
+            f"{recipe_file} must hold '<!-- toy-cpu -->'",
+        ),
+        (["--test", "even", "--set", "train.seconds=60"], "trains all mixers for equal updates"),
+        (
+            ["--test", "even", "--set", "data.styles={even = 'sentence', odd = 'title'}"],
+            "toy.toml has data.styles: linnet-score measures each style",
+        ),
     ):
         assert compare.main([*flags, *more]) == 1
         assert message in capsys.readouterr().err
         assert not out.exists()
+
+
+@pytest.mark.parametrize("flag", ["--rows=-1", "--seeds=0", "--rounds=0", "--jobs=0"])
+def test_too_small_count_is_refused(flag, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        compare.main(["--recipe", "r", "--data", "d", "--out", "o", flag])
+    assert "is less than" in capsys.readouterr().err
 
 
 def test_interval_handles_samples_without_match():
@@ -117,8 +133,15 @@ def test_interval_contains_score_and_narrows_with_rows():
     few = compare_runs.interval("translate", references[:20], answers[:20])["BLEU"]
     assert many[1] <= many[0] <= many[2]
     assert few[2] - few[1] > many[2] - many[1]
-    rouge = compare_runs.interval("summarize", references, answers)["ROUGE-L"]
-    assert rouge[1] <= rouge[0] <= rouge[2]
+    rouge = compare_runs.interval("summarize", references, answers)
+    assert rouge == compare_runs.interval("summarize", references, answers)
+    of_all = rouge["ROUGE-L"]
+    assert of_all[1] <= of_all[0] <= of_all[2]
+    first, rest = (
+        compare_runs.interval("summarize", references[part], answers[part])["ROUGE-L"][0]
+        for part in (slice(50), slice(50, None))
+    )
+    assert of_all[0] == pytest.approx((first + 3 * rest) / 4)
 
 
 def test_right_answers_are_equal_to_the_target():
@@ -193,6 +216,25 @@ def test_report_says_how_a_rate_was_chosen(tmp_path):
     told = compare_report.settings(tuned)
     assert "learning rate of light is the best of 0.001 (2.500), 0.002 (2.250)" in told
     assert "learning rate" not in compare_report.settings(results())
+
+
+def test_report_names_trainings_that_diverged(tmp_path):
+    plain = results()
+    dynamic, light = plain["runs"]
+    failed = {"seed": 2, "valid_nll": None, "rows": 0, "scores": {}}
+    plain["runs"] = [{**dynamic, **failed, "seed": 1}, light, {**light, **failed}]
+    del plain["decoding"]["dynamic"]
+    first, second = compare_report.table(plain)[2:]
+    assert first == "| dynamic | 1,234 | diverged | diverged | – | – | – | – | – |"
+    assert "| light | 1,234 | 2.000 | 10.0 (9.0 to 11.0), 1 of 2 diverged | 1.00 | 1.00 |" in second
+    assert "Speeds are ratios to light" in compare_report.settings(plain)
+    assert "(10 rows)" in compare_report.settings(plain)
+    rates = {**plain, "rates": {"light": {"0.001": 2.5, "1.0": None}}}
+    assert "best of 0.001 (2.500), 1.0 (diverged)" in compare_report.settings(rates)
+    assert len(compare_report.write_plots(plain, tmp_path)) == 2
+    plain["runs"] = plain["runs"][:1]
+    with pytest.raises(ConfigError, match="all trainings of toy-cpu diverged"):
+        compare_report.table(plain)
 
 
 def pretrained_results() -> dict:
@@ -292,7 +334,7 @@ def test_compares_two_mixers_end_to_end(tmp_path, recipe_file, data_folder, prog
     arguments = ["--recipe", str(recipe_file), "--data", str(data_folder), "--out", str(out)]
     arguments += ["--mixers", "dynamic", "self_attention", "--test", "even", "--rows", "5"]
     arguments += ["--rounds", "1", "--updates-timed", "1", "--lengths", "2", "4"]
-    arguments += ["--tune", "self_attention", "--rates", "1e-9", "1e-2"]
+    arguments += ["--tune", "self_attention", "--rates", "1e-9", "1e-2", "1e30"]
     arguments += ["--report", str(tmp_path), "--page", str(page)]
     arguments += ["--decode", str(program("linnet-decode"))]
     assert compare.main(arguments) == 0
@@ -301,6 +343,7 @@ def test_compares_two_mixers_end_to_end(tmp_path, recipe_file, data_folder, prog
     assert all(run["rows"] == 5 for run in written["runs"])
     losses = written["rates"]["self_attention"]
     assert losses["0.01"] < losses["1e-09"]
+    assert losses["1e+30"] is None, "diverged"
     untuned, tuned = written["runs"]
     assert tuned["learning_rate"] == 0.01
     assert tuned["valid_nll"] == losses["0.01"]
@@ -309,12 +352,29 @@ def test_compares_two_mixers_end_to_end(tmp_path, recipe_file, data_folder, prog
     assert "| self_attention |" in page.read_text(encoding="utf-8")
     assert written["command"] == (
         "linnet-compare --recipe toy.toml --data DATA --out OUT --mixers dynamic self_attention "
-        "--tune self_attention --rates 1e-09 0.01 --test even --rows 5 --rounds 1 "
+        "--tune self_attention --rates 1e-09 0.01 1e+30 --test even --rows 5 --rounds 1 "
         "--updates-timed 1 --lengths 2 4"
     )
     assert str(tmp_path) not in json.dumps(written)
     assert compare.main([*arguments, "--rounds", "2"]) == 1
     assert "training.json was made with another rounds" in capsys.readouterr().err
+
+    # What is removed is made again: by other search options from the same weights, but not of a
+    # training with other updates.
+    def forget() -> None:
+        for path in (*out.glob("*-1.json"), *out.glob("*ing.json"), *out.glob("*-rates.json")):
+            path.unlink()
+
+    forget()
+    weights = {path: path.stat().st_mtime_ns for path in out.glob("*/checkpoint-*")}
+    assert compare.main([*arguments, "--set", "bundle.beam_size=1"]) == 0
+    assert weights == {path: path.stat().st_mtime_ns for path in out.glob("*/checkpoint-*")}
+    manifest = json.loads((out / "bundles/dynamic-1/manifest.json").read_text(encoding="utf-8"))
+    assert manifest["default_options"]["beam_size"] == 1
+    forget()
+    capsys.readouterr()
+    assert compare.main([*arguments, "--set", "train.updates=7"]) == 1
+    assert "was trained with another train.updates: remove the folder" in capsys.readouterr().err
 
 
 SPANS = """

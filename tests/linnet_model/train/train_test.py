@@ -18,6 +18,7 @@ from linnet_model.export.command import main as export_main
 from linnet_model.network.encoder_decoder import PAD
 from linnet_model.tokenizer import load_tokenizer
 from linnet_model.train.checkpoint import checkpoints, load_checkpoint
+from linnet_model.train.command import DIVERGED
 from linnet_model.train.command import main as train_main
 from linnet_model.train.data import PairDataset, training_pairs
 from linnet_model.train.optim import learning_rate, schedule_position
@@ -260,6 +261,12 @@ def test_vocabulary_of_an_earlier_start_is_refused(
     left.unlink()
     assert train(recipe_file, data_folder, out, *once, "--init-from", str(first)) == 0
     assert left.read_bytes() == beside.read_bytes()
+    # Without weights to start from, it is trained again: recipe or data may have changed.
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "source.spm").write_bytes(tokenizer_file.read_bytes())
+    assert train(recipe_file, data_folder, other, *once) == 0
+    assert (other / "source.spm").read_bytes() == beside.read_bytes()
     # With a checkpoint the run's own vocabulary stays, also beside another --init-from.
     beside.write_bytes(tokenizer_file.read_bytes())
     assert train(recipe_file, data_folder, out, *once, "--init-from", str(first), "--resume") == 0
@@ -292,7 +299,7 @@ def test_errors_have_message_without_traceback(
     assert train(recipe_file, data_folder, tmp_path / "new", "--init-from", str(tmp_path)) == 1
     assert "no source.spm beside" in capsys.readouterr().err
     explode = ["--set", "train.learning_rate=1e30", "--set", "train.clip_norm=0"]
-    assert train(recipe_file, data_folder, tmp_path / "boom", *explode) == 1
+    assert train(recipe_file, data_folder, tmp_path / "boom", *explode) == DIVERGED
     assert "lower train.learning_rate" in capsys.readouterr().err
     if not torch.cuda.is_available():
         arguments = ["--recipe", recipe_file, "--data", data_folder, "--out", tmp_path / "gpu"]
