@@ -15,8 +15,9 @@ namespace {
 
 using v1::TextService;
 
-// More than any request that a server takes by default.
-constexpr int kMaxRetriedBytes = 8 << 20;
+// More than a server takes by default: a larger request is refused for good, with a code as if a
+// retry could help.
+constexpr int kMaxRetriedBytes = (4 << 20) + (64 << 10);
 
 // The retry policy of TextService's calls. gRPC retries itself: it knows which calls did not reach
 // the server, and it obeys the delay that the server asks for (grpc-retry-pushback-ms). Throttling

@@ -15,6 +15,7 @@ from . import channel as shared
 from .errors import LinnetError, no_response
 from .options import Options
 from .texts import (
+    Part,
     Plan,
     Terms,
     TextAnswer,
@@ -33,6 +34,8 @@ Response = TypeVar("Response", covariant=True)
 Answer = TypeVar("Answer")
 Lines = Iterable[str] | AsyncIterable[str]
 MAX_CALLS_IN_FLIGHT = 4
+# Reasons for which a server has no room now for a call that it would take alone: docs/ERRORS.md.
+BUSY = {"SHARE_USED", "TOO_MUCH_WORK", "TOO_MANY_BYTES", "WAITED_TOO_LONG", "OUT_OF_MEMORY"}
 
 
 class _IteratorError:
@@ -130,18 +133,56 @@ class AsyncStream(Generic[Response]):
         return self._response
 
 
+class _Slots:
+    """Lets at most so many calls of a plan run at once."""
+
+    def __init__(self) -> None:
+        self._most, self._running = MAX_CALLS_IN_FLIGHT, 0
+        self._changed = asyncio.Condition()
+
+    async def __aenter__(self) -> int:
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._running < self._most)
+            self._running += 1
+        return self._most
+
+    async def __aexit__(self, *error: object) -> None:
+        self._running -= 1
+        async with self._changed:
+            self._changed.notify_all()
+
+    def lower(self) -> None:
+        """From now on, as many as run beside the caller."""
+        self._most = max(1, min(self._most, self._running) - 1)
+
+
 async def _run_plan(
     plan: Plan, answers: Callable[[list[str]], Awaitable[list[TextAnswer]]]
 ) -> str | list[str]:
-    """Runs the calls of a plan, a few at once to keep the server busy; the first error ends all."""
-    slots = asyncio.Semaphore(MAX_CALLS_IN_FLIGHT)
+    """Runs the calls of a plan, a few at once to keep the server busy, and one that is too large in
+    smaller ones; the first error ends all. Where the server has no room for so many, the calls of
+    the plan may be the reason: then fewer are made at once."""
+    slots = _Slots()
 
-    async def call(places: list[tuple[int, int]]) -> None:
-        async with slots:
-            with plan.naming(places):
-                plan.answer(places, await answers(plan.contents(places)))
+    async def run(parts: list[Part]) -> None:
+        while True:
+            async with slots as most:
+                try:
+                    with plan.naming(parts) as contents:
+                        plan.answer(parts, await answers(contents))
+                    return
+                except LinnetError as error:
+                    smaller = plan.smaller(parts, error)
+                    if not smaller and (error.reason not in BUSY or most == 1):
+                        raise
+                    if not smaller:
+                        slots.lower()
+            if smaller:
+                for call in smaller:
+                    await run(call)
+                return
 
-    tasks = [asyncio.ensure_future(call(places)) for places in plan.calls()]
+    tasks = [asyncio.ensure_future(run(call)) for call in plan.calls()]
     try:
         await asyncio.gather(*tasks)
     finally:
@@ -453,8 +494,13 @@ class AsyncClient:
                 await cast(Any, self._check)(request, metadata=self._headers.of(""))
                 return
             except grpc.RpcError as error:
-                if not shared.is_starting(error):
+                if not shared.is_starting(error.code()):
                     return
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                if task is None or task.cancelling():
+                    raise
+                return  # `close` has cancelled the check alone
             await asyncio.sleep(shared.WAIT_INTERVAL)
 
     def _limit(self, timeout: float | None) -> float:

@@ -20,8 +20,11 @@ from .version import __version__
 SERVICE = "linnet.v1.TextService"
 HEALTH_CHECK = "/grpc.health.v1.Health/Check"
 Metadata = tuple[tuple[str, str], ...]
+TOKEN = re.compile(r"[!-~]+( [!-~]+)*")  # what a header may hold
 DOCUMENT_METHODS = ("TranslateDocument", "SummarizeDocument")
-MAX_RETRIED_BYTES = 8 << 20  # more than any request that a server takes by default
+# More than a server takes by default: a larger request is refused for good, with a code as if a
+# retry could help.
+MAX_RETRIED_BYTES = (4 << 20) + (64 << 10)
 WAIT_INTERVAL = 0.2  # seconds between the health checks of Options.wait
 
 
@@ -69,9 +72,10 @@ def time_for_another_server(options: Options, error: LinnetError, end: float) ->
     return max(end - time.monotonic(), 0.0) if for_another else 0.0
 
 
-def is_starting(error: grpc.RpcError) -> bool:
-    """True if a health check was answered by a proxy whose server is not there yet."""
-    return bool(error.code() == grpc.StatusCode.UNAVAILABLE)
+def is_starting(code: grpc.StatusCode | None) -> bool:
+    """True if a proxy has answered a health check, whose server is not there yet, with this
+    code."""
+    return code == grpc.StatusCode.UNAVAILABLE
 
 
 def new_request_id() -> str:
@@ -110,9 +114,12 @@ def credentials(options: Options) -> grpc.ChannelCredentials | None:
 
     def read(path: Path | str | None) -> bytes | None:
         try:
-            return None if path is None else Path(path).read_bytes()
+            content = None if path is None else Path(path).read_bytes()
         except OSError as error:
             raise LinnetError.local(f"cannot read {path}: {error.strerror}") from error
+        if content == b"":  # gRPC would end the process
+            raise LinnetError.local(f"{path} is empty")
+        return content
 
     tls = options.tls
     return grpc.ssl_channel_credentials(
@@ -130,7 +137,7 @@ class Token:
         self._seen: tuple[int, int, int] | None = None
         self._token = ""
         if not self.value():
-            raise LinnetError.local(f"{path} holds no token")
+            raise LinnetError.local(f"{path} holds no token, one line of visible ASCII characters")
 
     def value(self) -> str:
         """The token that the file holds now, or, if it holds none, the last one that it held."""
@@ -140,7 +147,8 @@ class Token:
                 seen = (at.st_ino, at.st_mtime_ns, at.st_size)
                 if seen != self._seen:
                     text = Path(self._path).read_text(encoding="ascii").strip()
-                    self._token = text or self._token
+                    if TOKEN.fullmatch(text):
+                        self._token = text
                     self._seen = seen
             except (OSError, UnicodeDecodeError) as error:
                 if not self._token:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Generic, TypeVar, overload
 
@@ -17,6 +18,7 @@ from .options import Options
 from .texts import (
     Plan,
     Terms,
+    TextAnswer,
     check_message,
     check_request_alone,
     check_text,
@@ -123,6 +125,41 @@ class _CallInFlight:
             raise LinnetError.of(error) from error
         if isinstance(error, grpc.FutureCancelledError):
             raise LinnetError.local("cancelled", grpc.StatusCode.CANCELLED) from error
+
+
+class _Connection:
+    """The future of a connection; gRPC's own fails if it is cancelled twice."""
+
+    def __init__(self, channel: grpc.Channel):
+        self._future = grpc.channel_ready_future(channel)
+        self._lock = threading.Lock()
+
+    def cancel(self) -> None:
+        with self._lock:
+            if not self._future.done():
+                self._future.cancel()
+
+    def result(self, timeout: float) -> None:
+        self._future.result(timeout)
+
+
+def _run_plan(
+    plan: Plan, answers: Callable[[list[str]], Collection[TextAnswer]]
+) -> str | list[str]:
+    """Runs the calls of a plan one after the other, and one that is too large in smaller ones."""
+    for call in plan.calls():
+        left = [call]
+        while left:
+            parts = left.pop()
+            try:
+                with plan.naming(parts) as contents:
+                    plan.answer(parts, answers(contents))
+            except LinnetError as error:
+                smaller = plan.smaller(parts, error)
+                if not smaller:
+                    raise
+                left += reversed(smaller)
+    return plan.answers()
 
 
 class Client:
@@ -241,14 +278,13 @@ class Client:
             )
             return self._unary(self._text.Translate, text, timeout, request_id)
         request = translation(to, source, model, glossary, options, direct_only)
-        plan = Plan.of(text)
-        for places in plan.calls():
+
+        def answers(contents: list[str]) -> Collection[TextAnswer]:
             del request.contents[:]
-            request.contents.extend(plan.contents(places))
-            with plan.naming(places):
-                reply = self._unary(self._text.Translate, request, timeout, request_id)
-            plan.answer(places, reply.translations)
-        return plan.answers()
+            request.contents.extend(contents)
+            return self._unary(self._text.Translate, request, timeout, request_id).translations
+
+        return _run_plan(Plan.of(text), answers)
 
     @overload
     def summarize(
@@ -302,14 +338,13 @@ class Client:
             )
             return self._unary(self._text.Summarize, text, timeout, request_id)
         request = summary(language, model, words, sentences, style)
-        plan = Plan.of(text, whole=True)
-        for places in plan.calls():
+
+        def answers(contents: list[str]) -> Collection[TextAnswer]:
             del request.contents[:]
-            request.contents.extend(plan.contents(places))
-            with plan.naming(places):
-                reply = self._unary(self._text.Summarize, request, timeout, request_id)
-            plan.answer(places, reply.summaries)
-        return plan.answers()
+            request.contents.extend(contents)
+            return self._unary(self._text.Summarize, request, timeout, request_id).summaries
+
+        return _run_plan(Plan.of(text, whole=True), answers)
 
     def score(
         self, request: api.ScoreRequest, *, timeout: float | None = None, request_id: str = ""
@@ -428,15 +463,14 @@ class Client:
         if self._waited:
             return
         with self._waiting:
-            if self._waited:
+            if self._waited or self._cancelled:
                 return
             end = time.monotonic() + self.options.wait
-            ready = grpc.channel_ready_future(self._channel)
-            try:
-                ready.result(timeout=self.options.wait)
+            ready = _Connection(self._channel)
+            with suppress(grpc.FutureTimeoutError, LinnetError):  # LinnetError: it was cancelled
+                with self._in_flight(ready):
+                    ready.result(timeout=self.options.wait)
                 self._wait_behind_proxy(end)
-            except grpc.FutureTimeoutError:
-                ready.cancel()
             self._waited = True
 
     def _wait_behind_proxy(self, end: float) -> None:
@@ -444,11 +478,12 @@ class Client:
         request = health_pb2.HealthCheckRequest()
         while not self._cancelled:
             left = end - time.monotonic()
+            call = self._check.future(request, timeout=left, metadata=self._headers.of(""))
             try:
-                self._check(request, timeout=left, metadata=self._headers.of(""))
+                self._answer(call)
                 return
-            except grpc.RpcError as error:
-                if not shared.is_starting(error) or left < shared.WAIT_INTERVAL:
+            except LinnetError as error:
+                if not shared.is_starting(error.code) or left < shared.WAIT_INTERVAL:
                     return
             time.sleep(shared.WAIT_INTERVAL)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import grpc
+from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2
 
 _TOO_LARGE = re.compile(r"message larger than max \((\d+) vs\. (\d+)\)")
@@ -84,7 +86,9 @@ class LinnetError(Exception):
             trailers = [(key, value) for key, value in error.trailing_metadata() or ()]
         for key, value in trailers:
             if key == "grpc-status-details-bin" and isinstance(value, bytes):
-                return cls(status_pb2.Status.FromString(value))
+                # Code and message remain if a proxy has damaged the details.
+                with suppress(DecodeError):
+                    return cls(status_pb2.Status.FromString(value))
         too_large = _TOO_LARGE.search(message)
         if code == grpc.StatusCode.RESOURCE_EXHAUSTED and too_large:
             return cls._too_large(*too_large.groups())

@@ -42,6 +42,7 @@ def _is_this_machine(address: str) -> bool:
     return here or address.startswith(("unix:", "unix-abstract:"))
 
 
+_DAY = 24 * 3600.0
 _NUMBER = int | float
 _PATH = str | Path
 
@@ -72,14 +73,20 @@ class Options:
         self._check_types()
         if not 1 <= self.retry.max_attempts <= 5:
             raise LinnetError.local(f"max_attempts {self.retry.max_attempts} is not 1 to 5")
-        if not 0.001 <= self.retry.initial_backoff <= self.retry.max_backoff:
+        if not 0.001 <= self.retry.initial_backoff <= self.retry.max_backoff <= _DAY:
             raise LinnetError.local(
                 f"back-off from {self.retry.initial_backoff} s to {self.retry.max_backoff} s is "
-                "not an increasing range from at least 0.001 s"
+                "not an increasing range from at least 0.001 s to at most 24 h"
             )
-        if not 0 < self.timeout <= 24 * 3600:
+        if not 0 < self.timeout <= _DAY:
             raise LinnetError.local(
                 f"timeout is {self.timeout} s, it must be above 0 and at most 24 h"
+            )
+        if not 0 <= self.wait <= _DAY:
+            raise LinnetError.local(f"wait is {self.wait} s, it must be 0 to 24 h")
+        if self.tls and bool(self.tls.certificate_file) != bool(self.tls.key_file):
+            raise LinnetError.local(
+                "certificate_file and key_file belong together: give both, or none"
             )
         if not self.keepalive * 1000 < 1 << 31 or not self.max_reply_bytes < 1 << 31:
             raise LinnetError.local(

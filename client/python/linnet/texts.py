@@ -6,11 +6,12 @@ import inspect
 import re
 import reprlib
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+import grpc
 from google.protobuf.message import Message
 
 from .errors import LinnetError
@@ -20,6 +21,11 @@ from .v1 import text_service_pb2 as api
 # A call is large enough to fill a batch of the server and small enough for its limits and timeouts.
 TEXTS_PER_CALL = 64
 BYTES_PER_CALL = 64 << 10
+# Reasons for which a server refuses a call whose parts it may take: docs/ERRORS.md.
+TOO_LARGE = {
+    *("CALL_TOO_LARGE", "TEXT_TOO_LARGE", "TOO_MANY_TEXTS", "TOO_MANY_SEGMENTS"),
+    "MESSAGE_TOO_LARGE",
+}
 
 # Matches a text that is only white space to a server, which refuses it as EMPTY: characters with
 # the property White_Space of Unicode, after a byte order mark at most. str.strip() keeps the mark,
@@ -137,6 +143,22 @@ def split_at_lines(text: str, maximum: int = BYTES_PER_CALL) -> Iterator[str]:
         yield "".join(part)
 
 
+@dataclass(eq=False)
+class Part:
+    """A part of a text that is one content of a call; its answer, or the smaller parts that were
+    sent in its place."""
+
+    text: int  # index of the text
+    content: str
+    answer: str | None = None
+    smaller: list[Part] = field(default_factory=list)
+
+    def said(self) -> str:
+        if self.smaller:
+            return "".join(part.said() for part in self.smaller)
+        return self.content if self.answer is None else self.answer
+
+
 @dataclass
 class Plan:
     """Distributes texts over calls. A text of white space is its own answer and is not sent."""
@@ -144,13 +166,14 @@ class Plan:
     texts: list[str]
     whole: bool = False  # texts are not split
     alone: bool = False  # the input was a str, and so is the answer
-    parts: list[list[str]] = field(default_factory=list)  # of each text; replaced by their answers
+    parts: list[list[Part]] = field(default_factory=list)  # of each text
     warnings: dict[str, None] = field(default_factory=dict)  # once each, in order
 
     def __post_init__(self) -> None:
         for number, text in enumerate(self.texts):
             check_text(text, f"contents[{number}]")
-            self.parts.append([text] if self.whole else list(split_at_lines(text)))
+            contents = [text] if self.whole else split_at_lines(text)
+            self.parts.append([Part(number, content) for content in contents])
 
     @classmethod
     def of(cls, texts: str | Iterable[str], whole: bool = False) -> Plan:
@@ -161,49 +184,69 @@ class Plan:
             raise LinnetError.local(f"text is a {kind}, neither a str nor a list of them")
         return cls(list(texts), whole)
 
-    def calls(self) -> Iterator[list[tuple[int, int]]]:
-        """Yields, for each call, the indices (text, part) of its contents."""
-        places: list[tuple[int, int]] = []
+    def calls(self) -> Iterator[list[Part]]:
+        """Yields the contents of each call."""
+        call: list[Part] = []
         size = 0
-        for text, parts in enumerate(self.parts):
-            for part, content in enumerate(parts):
-                if WHITE_SPACE.fullmatch(content):
-                    continue
-                more = len(content.encode())
-                full = size + more > BYTES_PER_CALL or len(places) == TEXTS_PER_CALL
-                if places and full:
-                    yield places
-                    places, size = [], 0
-                places.append((text, part))
-                size += more
-        if places:
-            yield places
+        for part in (part for parts in self.parts for part in parts):
+            if WHITE_SPACE.fullmatch(part.content):
+                continue
+            more = len(part.content.encode())
+            full = size + more > BYTES_PER_CALL or len(call) == TEXTS_PER_CALL
+            if call and full:
+                yield call
+                call, size = [], 0
+            call.append(part)
+            size += more
+        if call:
+            yield call
 
-    def contents(self, places: list[tuple[int, int]]) -> list[str]:
-        return [self.parts[text][part] for text, part in places]
+    def smaller(self, call: list[Part], error: LinnetError) -> list[list[Part]]:
+        """The calls to make in place of one that the server has refused as too large: of half as
+        many parts, or of smaller ones. None if that does not help."""
+        if error.reason not in TOO_LARGE:
+            return []
+        if len(call) > 1:
+            middle = len(call) // 2
+            return [call[:middle], call[middle:]]
+        (part,) = call
+        if self.whole:
+            return []
+        half = -(-len(part.content.encode()) // 2)
+        contents = list(split_at_lines(part.content, half))
+        if len(contents) < 2:
+            return []
+        part.smaller = [Part(part.text, content) for content in contents]
+        return [[it] for it in part.smaller if not WHITE_SPACE.fullmatch(it.content)]
 
-    def answer(self, places: list[tuple[int, int]], answers: Iterable[TextAnswer]) -> None:
-        for (text, part), said in zip(places, answers, strict=True):
-            self.parts[text][part] = said.text
+    def answer(self, call: list[Part], answers: Collection[TextAnswer]) -> None:
+        if len(answers) != len(call):
+            raise LinnetError.local(
+                f"the server gave {len(answers)} answers to {len(call)} texts",
+                grpc.StatusCode.INTERNAL,
+            )
+        for part, said in zip(call, answers, strict=True):
+            part.answer = said.text
             for warning in said.warnings:
-                self.warnings[f"contents[{text}]: {warning.message}"] = None
+                self.warnings[f"contents[{part.text}]: {warning.message}"] = None
 
     @contextmanager
-    def naming(self, places: list[tuple[int, int]]) -> Iterator[None]:
-        """Makes errors name a text by its index among all texts instead of that in its call."""
+    def naming(self, call: list[Part]) -> Iterator[list[str]]:
+        """Gives the contents of a call. Makes errors name a text by its index among all texts
+        instead of that in its call."""
         try:
-            yield
+            yield [part.content for part in call]
         except LinnetError as error:
-            for sent, (text, _) in enumerate(places):
+            for sent, part in enumerate(call):
                 if error.field == f"contents[{sent}]":
-                    error.rename(error.field, f"contents[{text}]")
+                    error.rename(error.field, f"contents[{part.text}]")
                     break
             raise
 
     def answers(self) -> str | list[str]:
         for warning in self.warnings:
             warnings.warn(warning, LinnetWarning, stacklevel=_depth_of_caller())
-        joined = ["".join(parts) for parts in self.parts]
+        joined = ["".join(part.said() for part in parts) for parts in self.parts]
         return joined[0] if self.alone else joined
 
 

@@ -20,7 +20,9 @@ from python_package import ROOT, english, wait_until
 class FakeServer:
     """Answers call number n, from 1, with the error that `behave(n)` returns, or with success."""
 
-    def __init__(self, linnet, behave=lambda number: None, address: str = "127.0.0.1:0"):
+    def __init__(
+        self, linnet, behave=lambda number: None, address: str = "127.0.0.1:0", options=()
+    ):
         from linnet.v1 import text_service_pb2_grpc
 
         fake = self
@@ -49,7 +51,7 @@ class FakeServer:
                 yield answer(response=linnet.TranslateResponse())
 
         self.health = health.HealthServicer()
-        self.server = grpc.server(futures.ThreadPoolExecutor(4))
+        self.server = grpc.server(futures.ThreadPoolExecutor(4), options=options)
         text_service_pb2_grpc.add_TextServiceServicer_to_server(Service(), self.server)
         health_pb2_grpc.add_HealthServicer_to_server(self.health, self.server)
         self.set_serving(True)
@@ -110,6 +112,14 @@ def test_retries_a_request_of_a_megabyte(linnet, fake):
     with linnet.Client(server.address) as client:
         client.translate(english(linnet, "a" * (1 << 20)))
     assert len(server.calls) == 2
+
+
+def test_does_not_retry_a_request_that_is_too_long_for_a_server(linnet, fake):
+    """Its code is RESOURCE_EXHAUSTED, as if a retry could help."""
+    server = fake(lambda number: busy(1), options=[("grpc.max_receive_message_length", -1)])
+    with linnet.Client(server.address) as client, pytest.raises(linnet.LinnetError):
+        client.translate(english(linnet, "a" * (5 << 20)))
+    assert len(server.calls) == 1
 
 
 def test_does_not_retry_a_document(linnet, fake):
@@ -314,6 +324,41 @@ def test_waits_for_a_starting_server_behind_a_proxy(times, wait, linnet):
         proxy.server.stop(None)
 
 
+@pytest.mark.parametrize("end", ["cancel", "close"])
+@pytest.mark.parametrize("behind_a_proxy", [False, True])
+def test_ended_client_does_not_wait_for_a_starting_server(linnet, end, behind_a_proxy):
+    proxy = Starting(1_000_000)
+    if not behind_a_proxy:
+        proxy.server.stop(None).wait()
+    options = linnet.Options(proxy.address, wait=600, timeout=600)
+    client = linnet.Client(options)
+    with futures.ThreadPoolExecutor(1) as threads:
+        call = threads.submit(client.translate, english(linnet, "a"))
+        if behind_a_proxy:
+            wait_until(lambda: proxy.checks > 1)
+        else:
+            wait_until(lambda: client._calls)
+        getattr(client, end)()
+        assert isinstance(call.exception(60), linnet.LinnetError)
+    with pytest.raises(linnet.LinnetError):
+        client.translate(english(linnet, "a"))
+
+    async def closed() -> BaseException:
+        client = linnet.AsyncClient(options)
+        call = asyncio.ensure_future(client.translate(english(linnet, "a")))
+        checks = proxy.checks
+        if behind_a_proxy:
+            await asyncio.to_thread(wait_until, lambda: proxy.checks > checks)
+        else:
+            await asyncio.sleep(0.1)
+        await client.close()
+        (error,) = await asyncio.gather(call, return_exceptions=True)
+        return error
+
+    assert isinstance(asyncio.run(closed()), linnet.LinnetError)
+    proxy.server.stop(None)
+
+
 def is_cancelled(linnet, error: BaseException) -> bool:
     return isinstance(error, linnet.LinnetError) and error.code == grpc.StatusCode.CANCELLED
 
@@ -371,9 +416,12 @@ def test_token_file_is_reread_after_a_change(linnet, fake, tmp_path):
         client.translate(english(linnet, "a"))
         token.write_text("the second\n")
         client.translate(english(linnet, "a"))
+        for cannot_be_sent in ("", "two\nlines", "a\tb"):
+            token.write_text(cannot_be_sent)
+            client.translate(english(linnet, "a"))
         token.unlink()
         client.translate(english(linnet, "a"))
-    assert server.tokens == ["Bearer first", "Bearer the second", "Bearer the second"]
+    assert server.tokens == ["Bearer first", *["Bearer the second"] * 5]
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ def test_white_space_of_unicode_is_its_own_answer(linnet, client, server):
 
 
 def test_list_of_any_length_is_answered_in_order(linnet, client, server):
-    texts = [f"number {number % 40}" for number in range(1500)]  # a call has at most 1024
+    texts = [f"number {number % 40}" for number in range(1500)]
     wanted = {text: one(server, text) for text in set(texts)}
     say = {"to": "de", "source": "en", "options": linnet.DecodingOptions(beam_size=1)}
     greedy = dict(zip(wanted, client.translate(list(wanted), **say), strict=True))
@@ -140,9 +140,9 @@ def test_long_text_is_split_between_lines(site, linnet):
         assert all(len(part.encode()) <= maximum or part.count("\n") <= 1 for part in parts)
     assert list(texts.split_at_lines("")) == []
     plan = texts.Plan.of([text, " \n", "short"])
-    for places in plan.calls():
-        upper = [content.upper() for content in plan.contents(places)]
-        plan.answer(places, [texts.api.Translation(text=text) for text in upper])
+    for call in plan.calls():
+        upper = [part.content.upper() for part in call]
+        plan.answer(call, [texts.api.Translation(text=text) for text in upper])
     assert plan.answers() == [text.upper(), " \n", "SHORT"]
 
 
@@ -269,6 +269,8 @@ def test_closed_client_raises(linnet, server):
 
 
 def test_invalid_options_are_linnet_errors(linnet, tmp_path):
+    empty = tmp_path / "empty"  # gRPC would end the process
+    empty.touch()
     for make in (
         lambda: linnet.Options(timeout=0),
         lambda: linnet.Options(timeout="x"),
@@ -287,6 +289,12 @@ def test_invalid_options_are_linnet_errors(linnet, tmp_path):
         lambda: linnet.translate("a", to="de", server=5),
         lambda: linnet.Client(linnet.Options(token_file=tmp_path / "none")),
         lambda: linnet.Client(linnet.Options(tls=linnet.Tls(ca_file=tmp_path / "none"))),
+        lambda: linnet.Client(linnet.Options(tls=linnet.Tls(ca_file=empty))),
+        lambda: linnet.Options(tls=linnet.Tls(certificate_file=empty)),
+        lambda: linnet.Options(tls=linnet.Tls(key_file=empty)),
+        lambda: linnet.Options(wait=1e12),
+        lambda: linnet.Options(wait=-1),
+        lambda: linnet.Options(retry=linnet.Retry(max_backoff=float("inf"))),
     ):
         with pytest.raises(linnet.LinnetError):
             make()

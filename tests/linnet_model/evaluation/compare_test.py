@@ -359,8 +359,8 @@ def test_compares_two_mixers_end_to_end(tmp_path, recipe_file, data_folder, prog
     assert compare.main([*arguments, "--rounds", "2"]) == 1
     assert "training.json was made with another rounds" in capsys.readouterr().err
 
-    # What is removed is made again: by other search options from the same weights, but not of a
-    # training with other updates.
+    # Results that are removed are made again: by other search options from the same weights, but
+    # not of a training with other updates.
     def forget() -> None:
         for path in (*out.glob("*-1.json"), *out.glob("*ing.json"), *out.glob("*-rates.json")):
             path.unlink()
