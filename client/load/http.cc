@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "absl/time/clock.h"
 #include "client/load/run/abandonment.h"
 
 namespace linnet::client {
@@ -34,14 +35,14 @@ absl::StatusOr<std::string> HttpGet(const std::string& url, absl::Duration timeo
   std::string host(rest.substr(0, slash));
   const std::string path(slash == absl::string_view::npos ? "/metrics" : rest.substr(slash));
   const std::string address = absl::StrContains(host, ':') ? host : host + ":80";
-  const absl::StatusOr<std::shared_ptr<Socket>> connection = Socket::Connect(address);
+  const absl::Time end = absl::Now() + timeout;
+  const absl::StatusOr<std::shared_ptr<Socket>> connection = Socket::Connect(address, timeout);
   if (!connection.ok()) return Failed(url, connection.status().message());
   const int socket = (*connection)->Duplicate();
   const std::unique_ptr<const int, void (*)(const int*)> closer(&socket,
                                                                 [](const int* fd) { close(*fd); });
   const timeval limit = absl::ToTimeval(timeout);
   setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-  setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
   const std::string request =
       absl::StrCat("GET ", path, " HTTP/1.0\r\nHost: ", host, "\r\nAccept: text/plain\r\n\r\n");
   if (send(socket, request.data(), request.size(), MSG_NOSIGNAL) !=
@@ -57,6 +58,7 @@ absl::StatusOr<std::string> HttpGet(const std::string& url, absl::Duration timeo
     if (bytes == 0) break;
     answer.append(buffer.data(), static_cast<size_t>(bytes));
     if (answer.size() > kMaxBytes) return Failed(url, "more than 64 MB");
+    if (absl::Now() > end) return Failed(url, std::strerror(ETIMEDOUT));
   }
   const size_t body = answer.find("\r\n\r\n");
   const std::string status = answer.substr(0, answer.find("\r\n"));

@@ -56,7 +56,7 @@ CallOutcome OutcomeOf(const absl::StatusOr<Response>& response) {
 template <typename Request>
 absl::Status CallAndCut(const std::string& server, const Request& request, absl::Duration timeout,
                         DelayedActions& delayed, bool* cut) {
-  ASSIGN_OR_RETURN(const std::shared_ptr<Socket> connection, Socket::Connect(server));
+  ASSIGN_OR_RETURN(const std::shared_ptr<Socket> connection, Socket::Connect(server, timeout));
   const int socket = connection->Duplicate();
   fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) | O_NONBLOCK);  // gRPC requires it
   const auto stub =

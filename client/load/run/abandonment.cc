@@ -42,7 +42,8 @@ void DelayedActions::Work(std::stop_token end) {
   }
 }
 
-absl::StatusOr<std::shared_ptr<Socket>> Socket::Connect(const std::string& server) {
+absl::StatusOr<std::shared_ptr<Socket>> Socket::Connect(const std::string& server,
+                                                        absl::Duration timeout) {
   const size_t colon = server.rfind(':');
   if (colon == std::string::npos) {
     return absl::InvalidArgumentError(absl::StrCat("\"", server, "\" is not HOST:PORT"));
@@ -59,13 +60,15 @@ absl::StatusOr<std::shared_ptr<Socket>> Socket::Connect(const std::string& serve
   }
   int error = 0;
   std::shared_ptr<Socket> connection;
+  const timeval limit = absl::ToTimeval(timeout);
   for (const addrinfo* a = addresses; a != nullptr && connection == nullptr; a = a->ai_next) {
     const int fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
+    if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
     if (fd >= 0 && connect(fd, a->ai_addr, a->ai_addrlen) == 0) {
       connection.reset(new Socket(fd));
       break;
     }
-    error = errno;
+    error = errno == EINPROGRESS ? ETIMEDOUT : errno;
     if (fd >= 0) close(fd);
   }
   freeaddrinfo(addresses);

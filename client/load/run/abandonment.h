@@ -38,8 +38,10 @@ class DelayedActions {
 // the server sees only the end of the connection.
 class Socket {
  public:
-  // Connects to HOST:PORT or [IPv6]:PORT. UNAVAILABLE if the connection fails.
-  static absl::StatusOr<std::shared_ptr<Socket>> Connect(const std::string& server);
+  // Connects to HOST:PORT or [IPv6]:PORT. UNAVAILABLE if the connection fails, to each address of
+  // the host, or takes longer than `timeout`, which also bounds each send later.
+  static absl::StatusOr<std::shared_ptr<Socket>> Connect(const std::string& server,
+                                                         absl::Duration timeout);
   ~Socket();
 
   // A new descriptor of the same connection; the caller owns it.
