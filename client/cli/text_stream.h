@@ -3,9 +3,11 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -14,6 +16,7 @@
 #include "client/cli/cli.h"
 #include "client/cli/commands.h"
 #include "client/cli/text/print.h"
+#include "client/cli/text/text_parts.h"
 #include "client/cli/text/text_source.h"
 #include "client/cli/text/white_space.h"
 #include "client/library/client.h"
@@ -44,12 +47,17 @@ int StreamTexts(Client& client, const TextOptions& options, const typename Kind:
     }
     size_t written = 0;
     std::string notes;
-    for (const absl::string_view part : Kind::Parts(text.content)) {
+    const std::vector<absl::string_view> first = Kind::Parts(text.content);
+    std::deque<absl::string_view> parts(first.begin(), first.end());
+    typename Kind::Request settings = prototype;
+    while (!parts.empty()) {
+      const absl::string_view part = parts.front();
+      parts.pop_front();
       if (IsWhiteSpace(part)) {
         out << part;
         continue;
       }
-      typename Kind::Request request = prototype;
+      typename Kind::Request request = settings;
       Text sent;
       sent.content = std::string(part);
       Kind::Add(sent, &request);
@@ -60,6 +68,13 @@ int StreamTexts(Client& client, const TextOptions& options, const typename Kind:
       };
       const auto response = (client.*Kind::kStream)(request, print, options.call);
       if (!out) return FailToWrite(errno, environment);
+      if (IsTooMuch(response.status())) {  // before anything was written
+        const std::vector<absl::string_view> halves = Kind::Parts(part, (part.size() + 1) / 2);
+        if (halves.size() > 1) {
+          parts.insert(parts.begin(), halves.begin(), halves.end());
+          continue;
+        }
+      }
       if (!response.ok()) {
         std::string note = AnsweredNote(answered);
         if (written > 0) {
@@ -69,6 +84,7 @@ int StreamTexts(Client& client, const TextOptions& options, const typename Kind:
         }
         return Fail(response.status(), note, environment);
       }
+      Kind::UsePartBefore(*response, &settings);
       if (notes.empty()) notes = Kind::Note(*response, 0);
     }
     out << text.ending << std::flush;

@@ -39,8 +39,13 @@ struct Translating {
   }
   static constexpr auto kStream = &Client::StreamTranslate;
   // Splits a text into parts for one call each; together they are answered like the whole text.
-  static std::vector<absl::string_view> Parts(absl::string_view text) {
-    return SplitAtLines(text, kBytesPerPart);
+  static std::vector<absl::string_view> Parts(absl::string_view text,
+                                              size_t max_bytes = kBytesPerPart) {
+    return SplitAtLines(text, max_bytes);
+  }
+  // Prepares a request for a text's next part.
+  static void UsePartBefore(const Response& response, Request* request) {
+    UseLanguageOf(response, request);
   }
   static constexpr const char* kField = "contents";
   static absl::Status Check(const Text&) { return absl::OkStatus(); }
@@ -74,7 +79,8 @@ struct Summarizing {
     return client.Summarize(request, options);
   }
   static constexpr auto kStream = &Client::StreamSummarize;
-  static std::vector<absl::string_view> Parts(absl::string_view text) { return {text}; }
+  static std::vector<absl::string_view> Parts(absl::string_view text, size_t = 0) { return {text}; }
+  static void UsePartBefore(const Response&, Request*) {}
   static constexpr const char* kField = "contents";
   static absl::Status Check(const Text&) { return absl::OkStatus(); }
   static void Add(const Text& text, Request* request) { request->add_contents(text.content); }

@@ -93,11 +93,16 @@ class Joined {
   int source_bytes_ = 0;
 };
 
+}  // namespace
+
 bool IsTooMuch(const absl::Status& status) {
   return !status.ok() && AttributeToTexts(status, "contents", 2).fault == Fault::kTooMuchTogether;
 }
 
-}  // namespace
+void UseLanguageOf(const v1::TranslateResponse& response, v1::TranslateRequest* request) {
+  if (request->source_language_code().empty() && response.has_detected_language())
+    request->set_source_language_code(response.detected_language().language_code());
+}
 
 std::vector<absl::string_view> SplitAtLines(absl::string_view text, size_t max_bytes) {
   std::vector<absl::string_view> parts;
@@ -143,10 +148,7 @@ absl::StatusOr<v1::TranslateResponse> TranslateInParts(Client& client,
       continue;
     }
     if (!response.ok()) return response;
-    // The whole text is in one language: use the one detected in the first part for the rest.
-    if (settings.source_language_code().empty() && response->has_detected_language()) {
-      settings.set_source_language_code(response->detected_language().language_code());
-    }
+    UseLanguageOf(*response, &settings);
     joined.Add(part, *std::move(response));
   }
   return joined.Take();

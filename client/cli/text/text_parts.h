@@ -19,6 +19,13 @@ inline constexpr size_t kBytesPerPart = 64 << 10;
 // own. The concatenated parts are the text.
 std::vector<absl::string_view> SplitAtLines(absl::string_view text, size_t max_bytes);
 
+// True if the server refused a call whose parts it may take.
+bool IsTooMuch(const absl::Status& status);
+
+// The parts of a text are in one language: uses the one that was detected in the first of them for
+// the others, if the request names none.
+void UseLanguageOf(const v1::TranslateResponse& response, v1::TranslateRequest* request);
+
 // Client::Translate that sends one text in several calls if it is larger than kBytesPerPart or if
 // the server finds it too large for one call. A newline always ends a sentence, so the answer is
 // the same as from a single call.

@@ -23,6 +23,7 @@ from .texts import (
     check_request_alone,
     check_text,
     document_start,
+    keep_language,
     set_field,
     summary,
     translation,
@@ -157,11 +158,14 @@ class _Slots:
 
 
 async def _run_plan(
-    plan: Plan, answers: Callable[[list[str]], Awaitable[list[TextAnswer]]]
+    plan: Plan,
+    answers: Callable[[list[str]], Awaitable[list[TextAnswer]]],
+    first_alone: bool = False,
 ) -> str | list[str]:
     """Runs the calls of a plan, a few at once to keep the server busy, and one that is too large in
     smaller ones; the first error ends all. Where the server has no room for so many, the calls of
-    the plan may be the reason: then fewer are made at once."""
+    the plan may be the reason: then fewer are made at once. With `first_alone` the first one ends
+    before the others begin."""
     slots = _Slots()
 
     async def run(parts: list[Part]) -> None:
@@ -182,7 +186,10 @@ async def _run_plan(
                     await run(call)
                 return
 
-    tasks = [asyncio.ensure_future(run(call)) for call in plan.calls()]
+    calls = plan.calls()
+    if first_alone and (first := next(calls, None)):
+        await run(first)
+    tasks = [asyncio.ensure_future(run(call)) for call in calls]
     try:
         await asyncio.gather(*tasks)
     finally:
@@ -285,15 +292,18 @@ class AsyncClient:
             )
             return await self._unary(self._text.Translate, text, timeout, request_id)
         settings = translation(to, source, model, glossary, options, direct_only)
+        plan = Plan.of(text)
 
         async def answers(contents: list[str]) -> list[TextAnswer]:
             request = api.TranslateRequest()
             request.CopyFrom(settings)
             request.contents.extend(contents)
             reply = await self._unary(self._text.Translate, request, timeout, request_id)
+            if plan.alone:
+                keep_language(settings, reply)
             return list(reply.translations)
 
-        return await _run_plan(Plan.of(text), answers)
+        return await _run_plan(plan, answers, first_alone=plan.alone and not source)
 
     @overload
     async def summarize(

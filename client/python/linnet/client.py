@@ -23,6 +23,7 @@ from .texts import (
     check_request_alone,
     check_text,
     document_start,
+    keep_language,
     set_field,
     summary,
     translation,
@@ -278,13 +279,17 @@ class Client:
             )
             return self._unary(self._text.Translate, text, timeout, request_id)
         request = translation(to, source, model, glossary, options, direct_only)
+        plan = Plan.of(text)
 
         def answers(contents: list[str]) -> Collection[TextAnswer]:
             del request.contents[:]
             request.contents.extend(contents)
-            return self._unary(self._text.Translate, request, timeout, request_id).translations
+            reply = self._unary(self._text.Translate, request, timeout, request_id)
+            if plan.alone:
+                keep_language(request, reply)
+            return reply.translations
 
-        return _run_plan(Plan.of(text), answers)
+        return _run_plan(plan, answers)
 
     @overload
     def summarize(

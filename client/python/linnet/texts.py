@@ -250,6 +250,13 @@ class Plan:
         return joined[0] if self.alone else joined
 
 
+def keep_language(request: api.TranslateRequest, reply: api.TranslateResponse) -> None:
+    """The parts of a text are in one language: uses the one that was detected in the first of them
+    for the others, if the request names none."""
+    if not request.source_language_code and reply.HasField("detected_language"):
+        request.source_language_code = reply.detected_language.language_code
+
+
 def check_request_alone(**given: object) -> None:
     """Raises LinnetError for an argument beside a request, which has a field of its own for it."""
     fields = {

@@ -124,6 +124,33 @@ TEST_F(DocumentTest, HalvesPartsThatTheServerFindsTooLarge) {
   EXPECT_EQ(absl::ToInt64Milliseconds(absl::Seconds(response->timings().total().seconds()) +
                                       absl::Nanoseconds(response->timings().total().nanos())),
             600 * parts);
+  out_is_terminal_ = true;
+  EXPECT_EQ(Translate({}, text), kExitOk) << err_;
+  EXPECT_EQ(Unmarked(out_), text + "\n") << "streamed to a terminal";
+}
+
+TEST_F(DocumentTest, UsesTheLanguageDetectedInTheFirstPartForTheOthers) {
+  *server_.models.add_models() = ModelOf("en-de", v1::TASK_TRANSLATE, "en", "de");
+  *server_.models.add_models() = ModelOf("fr-de", v1::TASK_TRANSLATE, "fr", "de");
+  std::vector<std::string> languages;
+  server_.on_translate = [&](auto&, const v1::TranslateRequest& request,
+                             v1::TranslateResponse& response) {
+    languages.push_back(request.source_language_code());
+    v1::Translation& answer = *response.add_translations();
+    answer.set_text(request.contents(0));
+    answer.add_segments()->set_target_end(answer.text().size());
+    if (request.source_language_code().empty())
+      response.mutable_detected_language()->set_language_code("en");
+    return grpc::Status::OK;
+  };
+  for (const bool terminal : {false, true}) {
+    out_is_terminal_ = terminal;
+    languages.clear();
+    EXPECT_EQ(Run({"translate", "--to", "de", "--document"}, Document()), kExitOk) << err_;
+    ASSERT_THAT(languages, SizeIs(testing::Gt(1u)));
+    EXPECT_EQ(languages.front(), "");
+    EXPECT_THAT(std::vector(languages.begin() + 1, languages.end()), testing::Each("en"));
+  }
 }
 
 TEST_F(DocumentTest, RefusesALineThatIsTooLarge) {

@@ -22,6 +22,7 @@ class LittleServer:
         little = self
         self.sizes: list[int] = []  # lines of the calls that were answered
         self.refused = 0
+        self.languages: list[str] = []  # of the sources of these calls
         self.answers_too_few = False
         self.running = 0
         self.lock = threading.Lock()
@@ -43,11 +44,15 @@ class LittleServer:
                         refuse(context, grpc.StatusCode.INVALID_ARGUMENT, "", f"contents[{wrong}]")
                     threading.Event().wait(0.05)
                     little.sizes.append(count)
+                    little.languages.append(request.source_language_code)
                 finally:
                     with little.lock:
                         little.running -= 1
                 answers = [messages.Translation(text=text.upper()) for text in request.contents]
-                return messages.TranslateResponse(translations=answers[little.answers_too_few :])
+                reply = messages.TranslateResponse(translations=answers[little.answers_too_few :])
+                if not request.source_language_code:
+                    reply.detected_language.language_code = "en"
+                return reply
 
         self.server = grpc.server(futures.ThreadPoolExecutor(8))
         text_service_pb2_grpc.add_TextServiceServicer_to_server(Service(), self.server)
@@ -102,6 +107,26 @@ def test_call_that_is_too_large_is_made_in_smaller_ones(little, translate):
     assert translate(server, texts) == [text.upper() for text in texts]
     assert max(server.sizes) <= 10
     assert translate(server, texts[0]) == texts[0].upper()
+
+
+def test_parts_of_a_text_have_the_language_of_the_first(little, linnet):
+    server = little(lines=3)
+    text = "a\n" * 12
+
+    async def asynchronous() -> str:
+        async with linnet.AsyncClient(server.address) as client:
+            return await client.translate(text, to="de")
+
+    def blocking() -> str:
+        with linnet.Client(server.address) as client:
+            return client.translate(text, to="de")
+
+    for translated in (blocking, lambda: asyncio.run(asynchronous())):
+        server.languages.clear()
+        assert translated() == text.upper()
+        answered = server.languages
+        assert answered[0] == "", "the language is detected"
+        assert set(answered[1:]) == {"en"}
 
 
 def test_line_that_is_too_large_alone_is_an_error(little, translate, linnet):
