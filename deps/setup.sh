@@ -57,6 +57,7 @@ once() {
     printf '  %-46s there\n' "$1"
     return
   fi
+  rm -f "$stamp"  # of a former step, which this one replaces even if it fails
   step "$@"
   printf '%s\n' "$key" >"$stamp"
 }
@@ -133,7 +134,7 @@ python_packages() {  # SECTION LABEL
 }
 
 install_libtorch() {
-  [[ -x .venv/bin/python ]] || step "Python environment in .venv" make_venv
+  [[ -x .venv/bin/pip ]] || step "Python environment in .venv" make_venv
   python_packages libtorch "LibTorch $(version torch)"
   mkdir -p .deps
   ln -sfn ../.venv/lib/python3.11/site-packages .deps/python

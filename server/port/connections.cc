@@ -11,7 +11,10 @@ std::optional<Connections::Id> Connections::Admit(const std::string& peer, Monot
   const std::string network = NetworkOf(peer);
   MutexLock lock(mu_);
   const auto of_network = of_network_.find(network);
-  const bool full = limits_.connections != 0 && std::ssize(connections_) >= limits_.connections;
+  // A network's first connection, such as that of a probe of a busy server, has some more room.
+  const int more = of_network == of_network_.end() ? std::max(1, limits_.connections / 64) : 0;
+  const bool full =
+      limits_.connections != 0 && std::ssize(connections_) >= limits_.connections + more;
   const bool network_full = limits_.connections_per_address != 0 &&
                             of_network != of_network_.end() &&
                             of_network->second >= limits_.connections_per_address;

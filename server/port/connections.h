@@ -30,7 +30,9 @@ namespace linnet::server {
 class Connections {
  public:
   struct Limits {
-    int connections = 0;              // open at once; 0: no limit
+    // Open at once; 0: no limit. A 64th of it more, at least one, for networks that have none: a
+    // server whose probes were refused would be ended.
+    int connections = 0;
     int connections_per_address = 0;  // open at once from one network (NetworkOf); 0: no limit
     // Limits on unknown connections.
     absl::Duration timeout = absl::InfiniteDuration();

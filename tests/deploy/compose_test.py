@@ -111,10 +111,18 @@ def test_stop_grace_period_covers_lame_duck_and_drain(name, program):
 
 
 def test_gpu_overlay_keeps_the_flags():
-    (name,) = yaml.safe_load(OVERRIDE.read_text())["services"]
-    changed = yaml.safe_load(OVERRIDE.read_text())["services"][name]
-    assert [flag for flag in SERVICES[name]["command"] if flag not in changed["command"]] == []
+    services = yaml.safe_load(OVERRIDE.read_text())["services"]
+    changed = services["server"]
+    assert [flag for flag in SERVICES["server"]["command"] if flag not in changed["command"]] == []
     assert changed["build"]["target"] == "cuda"
+    # Services that run the image of the server without building it run that of the overlay: compose
+    # would pull the other one.
+    image = SERVICES["server"]["image"]
+    users = {name for name, it in SERVICES.items() if it["image"] == image and "build" not in it}
+    assert {name for name, it in services.items() if it["image"] == changed["image"]} == {
+        "server",
+        *users,
+    }
 
 
 def test_every_published_port_leads_to_one_service():

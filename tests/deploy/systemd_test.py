@@ -57,8 +57,14 @@ def test_the_unit_is_hardened(unit):
 def test_stop_timeout_covers_lame_duck_and_drain():
     unit = UNIT.read_text()
     (maximum,) = re.findall(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE)
-    flags = dict(re.findall(r"--(lame-duck|drain-timeout) (\d+)", unit))
-    assert int(maximum) > int(flags["lame-duck"]) + int(flags["drain-timeout"])
+    settings = dict(re.findall(r"LINNET_SERVER_(LAME_DUCK|DRAIN_TIMEOUT)=(\d+)", unit))
+    assert int(maximum) > int(settings["LAME_DUCK"]) + int(settings["DRAIN_TIMEOUT"])
+
+
+def test_default_file_may_replace_all_settings():
+    """A flag would win over LINNET_SERVER_… of the file, and systemd reads it after Environment."""
+    assert setting("ExecStart") == "/usr/bin/linnet-server --models ${LINNET_MODELS} $LINNET_FLAGS"
+    assert setting("EnvironmentFile") == "-/etc/default/linnet-server"
 
 
 def test_flags_exist(program):
@@ -66,7 +72,9 @@ def test_flags_exist(program):
     help_text = subprocess.run(
         [program("linnet-server"), "--help-all"], capture_output=True, text=True, check=True
     ).stdout
-    for flag in set(re.findall(r"(?<= )--[a-z-]+", text)):
+    variables = re.findall(r"LINNET_SERVER_([A-Z_]+)", text)
+    named = [f"--{name.lower().replace('_', '-')}" for name in variables]
+    for flag in {*re.findall(r"(?<= )--[a-z-]+", text), *named}:
         assert f"{flag} " in help_text, flag
 
 
@@ -95,5 +103,5 @@ def test_restarts_are_limited():
 
 
 def test_failure_record_survives_restarts():
-    assert "--failure-record ${STATE_DIRECTORY}/" in setting("ExecStart")
-    assert setting("StateDirectory")
+    folder = setting("StateDirectory")
+    assert f"LINNET_SERVER_FAILURE_RECORD=%S/{folder}/" in UNIT.read_text()

@@ -31,7 +31,7 @@ void BM_RefusalAtTheLimitOfAll(benchmark::State& state) {
   const auto open = static_cast<int>(state.range(0));
   Connections connections({.connections = open});
   Open(connections, open);
-  Refuse(state, connections, "192.0.2.1:1");
+  Refuse(state, connections, "10.0.0.0:2");
 }
 BENCHMARK(BM_RefusalAtTheLimitOfAll)->ArgName("open")->Arg(10)->Arg(1000)->Arg(100'000);
 

@@ -51,8 +51,13 @@ def test_connections_are_limited(start):
     assert http2.is_closed(http2.connect(server.grpc)), "the third of this address"
     other = http2.connect(server.grpc, source="127.0.0.2")
     server.wait_for(OPEN, lambda count: count == 3)
-    assert http2.is_closed(http2.connect(server.grpc, source="127.0.0.3")), "the fourth of all"
+    assert http2.is_closed(http2.connect(server.grpc, source="127.0.0.2")), "the fourth of all"
     server.wait_for(REFUSED, lambda count: count == 2)
+    probe = http2.connect(server.grpc, source="127.0.0.3")
+    server.wait_for(OPEN, lambda count: count == 4)
+    assert http2.is_closed(http2.connect(server.grpc, source="127.0.0.4")), "room for one probe"
+    server.wait_for(REFUSED, lambda count: count == 3)
+    probe.close()
     first.close()
     server.wait_for(OPEN, lambda count: count == 2)
     assert works(server), "the connection is accepted again"

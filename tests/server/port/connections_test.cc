@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 #include <string>
@@ -30,10 +31,27 @@ TEST(ConnectionsTest, LimitsConnectionsInTotalAndPerAddress) {
   EXPECT_TRUE(connections.Admit("10.0.0.1:2", kStart).has_value());
   EXPECT_FALSE(connections.Admit("10.0.0.1:3", kStart).has_value()) << "the third of this address";
   EXPECT_TRUE(connections.Admit("[::1]:1", kStart).has_value());
-  EXPECT_FALSE(connections.Admit("[::2]:1", kStart).has_value()) << "the fourth of all";
+  EXPECT_FALSE(connections.Admit("[::1]:2", kStart).has_value()) << "the fourth of all";
   EXPECT_EQ(connections.refused(), 2);
   connections.Closed(*first);
   EXPECT_TRUE(connections.Admit("10.0.0.1:4", kStart).has_value());
+}
+
+TEST(ConnectionsTest, FirstConnectionOfANetworkHasRoomWhenOthersHoldAll) {
+  for (const int limit : {3, 64, 640}) {
+    Connections connections({.connections = limit});
+    for (int i = 0; i < limit; ++i)
+      ASSERT_TRUE(connections.Admit(absl::StrCat("10.0.0.1:", i), kStart).has_value());
+    EXPECT_FALSE(connections.Admit("10.0.0.1:4711", kStart).has_value());
+    const auto probe = connections.Admit("10.1.0.0:1", kStart);
+    EXPECT_TRUE(probe.has_value());
+    EXPECT_FALSE(connections.Admit("10.1.0.0:2", kStart).has_value()) << "its second one";
+    int others = 1;
+    while (connections.Admit(absl::StrCat("10.1.0.", others, ":1"), kStart).has_value()) ++others;
+    EXPECT_EQ(others, std::max(1, limit / 64));
+    connections.Closed(*probe);
+    EXPECT_TRUE(connections.Admit("10.1.0.0:1", kStart).has_value());
+  }
 }
 
 TEST(ConnectionsTest, AnIpv6NetworkIsOneAddress) {
