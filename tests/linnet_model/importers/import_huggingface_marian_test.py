@@ -274,6 +274,7 @@ def test_names_missing_weights(folder: Path, capsys):
         ("config.json", "static_position_embeddings", False, "static_position_embeddings false"),
         ("config.json", "model_type", "bart", 'model_type "bart", this reads marian'),
         ("config.json", "activation_function", "tanh", 'activation_function "tanh", known are'),
+        ("config.json", "activation_function", ["relu"], 'activation_function ["relu"], known are'),
         ("config.json", "decoder_ffn_dim", 64, "encoder_ffn_dim 48 and decoder_ffn_dim 64"),
         ("config.json", "decoder_attention_heads", 8, "decoder_attention_heads 8"),
         ("config.json", "decoder_vocab_size", 99, "decoder_vocab_size 99, though"),

@@ -217,7 +217,7 @@ def common_sizes(file: Path, table: dict[str, Any]) -> dict[str, Any]:
     """Returns the fields of ModelConfig that all these Transformers state in the same keys."""
     activation = table.get("activation_function")
     require(
-        activation in ACTIVATIONS,
+        isinstance(activation, str) and activation in ACTIVATIONS,
         f"{file} has activation_function {json.dumps(activation)}, known are "
         f"{', '.join(ACTIVATIONS)}",
     )
