@@ -343,29 +343,21 @@ def refused_connections() -> str:
 
 
 def robustness() -> str:
-    """Runs that a result lacks have no row: it is older than their report."""
     results = result("robustness")
 
-    def minutes(run: dict[str, Any]) -> str:
-        return f"{run['seconds'] / 60:.0f} minutes"
+    def row(what: str, run: dict[str, Any], *counts: str) -> list[str]:
+        lasted = f", {run['seconds'] / 60:.0f} minutes" if "seconds" in run else ""
+        return [what + lasted, ", ".join(f"{run[it]:,} {it}" for it in counts), run["version"]]
 
-    rows = [
-        [f"fuzz target {target}, {minutes(it)}", f"{it['inputs']:,} inputs"]
-        for target, it in results["fuzz"].items()
+    rows = [row(f"fuzz target {name}", run, "inputs") for name, run in results["fuzz"].items()]
+    rows += [
+        row("connections of any bytes to a server", results["transport"], "inputs"),
+        row("imports of damaged checkpoints", results["imports"], "models"),
+        row("translations of any characters", results["unicode"], "texts"),
+        row("deterministic simulation", results["simulation"], "calls", "restarts", "reloads"),
     ]
-    runs = {
-        "transport": ("connections of any bytes to a server", "inputs"),
-        "imports": ("imports of damaged checkpoints", "models"),
-        "unicode": ("translations of any characters", "texts"),
-    }
-    for name, (what, counts) in runs.items():
-        if name in results:
-            run = results[name]
-            rows.append([f"{what}, {minutes(run)}", f"{run[counts]:,} {counts}"])
-    simulated = results["simulation"]
-    found = ", ".join(f"{simulated[name]:,} {name}" for name in ("calls", "restarts", "reloads"))
-    rows.append(["deterministic simulation", found])
-    return f"{table(['without a failure', ''], rows)}\n\n{on(results)}"
+    heads = ["without a failure", "", "Linnet"]
+    return f"{table(heads, rows)}\n\n{machine.hardware(results['machine'])}."
 
 
 def first_start() -> str:

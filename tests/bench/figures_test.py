@@ -179,19 +179,25 @@ def test_maximum_has_the_commit_of_its_row(monkeypatch: pytest.MonkeyPatch):
     )
 
 
-def test_run_that_a_result_lacks_has_no_row(monkeypatch: pytest.MonkeyPatch):
+def test_each_long_run_has_its_commit(monkeypatch: pytest.MonkeyPatch):
+    one, other = {"seconds": 601, "version": "new"}, {"seconds": 1200, "version": "old"}
     results: dict[str, Any] = {
-        "machine": {"cpu": "X", "cores": 2, "features": ["avx2"], "version": "new"},
-        "fuzz": {"request": {"inputs": 1000, "seconds": 601}},
-        "simulation": {"calls": 4000, "restarts": 2, "reloads": 1},
+        "machine": {"cpu": "X", "cores": 2, "features": ["avx2"]},
+        "fuzz": {"request": {"inputs": 1000, **one}},
+        "transport": {"inputs": 5, **one},
+        "imports": {"models": 14_000, **other},
+        "unicode": {"texts": 7, **one},
+        "simulation": {"calls": 4000, "restarts": 2, "reloads": 1, "version": "new"},
     }
     monkeypatch.setattr(figures, "result", lambda name: results)
-    assert figures.robustness().splitlines()[2:4] == [
-        "| fuzz target request, 10 minutes | 1,000 inputs |",
-        "| deterministic simulation | 4,000 calls, 2 restarts, 1 reloads |",
-    ]
-    results["imports"] = {"models": 14_000, "seconds": 1200}
-    assert "| imports of damaged checkpoints, 20 minutes | 14,000 models |" in figures.robustness()
+    lines = figures.robustness().splitlines()
+    assert lines[2] == "| fuzz target request, 10 minutes | 1,000 inputs | new |"
+    assert "| imports of damaged checkpoints, 20 minutes | 14,000 models | old |" in lines
+    last = "| deterministic simulation | 4,000 calls, 2 restarts, 1 reloads | new |"
+    assert lines[6:] == [last, "", "X, 2 cores (avx2)."]
+    del results["imports"]
+    with pytest.raises(KeyError):
+        figures.robustness()
 
 
 def test_overhead_has_rows_of_each_type(monkeypatch: pytest.MonkeyPatch):

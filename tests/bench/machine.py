@@ -21,15 +21,17 @@ def _cpuinfo(key: str) -> str:
     return found[1].strip() if found else "unknown"
 
 
-def _version() -> str:
-    """The commit, marked if files were changed since, other than results."""
+def version_of(folder: Path) -> str:
+    """The commit of the checkout that a folder is in, marked if files were changed since, other
+    than results."""
 
     def git(*words: str) -> str:
-        command = ["git", "-C", str(ROOT), *words]
+        command = ["git", "-C", str(folder), *words]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
     try:
-        changed = git("diff", "--name-only", "HEAD", "--", ".", ":(exclude)tests/bench/results")
+        where = (":/", ":(top,exclude)tests/bench/results")
+        changed = git("diff", "--name-only", "HEAD", "--", *where)
         return git("describe", "--always") + ("-dirty" if changed else "")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
@@ -41,7 +43,7 @@ def facts(cores: list[int]) -> dict[str, Any]:
         "cpu": re.sub(r"\((R|TM)\)", "", _cpuinfo("model name")),
         "cores": len(cores),
         "features": [flag for flag in WORTH_NAMING if flag in flags],
-        "version": _version(),
+        "version": version_of(ROOT),
     }
 
 
@@ -77,12 +79,12 @@ def slug(machine: dict[str, Any]) -> str:
     return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
 
 
-def require_commit(out: Path) -> None:
-    """Refuses to write committed results from a tree that was changed since its commit.
+def require_commit(out: Path, tree: Path = ROOT) -> None:
+    """Refuses to write committed results of a tree that was changed since its commit.
 
     A result must say which code it measured. Call it before measuring. Raises SystemExit.
     """
-    version = _version()
+    version = version_of(tree)
     if out.resolve() == ROOT / "tests/bench/results" and version.endswith("-dirty"):
         raise SystemExit(f"the tree is {version}: commit first, or write elsewhere than {out}")
 

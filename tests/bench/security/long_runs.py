@@ -1,20 +1,25 @@
 #!/usr/bin/env python3
 """Writes robustness.json: how much the long tests of random inputs and events have covered.
 
-    tests/bench/security/long_runs.py --logs build/logs [--out tests/bench/results]
+    tests/bench/security/long_runs.py --logs build/logs [--only RUN …] [--out tests/bench/results]
 
 It reads what `./test.sh --long` leaves in its folder of logs: the last line of libFuzzer per
 target, and the JUnit reports of the transport, the imports, the texts of any characters and the
 simulation. A run that failed, or is missing, is an error: the result would promise too much.
+Each run has the commit of the checkout that the logs are in. With --only the other runs stay as
+they are in the result.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import sys
 import xml.etree.ElementTree as xml
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,21 +28,22 @@ import machine
 
 TARGETS = [path.name[:-8] for path in sorted((machine.ROOT / "tests/fuzz").glob("*_fuzz.cc"))]
 DONE = re.compile(r"^Done (\d+) runs in (\d+) second\(s\)$", re.MULTILINE)
-COUNTED = {  # by test: a run, and the property in which the test records its number of inputs
-    "test_serves_others_despite_any_input_of_a_peer": ("transport", "inputs"),
-    "test_any_unicode_is_answered_with_text": ("unicode", "texts"),
+COUNTED = {  # by run: a test, and the property in which it records its number of inputs
+    "transport": ("test_serves_others_despite_any_input_of_a_peer", "inputs"),
+    "unicode": ("test_any_unicode_is_answered_with_text", "texts"),
 }
 SIMULATION = "EveryCallEndsOnceAndNoClientStarves"
 PROPERTIES = ("calls", "restarts", "reloads")
 
 
-def fuzzed(logs: Path, target: str) -> dict[str, int]:
-    """The inputs that a target has run, and for how many seconds."""
+def fuzzed(logs: Path, target: str) -> dict[str, Any]:
+    """The inputs that a fuzz target has run, and for how many seconds."""
     path = logs / f"fuzz-{target}.log"
     done = DONE.search(path.read_text(errors="replace")) if path.exists() else None
     if done is None:
         raise SystemExit(f"{path}: libFuzzer did not end well here; run ./test.sh --long")
-    return {"inputs": int(done[1]), "seconds": int(done[2])}
+    version = machine.version_of(logs)
+    return {"inputs": int(done[1]), "seconds": int(done[2]), "version": version}
 
 
 def cases_of(path: Path) -> list[xml.Element]:
@@ -61,13 +67,11 @@ def seconds_of(path: Path) -> int:
     return round(sum(float(case.get("time", "")) for case in cases_of(path)))
 
 
-def counted(logs: Path) -> dict[str, dict[str, int]]:
-    """The runs of COUNTED, and for how many seconds each has run."""
-    runs = {}
-    for test, (run, counts) in COUNTED.items():
-        path = logs / f"pytest-{run}.xml"
-        runs[run] = {counts: properties_of(path, test)[counts], "seconds": seconds_of(path)}
-    return runs
+def counted(logs: Path, run: str) -> dict[str, int]:
+    """What a run of COUNTED has done, and for how many seconds."""
+    test, counts = COUNTED[run]
+    path = logs / f"pytest-{run}.xml"
+    return {counts: properties_of(path, test)[counts], "seconds": seconds_of(path)}
 
 
 def imported(logs: Path) -> dict[str, int]:
@@ -82,20 +86,36 @@ def simulated(logs: Path) -> dict[str, int]:
     return {name: found[name] for name in PROPERTIES}
 
 
+def at_its_commit(of: Callable[[Path], dict[str, int]]) -> Callable[[Path], dict[str, Any]]:
+    return lambda logs: {**of(logs), "version": machine.version_of(logs)}
+
+
+RUNS: dict[str, Callable[[Path], dict[str, Any]]] = {
+    "fuzz": lambda logs: {target: fuzzed(logs, target) for target in TARGETS},
+    **{run: at_its_commit(partial(counted, run=run)) for run in COUNTED},
+    "imports": at_its_commit(imported),
+    "simulation": at_its_commit(simulated),
+}
+
+
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--logs", type=Path, required=True)
+    parser.add_argument("--only", nargs="+", choices=RUNS, default=list(RUNS))
     parser.add_argument("--out", type=Path, default=machine.ROOT / "tests/bench/results")
     options = parser.parse_args(arguments)
-    machine.require_commit(options.out)
-    result: dict[str, Any] = {
-        "machine": machine.facts(sorted(os.sched_getaffinity(0))),
-        "fuzz": {target: fuzzed(options.logs, target) for target in TARGETS},
-        **counted(options.logs),
-        "imports": imported(options.logs),
-        "simulation": simulated(options.logs),
-    }
-    machine.write_result(options.out / machine.slug(result["machine"]) / "robustness.json", result)
+    machine.require_commit(options.out, options.logs)
+    facts = machine.facts(sorted(os.sched_getaffinity(0)))
+    del facts["version"]  # each run has its own
+    path = options.out / machine.slug(facts) / "robustness.json"
+    kept = json.loads(path.read_text()) if path.exists() else {}
+    result: dict[str, Any] = {"machine": facts}
+    for run, of in RUNS.items():
+        if run in options.only:
+            result[run] = of(options.logs)
+        elif run in kept:
+            result[run] = kept[run]
+    machine.write_result(path, result)
     return 0
 
 

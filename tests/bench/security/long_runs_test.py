@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import long_runs
+import machine
 import pytest
 
 SIMULATION = """<testsuites><testsuite>
@@ -40,16 +41,43 @@ def logs(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_keeps_the_counts_of_every_run(logs):
+@pytest.fixture(autouse=True)
+def commit(monkeypatch) -> str:
+    monkeypatch.setattr(machine, "version_of", lambda tree: "abc")
+    return "abc"
+
+
+def test_keeps_the_counts_and_the_commit_of_every_run(logs):
     assert long_runs.main(["--logs", str(logs), "--out", str(logs)]) == 0
     (path,) = logs.glob("*/robustness.json")
     result = json.loads(path.read_text())
     assert len(result["fuzz"]) == 5
-    assert result["fuzz"]["request"] == {"inputs": 70, "seconds": 6}
-    assert result["simulation"] == {"calls": 1000000, "restarts": 31, "reloads": 12}
-    assert result["transport"] == {"inputs": 8000, "seconds": 601}
-    assert result["unicode"] == {"texts": 100_000, "seconds": 90}
-    assert result["imports"] == {"models": 2, "seconds": 4}
+    assert result["fuzz"]["request"] == {"inputs": 70, "seconds": 6, "version": "abc"}
+    counts = {"calls": 1000000, "restarts": 31, "reloads": 12}
+    assert result["simulation"] == {**counts, "version": "abc"}
+    assert result["transport"] == {"inputs": 8000, "seconds": 601, "version": "abc"}
+    assert result["unicode"] == {"texts": 100_000, "seconds": 90, "version": "abc"}
+    assert result["imports"] == {"models": 2, "seconds": 4, "version": "abc"}
+
+
+def test_other_runs_stay_as_they_are(logs, monkeypatch):
+    arguments = ["--logs", str(logs), "--out", str(logs)]
+    assert long_runs.main(arguments) == 0
+    (path,) = logs.glob("*/robustness.json")
+    before = json.loads(path.read_text())
+    monkeypatch.setattr(machine, "version_of", lambda tree: "later")
+    (logs / "simulation.xml").unlink()
+    assert long_runs.main([*arguments, "--only", "imports"]) == 0
+    after = json.loads(path.read_text())
+    assert after["imports"] == {**before.pop("imports"), "version": "later"}
+    assert {**after, **before} == after
+
+
+def test_logs_of_a_changed_tree_are_refused(logs, monkeypatch):
+    monkeypatch.setattr(machine, "version_of", lambda tree: "abc-dirty")
+    results = machine.ROOT / "tests/bench/results"
+    with pytest.raises(SystemExit, match="the tree is abc-dirty"):
+        long_runs.main(["--logs", str(logs), "--out", str(results)])
 
 
 LOGS = ["fuzz-request.log", "simulation.xml", *(f"pytest-{name}.xml" for name in REPORTS)]
