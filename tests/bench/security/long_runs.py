@@ -68,7 +68,7 @@ def seconds_of(path: Path) -> int:
 
 
 def counted(logs: Path, run: str) -> dict[str, int]:
-    """What a run of COUNTED has done, and for how many seconds."""
+    """Returns the count of a run of COUNTED, and its seconds."""
     test, counts = COUNTED[run]
     path = logs / f"pytest-{run}.xml"
     return {counts: properties_of(path, test)[counts], "seconds": seconds_of(path)}
