@@ -8,6 +8,7 @@
 #include <atomic>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -53,7 +54,7 @@ TEST(HttpTest, GivesUpConnectingInTime) {
   std::vector<int> waiting;  // fill its queue, so that the next handshake is not answered
   for (int i = 0; i < 4; ++i) {
     waiting.push_back(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
-    connect(waiting.back(), listener.address(), sizeof(sockaddr_in));
+    std::ignore = connect(waiting.back(), listener.address(), sizeof(sockaddr_in));
   }
   EXPECT_THAT(HttpGet(listener.url(), kTimeout),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("timed out")));
