@@ -501,16 +501,11 @@ class AsyncClient:
         request = health_pb2.HealthCheckRequest()
         while True:
             try:
-                await cast(Any, self._check)(request, metadata=self._headers.of(""))
+                await self._answer(cast(Any, self._check)(request, metadata=self._headers.of("")))
                 return
-            except grpc.RpcError as error:
-                if not shared.is_starting(error.code()):
+            except LinnetError as error:
+                if not shared.is_starting(error):
                     return
-            except asyncio.CancelledError:
-                task = asyncio.current_task()
-                if task is None or task.cancelling():
-                    raise
-                return  # `close` has cancelled the check alone
             await asyncio.sleep(shared.WAIT_INTERVAL)
 
     def _limit(self, timeout: float | None) -> float:

@@ -72,10 +72,9 @@ def time_for_another_server(options: Options, error: LinnetError, end: float) ->
     return max(end - time.monotonic(), 0.0) if for_another else 0.0
 
 
-def is_starting(code: grpc.StatusCode | None) -> bool:
-    """True if a proxy has answered a health check, whose server is not there yet, with this
-    code."""
-    return code == grpc.StatusCode.UNAVAILABLE
+def is_starting(error: LinnetError) -> bool:
+    """True if a health check was answered by a proxy whose server is not there yet."""
+    return error.code == grpc.StatusCode.UNAVAILABLE
 
 
 def new_request_id() -> str:

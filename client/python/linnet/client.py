@@ -488,7 +488,7 @@ class Client:
                 self._answer(call)
                 return
             except LinnetError as error:
-                if not shared.is_starting(error.code) or left < shared.WAIT_INTERVAL:
+                if not shared.is_starting(error) or left < shared.WAIT_INTERVAL:
                     return
             time.sleep(shared.WAIT_INTERVAL)
 
