@@ -185,6 +185,13 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def joined_digest(digests: Sequence[str]) -> str:
+    """Returns the SHA-256 of a file, or one of the digests of several."""
+    if len(digests) == 1:
+        return digests[0]
+    return hashlib.sha256("".join(digests).encode()).hexdigest()
+
+
 def model_sha256(manifest: dict[str, Any]) -> str:
     """Returns the SHA-256 of the file with the weights."""
     files = {file["name"]: file["sha256"] for file in manifest["files"]}

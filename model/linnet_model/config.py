@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from linnet_model.data_config import DataConfig
+from linnet_model.languages import check_language_code
 from linnet_model.network.model_config import (
     MAX_TOKENS,
     ConfigError,
@@ -179,6 +180,8 @@ class BundleConfig:
             "'-', '_' or '.', a letter or digit first",
         )
         require(self.task in TASKS, f"bundle.task is {self.task!r}, known are {', '.join(TASKS)}")
+        check_language_code("bundle.source_language", self.source_language)
+        check_language_code("bundle.target_language", self.target_language)
         for name in ("max_source_tokens", "max_target_tokens"):
             require_between(f"bundle.{name}", getattr(self, name), 1, MAX_TOKENS)
 

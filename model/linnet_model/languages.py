@@ -5,6 +5,7 @@ They are the field `languages` of a manifest (LanguageTokens in proto/linnet/v1/
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from linnet_model.network.model_config import require
 
 # As in model/runtime/bundle/languages.cc.
 MAX_PAIRS = 1 << 14
+LANGUAGE_CODE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*")
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,14 @@ class LanguageTokens:
         return fields
 
 
+def check_language_code(what: str, code: str) -> None:
+    """Refuses a code that no server loads."""
+    require(
+        LANGUAGE_CODE.fullmatch(code) is not None,
+        f"{what} is {code!r}, which is no BCP-47 code such as 'de' or 'pt-BR'",
+    )
+
+
 def max_forced(pairs: Sequence[LanguageTokens]) -> int:
     return max((len(pair.forced) for pair in pairs), default=0)
 
@@ -57,6 +67,9 @@ def check_pairs(pairs: Sequence[LanguageTokens], source: str, target: str) -> No
         f"{len(pairs)} language pairs are more than the {MAX_PAIRS} that a server reads, leave out "
         "languages",
     )
+    for pair in pairs:
+        check_language_code("the source of a language pair", pair.source)
+        check_language_code("the target of a language pair", pair.target)
     require(len(set(styled)) == len(styled), "a language pair is there twice")
     require(
         not pairs or (source, target) in names,
@@ -70,6 +83,11 @@ def named_tags(given: Sequence[str], flag: str) -> dict[str, str]:
     for entry in given:
         code, _, tag = entry.partition("=")
         require(bool(code) and (bool(tag) or "=" not in entry), f"{flag} {entry!r} is no CODE=TAG")
+        require(
+            LANGUAGE_CODE.fullmatch(code) is not None,
+            f"{flag} {entry!r} begins with no BCP-47 code such as 'de' or 'pt-BR': the model's "
+            f"name of a language stands behind its code, as in pt-BR={code}",
+        )
         require(code not in table, f"{flag} names {code!r} twice")
         table[code] = tag or code
     return table

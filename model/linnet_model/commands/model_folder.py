@@ -10,9 +10,10 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 
 from linnet_model.importers.fairseq.import_fairseq import read_model as read_fairseq
+from linnet_model.importers.files import check_downloaded
 from linnet_model.importers.huggingface.config import CONFIG, read_json
 from linnet_model.importers.huggingface.families import FAMILIES, check_type
-from linnet_model.importers.huggingface.weights import PICKLED, SAFETENSORS
+from linnet_model.importers.huggingface.weights import weight_files
 from linnet_model.importers.huggingface_marian.config import read_facts as read_huggingface_marian
 from linnet_model.importers.huggingface_marian.import_huggingface_marian import (
     language_tags,
@@ -79,22 +80,22 @@ def sizes_of(sizes: ModelConfig) -> Facts:
 
 
 def weights_of(folder: Path) -> str:
-    """Names the file with the weights and, of safetensors, count and types, from its header."""
-    file = folder / SAFETENSORS
-    if not file.is_file():
-        require(
-            (folder / PICKLED).is_file(),
-            f"{folder} has no {SAFETENSORS} and no {PICKLED} in one file",
-        )
-        return f"{PICKLED}, {(folder / PICKLED).stat().st_size / 1e6:.1f} MB"
-    try:
-        with safe_open(file, framework="pt") as tensors:
-            slices = [tensors.get_slice(name) for name in tensors.keys()]  # noqa: SIM118
-            types = sorted({one.get_dtype() for one in slices})
-    except (SafetensorError, OSError) as error:
-        raise ConfigError(f"{file} cannot be read: {error}") from None
-    size = f"{file.stat().st_size / 1e6:.1f} MB"
-    return f"{SAFETENSORS}, {size}, {len(slices)} tensors of {', '.join(types) or 'no type'}"
+    """Names the files with the weights and, of safetensors, count and types, from their headers."""
+    files = weight_files(folder)
+    size = f"{sum(file.stat().st_size for file in files) / 1e6:.1f} MB"
+    told = f"{files[0].name}, {size}" if len(files) == 1 else f"{len(files)} files, {size}"
+    for file in files:
+        check_downloaded(file)
+    if files[0].suffix != ".safetensors":
+        return told
+    types: list[str] = []
+    for file in files:
+        try:
+            with safe_open(file, framework="pt") as tensors:
+                types += [tensors.get_slice(name).get_dtype() for name in tensors.keys()]  # noqa: SIM118
+        except (SafetensorError, OSError) as error:
+            raise ConfigError(f"{file} cannot be read: {error}") from None
+    return f"{told}, {len(types)} tensors of {', '.join(sorted(set(types))) or 'no type'}"
 
 
 def readme_license(folder: Path) -> str | None:
@@ -103,7 +104,7 @@ def readme_license(folder: Path) -> str | None:
     if not file.is_file():
         return None
     front = re.match(r"---\n(.*?)\n---", file.read_text("utf-8", errors="replace"), re.DOTALL)
-    found = re.search(r"^license:\s*(\S.*?)\s*$", front[1], re.MULTILINE) if front else None
+    found = re.search(r"^license:[ \t]*(\S.*?)[ \t]*$", front[1], re.MULTILINE) if front else None
     return found[1].strip("\"'") if found else None
 
 

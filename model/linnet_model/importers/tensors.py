@@ -1,4 +1,4 @@
-"""The tensors of a file, each of which an importer takes once."""
+"""The tensors of a model, each of which an importer takes once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from linnet_model.network.model_config import require
 
 
 class Source:
-    """The tensors of a file that have not been used yet."""
+    """The tensors of a file, or of a folder, that have not been used yet."""
 
     def __init__(self, file: Path, weights: dict[str, Tensor]):
         self.file, self.weights, self.missing = file, dict(weights), list[str]()

@@ -163,6 +163,13 @@ def test_maps_layer_norms_of_old_transformers(tmp_path):
         (TRANSFORMER, {"no_cross_attention": True}, "no_cross_attention is True"),
         (TRANSFORMER, {"adaptive_input": True}, "adaptive_input is True"),
         (TRANSFORMER, {"no_decoder_final_norm": True}, "no_decoder_final_norm is True"),
+        (TRANSFORMER, {"encoder_langtok": "src"}, "encoder_langtok is 'src'"),
+        (TRANSFORMER, {"prepend_bos": True}, "prepend_bos is True"),
+        (
+            TRANSFORMER,
+            {"task": "translation_multi_simple_epoch"},
+            "the task is translation_multi_simple_epoch, whose models read tokens of languages",
+        ),
     ],
 )
 def test_refuses_unsupported_option_by_name(tmp_path, name, options, message):
@@ -347,6 +354,17 @@ def test_bundle_has_bpe_codes_and_word_tokenizer(tmp_path):
     assert stored.read_bytes() == codes.read_bytes()
 
 
+def test_says_which_abbreviations_of_moses_are_not_known(tmp_path, capsys):
+    codes = tmp_path / "codes"
+    codes.write_text("#version: 0.2\nt h\nth e</w>\n")
+    more = ("--bpe-codes", str(codes), "--tokenizer", "moses", "--source-language", "ru")
+    assert import_fairseq.main(command(DYNAMIC, tmp_path / "out", *more)) == 0
+    said = capsys.readouterr().out
+    assert "note: Moses's abbreviations of 'ru' are not known" in said
+    assert "'en'" not in said
+    assert "of 'ru' are not known" in (tmp_path / "out" / "MODEL_CARD.md").read_text()
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [
@@ -354,6 +372,8 @@ def test_bundle_has_bpe_codes_and_word_tokenizer(tmp_path):
         (("--tokenizer", "moses"), "--tokenizer moses needs --bpe-codes"),
         (("--target-sentencepiece", "a"), "without --sentencepiece"),
         (("--bpe-codes", "nowhere"), "no file at nowhere"),
+        (("--sentencepiece", __file__), "is no SentencePiece model"),
+        (("--source-language", "de_DE"), "bundle.source_language is 'de_DE', which is no BCP-47"),
     ],
 )
 def test_refuses_conflicting_flags(tmp_path, capsys, more, message):

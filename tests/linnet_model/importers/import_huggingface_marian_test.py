@@ -326,7 +326,7 @@ def test_sizes_without_weights_allocate_no_memory(folder: Path, capsys):
     change(folder, "config.json", d_model=2**14, vocab_size=2**24, decoder_vocab_size=2**24)
     assert "final_logits_bias has shape" in refusal(folder, capsys)
     safetensors.torch.save_file({"more": torch.ones(1)}, folder / "model.safetensors")
-    assert "lacks weights: final_logits_bias, model.encoder.embed_tokens" in refusal(folder, capsys)
+    assert "lacks weights: final_logits_bias, model.shared.weight" in refusal(folder, capsys)
 
 
 def test_refuses_unexpected_weights(folder: Path, capsys):
@@ -355,6 +355,24 @@ def test_refuses_unexpected_weights(folder: Path, capsys):
         (folder / "model.safetensors").write_bytes(whole)
     (folder / "model.safetensors").write_bytes(whole[:100])
     assert "model.safetensors cannot be read" in refusal(folder, capsys)
+
+
+def test_refuses_damaged_sentencepiece_models(folder: Path, capsys):
+    whole = (folder / "target.spm").read_bytes()
+    for damaged, message in (
+        (whole[: len(whole) // 2], "target.spm is no SentencePiece model"),
+        (b"", "target.spm is no SentencePiece model: it is empty"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "target.spm is a pointer of git-lfs"),
+    ):
+        (folder / "target.spm").write_bytes(damaged)
+        assert message in refusal(folder, capsys)
+
+
+def test_a_null_length_penalty_is_the_default(folder: Path, tmp_path: Path):
+    change(folder, "generation_config.json", length_penalty=None)
+    assert convert(folder, tmp_path / "bundle") == 0
+    manifest = read_manifest(tmp_path / "bundle")
+    assert manifest["default_options"]["length_penalty"] == 1.0
 
 
 def test_does_not_execute_pickled_code(folder: Path, capsys, tmp_path: Path):

@@ -455,6 +455,11 @@ def test_refuses_folder_without_one_model(folder: Path, capsys):
     assert "unpack model.npz.gz first" in told
 
 
+def test_the_rating_model_beside_a_model_is_passed_over(folder: Path, tmp_path: Path):
+    (folder / "qualityModel.ende.bin").write_bytes(b"x" * 68)
+    assert convert(folder, tmp_path / "bundle") == 0
+
+
 def test_refuses_folder_without_vocabularies(folder: Path, capsys):
     whole = (folder / "vocab.spm").read_bytes()
     (folder / "vocab.spm").write_bytes(b"no model")

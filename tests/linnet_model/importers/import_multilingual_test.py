@@ -199,6 +199,16 @@ def test_refuses_damaged_tokenizers(tiny, folder: Path, capsys):
     assert "no list additional_special_tokens" in refusal(tiny, folder, capsys)
 
 
+def test_refuses_a_tokenizer_of_another_family(tiny, folder: Path, capsys):
+    """SMALL-100 has the weights of M2M-100 and puts the target's language before the source."""
+    change(folder, "tokenizer_config.json", tokenizer_class="SMALL100Tokenizer")
+    told = refusal(tiny, folder, capsys)
+    assert 'tokenizer_config.json has tokenizer_class "SMALL100Tokenizer"' in told
+    change(folder, "tokenizer_config.json", tokenizer_class=None)
+    (folder / "tokenization_small100.py").touch()
+    assert "has tokenization_small100.py: a tokenizer of its own" in refusal(tiny, folder, capsys)
+
+
 def test_refuses_unexpected_weights(tiny, folder: Path, capsys):
     file = folder / "model.safetensors"
     whole = file.read_bytes()
@@ -241,6 +251,8 @@ def test_reads_codes_with_and_without_tags():
     for wrong in ("=deu", "de=", ""):
         with pytest.raises(ConfigError, match="is no CODE=TAG"):
             named_tags([wrong], "--language")
+    with pytest.raises(ConfigError, match=r"begins with no BCP-47 code .*, as in pt-BR=en_XX"):
+        named_tags(["en_XX"], "--language")
 
 
 def test_pairs_contain_the_own_one_and_none_twice():
@@ -249,5 +261,7 @@ def test_pairs_contain_the_own_one_and_none_twice():
     check_pairs([], "en", "de")
     with pytest.raises(ConfigError, match="twice"):
         check_pairs([pair, LanguageTokens("en", "de", before=(1,))], "en", "de")
+    with pytest.raises(ConfigError, match="target of a language pair is 'de_DE', which is no BCP"):
+        check_pairs([LanguageTokens("en", "de_DE")], "en", "de_DE")
     with pytest.raises(ConfigError, match="own, en to fr"):
         check_pairs([pair], "en", "fr")

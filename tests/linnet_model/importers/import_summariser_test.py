@@ -230,6 +230,78 @@ def test_refuses_unexpected_weights(tiny, folder: Path, capsys):
         file.write_bytes(whole)
 
 
+TABLES = [
+    f"{name}.weight"
+    for name in (
+        "model.shared",
+        "model.encoder.embed_tokens",
+        "model.decoder.embed_tokens",
+        "lm_head",
+    )
+]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_shared_table_may_have_any_of_its_names(tiny, folder: Path, tmp_path: Path, name: str):
+    """safetensors stores tensors that share memory once: bart-large-cnn has only the decoder's."""
+    file = folder / "model.safetensors"
+    weights = safetensors.torch.load_file(file)
+    table = next(weights[one] for one in TABLES if one in weights)
+    rest = {key: tensor for key, tensor in weights.items() if key not in TABLES}
+    safetensors.torch.save_file(rest | {name: table}, file)
+    assert convert(folder, tmp_path / "bundle") == 0
+    found, _ = read_bundle_weights(tmp_path / "bundle")
+    assert torch.equal(found["embed_source.weight"], table)
+
+
+def test_old_files_have_no_bias_and_a_version(tiny, folder: Path, tmp_path: Path):
+    file = folder / "model.safetensors"
+    weights = safetensors.torch.load_file(file)
+    del weights["final_logits_bias"]
+    version = {f"model.{side}.version": torch.tensor([3.0]) for side in ("encoder", "decoder")}
+    safetensors.torch.save_file(weights | version, file)
+    assert convert(folder, tmp_path / "bundle") == 0
+    found, _ = read_bundle_weights(tmp_path / "bundle")
+    assert not found["output_bias"].any()
+
+
+def test_weights_may_be_in_several_files(tiny, folder: Path, tmp_path: Path):
+    assert convert(folder, tmp_path / "one") == 0
+    (folder / "model.safetensors").unlink()
+    tiny.model.save_pretrained(folder, max_shard_size="60KB")
+    assert len(list(folder.glob("model-*.safetensors"))) > 1
+    assert convert(folder, tmp_path / "several") == 0
+    one, _ = read_bundle_weights(tmp_path / "one")
+    several, _ = read_bundle_weights(tmp_path / "several")
+    assert one.keys() == several.keys()
+    assert all(torch.equal(one[name], several[name]) for name in one)
+    versions = [read_manifest(tmp_path / name)["version"] for name in ("one", "several")]
+    assert versions[0] != versions[1]
+
+
+def test_refuses_an_index_that_does_not_fit(tiny, folder: Path, capsys):
+    (folder / "model.safetensors").rename(folder / "model-1.safetensors")
+    index = folder / "model.safetensors.index.json"
+    for table, message in (
+        ({}, "has no weight_map"),
+        ({"weight_map": {"a": 1}}, "has no weight_map"),
+        ({"weight_map": {"a": "../model/model-1.safetensors"}}, "which is outside of its folder"),
+        ({"weight_map": {"a": "model-2.safetensors"}}, "has no model-2.safetensors, which"),
+    ):
+        index.write_text(json.dumps(table), encoding="utf-8")
+        assert message in refusal(folder, capsys)
+    shutil.copy(folder / "model-1.safetensors", folder / "model-2.safetensors")
+    names = {"a": "model-1.safetensors", "b": "model-2.safetensors"}
+    index.write_text(json.dumps({"weight_map": names}), encoding="utf-8")
+    assert "once more" in refusal(folder, capsys)
+
+
+def test_names_a_file_that_git_lfs_has_left_out(tiny, folder: Path, capsys):
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1625222120\n"
+    (folder / "model.safetensors").write_text(pointer, encoding="utf-8")
+    assert "model.safetensors is a pointer of git-lfs" in refusal(folder, capsys)
+
+
 def test_pickled_weights_are_read_without_running_code(tiny, tmp_path: Path, capsys):
     pickled = tiny_models.make_tiny_summariser(tiny.kind, tmp_path / "model", safe=False)
     assert (pickled.folder / "pytorch_model.bin").is_file()

@@ -23,6 +23,7 @@ from typing import Any
 
 import torch
 
+from linnet_model.importers.files import check_downloaded
 from linnet_model.network.model_config import ConfigError, require
 
 # Names in pickles of tensors and plain containers, which torch's weights-only reader handles.
@@ -105,6 +106,7 @@ def read_checkpoint(path: Path) -> FairseqCheckpoint:
 def load_inert(path: Path) -> Any:
     """Loads the file with torch.load, with Records in place of fairseq's objects."""
     require(Path(path).is_file(), f"no checkpoint at {path}")
+    check_downloaded(Path(path))
     try:
         names = names_in(path)
     except ConfigError:
@@ -179,7 +181,7 @@ def options_of_cfg(cfg: dict[str, Any]) -> dict[str, Any]:
     the older flat names: model.encoder.embed_dim becomes encoder_embed_dim."""
     require(isinstance(cfg, dict) and isinstance(cfg.get("model"), dict), "the cfg names no model")
     options = dict(cfg["task"]) if isinstance(cfg.get("task"), dict) else {}
-    options.pop("_name", None)
+    options["task"] = options.pop("_name", None)
     for key, value in cfg["model"].items():
         if key in ("encoder", "decoder", "quant_noise") and isinstance(value, dict):
             options |= {f"{key}_{inner}": item for inner, item in value.items()}

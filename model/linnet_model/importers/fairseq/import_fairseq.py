@@ -11,7 +11,6 @@ are the average of the models'.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ import torch
 from linnet_model.bundle import (
     BundleFacts,
     TokenizerFiles,
+    joined_digest,
     new_bundle,
     sha256,
     write_bundle,
@@ -34,6 +34,7 @@ from linnet_model.importers.fairseq.checkpoint import read_checkpoint
 from linnet_model.importers.fairseq.dictionary import Dictionary, read_dictionary
 from linnet_model.importers.fairseq.names import from_fairseq, to_new_names
 from linnet_model.importers.fairseq.options import ModelFacts, model_facts
+from linnet_model.importers.files import load_sentencepiece
 from linnet_model.importers.golden import given_examples
 from linnet_model.importers.origin import NO_ORIGIN, Origin
 from linnet_model.network.encoder_decoder import EncoderDecoder, parameter_count
@@ -42,6 +43,9 @@ from linnet_model.network.model_config import ConfigError, ModelConfig, require
 
 # Kept in the bundle for export_fairseq. The manifest does not list them; the server ignores them.
 SOURCE_DICTIONARY, TARGET_DICTIONARY = "dict.source.txt", "dict.target.txt"
+
+# Languages whose abbreviations model/runtime/tokenizer/moses_prefixes.cc has.
+MOSES_LANGUAGES = ("de", "en", "fr", "zh")
 
 
 @dataclass
@@ -79,6 +83,20 @@ class TextFiles:
         )
         for file in (self.sentencepiece, self.target_sentencepiece, self.bpe_codes):
             require(file is None or file.is_file(), f"no file at {file}")
+        for file in (self.sentencepiece, self.target_sentencepiece):
+            if file is not None:
+                load_sentencepiece(file)
+
+    def notes(self, languages: Sequence[str]) -> list[str]:
+        """Says for which of the languages words may be cut differently from sacremoses."""
+        if self.word_tokenizer != "moses":
+            return []
+        return [
+            f"Moses's abbreviations of {language!r} are not known, those of English are used: "
+            "words before a full stop may be cut differently from the training"
+            for language in languages
+            if language.partition("-")[0].lower() not in MOSES_LANGUAGES
+        ]
 
     def tokenizer(self, source: Dictionary, target: Dictionary) -> TokenizerFiles | None:
         file = self.sentencepiece or self.bpe_codes
@@ -249,8 +267,9 @@ def import_fairseq(
     sizes = imported.facts.config
     check_dictionaries(source, target, sizes)
     config = bundle_config(imported.options, imported.facts, name, source_language, target_language)
+    imported.facts.notes += text.notes([config.source_language, config.target_language])
     digests = [(file.name, sha256(file)) for file in checkpoints]
-    digest = "".join(digest for _, digest in digests)
+    digest = joined_digest([digest for _, digest in digests])
     golden = given_examples(origin.golden, "fairseq-interactive")
     tokenizer = text.tokenizer(source, target)
     require(
@@ -259,8 +278,6 @@ def import_fairseq(
         "--bpe-codes",
     )
     several = f"{len(checkpoints)} models of " if len(checkpoints) > 1 else ""
-    if several:
-        digest = hashlib.sha256(digest.encode()).hexdigest()
     with new_bundle(out) as partial:
         manifest = write_bundle(
             partial,

@@ -23,13 +23,22 @@ MUST_BE_OFF = (
     "base_layers",
     "char_inputs",
     "cross_self_attention",
+    "decoder_langtok",
     "decoder_layers_to_keep",
     "decoder_xformers_att_config",
+    "encoder_langtok",
     "encoder_layers_to_keep",
     "encoder_xformers_att_config",
     "merge_src_tgt_embed",
     "no_cross_attention",
     "no_decoder_final_norm",
+    "prepend_bos",
+)
+# Tasks that put tokens of languages around the texts, which no option names.
+TASKS_WITH_LANGUAGES = (
+    "multilingual_translation",
+    "translation_from_pretrained_bart",
+    "translation_multi_simple_epoch",
 )
 # Options that only affect training; a bundle does not have them.
 TRAINING_ONLY = ("encoder_layerdrop", "decoder_layerdrop", "quant_noise_pq", "quant_noise_scalar")
@@ -71,6 +80,11 @@ def model_facts(options: Mapping[str, Any], weights: Mapping[str, Tensor]) -> Mo
     )
     for name in MUST_BE_OFF:
         require(off(options.get(name)), f"{name} is {options.get(name)!r}, which is not supported")
+    require(
+        options.get("task") not in TASKS_WITH_LANGUAGES,
+        f"the task is {options.get('task')}, whose models read tokens of languages around a text, "
+        "which is not supported",
+    )
     convolutions = is_lightconv(weights)
     width = table(weights, "encoder.embed_tokens.weight").size(1)
     heads = both(options, "attention_heads")

@@ -9,21 +9,25 @@ from pathlib import Path
 
 from torch import Tensor
 
-from linnet_model.importers.huggingface.weights import check_positions, layer_weights
+from linnet_model.importers.huggingface.weights import (
+    check_positions,
+    layer_weights,
+    output_bias,
+    shared_table,
+)
 from linnet_model.importers.tensors import Source
 from linnet_model.network.model_config import ModelConfig
 
 
-def our_weights(file: Path, weights: dict[str, Tensor], sizes: ModelConfig) -> dict[str, Tensor]:
+def our_weights(folder: Path, weights: dict[str, Tensor], sizes: ModelConfig) -> dict[str, Tensor]:
     """Returns the weights of EncoderDecoder(sizes) by name."""
-    source = Source(file, weights)
+    source = Source(folder, weights)
     ours = {}
-    shared = source.take("model.shared.weight", sizes.vocabulary, sizes.width)
-    for copy in ("model.encoder.embed_tokens", "model.decoder.embed_tokens", "lm_head"):
-        source.drop_copy(f"{copy}.weight", "model.shared.weight", shared)
-    ours["embed_source.weight"] = shared
+    ours["embed_source.weight"] = shared_table(source, sizes.vocabulary, sizes.width)
     if sizes.output_bias:
-        ours["output_bias"] = source.take("final_logits_bias", 1, sizes.vocabulary).flatten()
+        ours["output_bias"] = output_bias(source, sizes.vocabulary)
+    for side in ("encoder", "decoder"):
+        source.weights.pop(f"model.{side}.version", None)  # of fairseq's files, without effect
     sides = (
         ("encoder", "source", sizes.encoder_mixers),
         ("decoder", "target", sizes.decoder_mixers),

@@ -14,6 +14,7 @@ from linnet_model.bundle import (
     BundleFacts,
     SpecialIds,
     TokenizerFiles,
+    joined_digest,
     new_bundle,
     sha256,
     write_bundle,
@@ -21,13 +22,13 @@ from linnet_model.bundle import (
 from linnet_model.config import BundleConfig, to_tables
 from linnet_model.importers.golden import transformers_examples
 from linnet_model.importers.huggingface.config import CONFIG, ModelFacts, read_json
-from linnet_model.importers.huggingface.weights import read_weights
+from linnet_model.importers.huggingface.weights import read_weights, weight_files
 from linnet_model.importers.origin import Origin
 from linnet_model.languages import LanguageTokens
 from linnet_model.network.encoder_decoder import EncoderDecoder, parameter_count
 from linnet_model.network.model_config import ModelConfig
 
-# Converts the tensors of a file to those of EncoderDecoder(sizes), by name.
+# Converts the tensors of a folder to those of EncoderDecoder(sizes), by name.
 Conversion = Callable[[Path, dict[str, Tensor], ModelConfig], dict[str, Tensor]]
 
 
@@ -36,7 +37,6 @@ class TransformersModel:
     """A model of transformers as its importer has read it."""
 
     folder: Path
-    weights: Path  # the file in the folder
     model_type: str  # of config.json
     family: str  # what people call it: "BART"
     model: EncoderDecoder
@@ -48,16 +48,13 @@ class TransformersModel:
     control_ids: Sequence[int]  # beside those of the pairs, ids that are no text
 
 
-def read_model(
-    folder: Path, sizes: ModelConfig, our_weights: Conversion
-) -> tuple[Path, EncoderDecoder]:
-    """Returns the file of the weights and the model."""
-    file, theirs = read_weights(folder)
-    # Compared with the file before anything of these sizes is allocated.
-    ours = our_weights(file, theirs, sizes)
+def read_model(folder: Path, sizes: ModelConfig, our_weights: Conversion) -> EncoderDecoder:
+    theirs = read_weights(folder)
+    # Compared with the files before anything of these sizes is allocated.
+    ours = our_weights(folder, theirs, sizes)
     model = EncoderDecoder(sizes).eval()
     model.load_state_dict(ours)
-    return file, model
+    return model
 
 
 def folder_name(folder: Path) -> str:
@@ -114,7 +111,7 @@ def write_transformers_bundle(
 ) -> dict[str, Any]:
     """Writes the bundle, all at once, and returns its manifest. `search_note` says in the card how
     the search differs from that of transformers; `warnings` are paragraphs of the card."""
-    digest = sha256(read.weights)
+    digest = joined_digest([sha256(file) for file in weight_files(read.folder)])
     config = read.config
     golden = transformers_examples(
         origin.golden,

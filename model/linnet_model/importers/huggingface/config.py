@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from linnet_model.bundle import SpecialIds
-from linnet_model.importers.huggingface.families import check_type
+from linnet_model.importers.huggingface.families import check_tokenizer, check_type
 from linnet_model.network.model_config import (
     MAX_FFN_WIDTH,
     MAX_LAYERS,
@@ -30,6 +30,7 @@ from linnet_model.network.model_config import (
 )
 
 CONFIG, GENERATION = "config.json", "generation_config.json"
+TOKENIZER = "tokenizer_config.json"
 ACTIVATIONS = {"relu": "relu", "swish": "swish", "silu": "swish", "gelu": "gelu"}
 MAX_BEAMS = 32  # limit of the engine
 
@@ -161,6 +162,10 @@ def read_tables(
     file = folder / CONFIG
     table = read_json(file)
     kind = check_type(file, table, only)
+    told = {file: table}
+    if (folder / TOKENIZER).is_file():
+        told[folder / TOKENIZER] = read_json(folder / TOKENIZER)
+    check_tokenizer(folder, kind, told)
     of_search = SEARCH_READ | SEARCH_NO_EFFECT | SEARCH_ONLY.keys()
     check_known(file, table, read | no_effect | only[kind].keys() | of_search)
     check_values(file, table, only[kind])
@@ -270,7 +275,8 @@ def search_facts(tables: Tables, sizes: ModelConfig, special: SpecialIds) -> Mod
         f"{file} has forced_eos_token_id {json.dumps(forced)}, supported is only eos_token_id "
         f"{special.eos}",
     )
-    penalty = search.get("length_penalty", 1.0)
+    penalty = search.get("length_penalty")
+    penalty = 1.0 if penalty is None else penalty
     require(
         type(penalty) in (int, float) and 0 <= penalty <= 10,
         f"{file} has length_penalty {json.dumps(penalty)}, it must be between 0 and 10",

@@ -17,6 +17,35 @@ FAMILIES = {
     "bart": ("BART or distilBART", "summariser"),
     "pegasus": ("PEGASUS", "summariser"),
 }
+# The tokenizers of each family, and those that stand for any. transformers may add "Fast".
+TOKENIZERS = {
+    "marian": ("MarianTokenizer",),
+    "m2m_100": ("M2M100Tokenizer", "NllbTokenizer"),
+    "mbart": ("MBart50Tokenizer",),
+    "bart": ("BartTokenizer",),
+    "pegasus": ("PegasusTokenizer",),
+}
+ANY_TOKENIZER = ("PreTrainedTokenizer", "TokenizersBackend")
+
+
+def check_tokenizer(folder: Path, kind: str, tables: dict[Path, dict[str, Any]]) -> None:
+    """Refuses a model of the family with a tokenizer of its own, such as SMALL-100 of M2M-100: it
+    may put the languages elsewhere. `tables`: the files that may name the tokenizer."""
+    family, known = FAMILIES[kind][0], TOKENIZERS[kind]
+    code = sorted(file.name for file in folder.glob("tokenization_*.py"))
+    require(
+        not code,
+        f"{folder} has {', '.join(code)}: a tokenizer of its own, which is not imported; models of "
+        f"{family} have {' or '.join(known)}",
+    )
+    for file, table in tables.items():
+        name = table.get("tokenizer_class")
+        require(
+            name is None
+            or (isinstance(name, str) and name.removesuffix("Fast") in (*known, *ANY_TOKENIZER)),
+            f"{file} has tokenizer_class {json.dumps(name)}, models of {family} have "
+            f"{' or '.join(known)}; another tokenizer is not imported",
+        )
 
 
 def check_type(file: Path, table: dict[str, Any], read: Iterable[str]) -> str:

@@ -15,28 +15,70 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
+from linnet_model.importers.files import check_downloaded
+from linnet_model.importers.huggingface.config import read_json
 from linnet_model.importers.tensors import Source
 from linnet_model.network.encoder_decoder import sinusoids
 from linnet_model.network.model_config import ConfigError, ModelConfig, require
 
 SAFETENSORS, PICKLED = "model.safetensors", "pytorch_model.bin"
+INDEX = ".index.json"  # behind either name: the shards of a model in several files
+TABLES = (
+    "model.shared.weight",
+    "model.encoder.embed_tokens.weight",
+    "model.decoder.embed_tokens.weight",
+    "lm_head.weight",
+)
 # Some tables are stored in float16, which keeps 11 bits of a number up to 1.
 POSITION_TOLERANCE = 1e-3
 
 
-def read_weights(folder: Path) -> tuple[Path, dict[str, Tensor]]:
-    """Returns the file and its tensors in float32. No pickled code is executed."""
-    file = folder / SAFETENSORS
+def weight_files(folder: Path) -> list[Path]:
+    """Returns the files with the weights: one, or the shards that an index lists. safetensors is
+    preferred, as in transformers."""
+    for name in (SAFETENSORS, PICKLED):
+        if (folder / name).is_file():
+            return [folder / name]
+        if (folder / f"{name}{INDEX}").is_file():
+            return shards(folder / f"{name}{INDEX}")
+    raise ConfigError(f"{folder} has no {SAFETENSORS} and no {PICKLED}, and no index of either")
+
+
+def shards(index: Path) -> list[Path]:
+    """Returns the files that an index lists, each once."""
+    table = read_json(index).get("weight_map")
+    require(
+        isinstance(table, dict) and bool(table) and all(isinstance(n, str) for n in table.values()),
+        f"{index} has no weight_map, which names the file of each tensor",
+    )
+    assert isinstance(table, dict)
+    files = [index.parent / name for name in sorted(set(table.values()))]
+    for file in files:
+        require(
+            file.parent == index.parent and file.name not in ("", ".", ".."),
+            f"{index} names {str(file)!r}, which is outside of its folder",
+        )
+        require(file.is_file(), f"{index.parent} has no {file.name}, which {index.name} names")
+    return files
+
+
+def read_weights(folder: Path) -> dict[str, Tensor]:
+    """Returns the tensors of a folder in float32. No pickled code is executed."""
+    weights: dict[str, Tensor] = {}
+    for file in weight_files(folder):
+        tensors = read_file(file)
+        twice = sorted(tensors.keys() & weights.keys())
+        require(not twice, f"{file} has {', '.join(twice[:3])} once more")
+        weights |= tensors
+    return weights
+
+
+def read_file(file: Path) -> dict[str, Tensor]:
+    check_downloaded(file)
     try:
-        if file.is_file():
+        if file.suffix == ".safetensors":
             weights = load_file(file)
         else:
-            file = folder / PICKLED
-            require(
-                file.is_file(),
-                f"{folder} has no {SAFETENSORS} and no {PICKLED} (weights in several files are not "
-                "supported, save the model in one)",
-            )
             weights = torch.load(file, map_location="cpu", weights_only=True)
     except (safetensors.SafetensorError, pickle.UnpicklingError, RuntimeError, EOFError) as error:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -50,7 +92,24 @@ def read_weights(folder: Path) -> tuple[Path, dict[str, Tensor]]:
         require(
             bad == 0, f"{file}: {name} has {bad} of {tensor.numel()} values that are not finite"
         )
-    return file, {name: tensor.float() for name, tensor in weights.items()}
+    return {name: tensor.float() for name, tensor in weights.items()}
+
+
+def shared_table(source: Source, rows: int, width: int) -> Tensor:
+    """Returns the table of source, target and output. A file has it under one of its names or
+    several: safetensors stores tensors that share memory once, under any of them."""
+    present = [name for name in TABLES if name in source.weights] or [TABLES[0]]
+    table = source.take(present[0], rows, width)
+    for copy in present[1:]:
+        source.drop_copy(copy, present[0], table)
+    return table
+
+
+def output_bias(source: Source, rows: int) -> Tensor:
+    """Returns the bias of the logits. Files from before transformers stored it lack it: zeros."""
+    if "final_logits_bias" not in source.weights:
+        return torch.zeros(rows)
+    return source.take("final_logits_bias", 1, rows).flatten()
 
 
 def layer_weights(source: Source, theirs: str, side: str, sizes: ModelConfig) -> dict[str, Tensor]:

@@ -21,6 +21,7 @@ from typing import Any
 from linnet_model.bundle import TokenizerFiles
 from linnet_model.command_line import command
 from linnet_model.importers import import_parser, origin_of, report
+from linnet_model.importers.files import load_sentencepiece
 from linnet_model.importers.huggingface.bundle import (
     TransformersModel,
     bundle_config,
@@ -97,6 +98,7 @@ def read_tokenizer(folder: Path, facts: ModelFacts) -> TokenizerFiles:
     configuration lacks."""
     for name in (SOURCE_SPM, TARGET_SPM):
         require((folder / name).is_file(), f"{folder} has no {name}")
+        load_sentencepiece(folder / name)
     files = {"source": folder / VOCABULARY, "target": folder / VOCABULARY}
     if (folder / TARGET_VOCABULARY).is_file():
         files["target"] = folder / TARGET_VOCABULARY
@@ -143,10 +145,9 @@ def import_huggingface_marian(
     config = bundle_config(facts, name, *own)
     shared = tokenizer.source_vocabulary == tokenizer.target_vocabulary
     tags = sorted(language_tags(tokenizer.source_vocabulary).values()) if shared else []
-    file, model = read_model(folder, facts.sizes, our_weights)
+    model = read_model(folder, facts.sizes, our_weights)
     read = TransformersModel(
         folder=folder,
-        weights=file,
         model_type="marian",
         family="Marian",
         model=model,

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import torch
 from torch import Tensor
 
-from linnet_model.importers.huggingface.weights import check_positions, layer_weights
+from linnet_model.importers.huggingface.weights import (
+    check_positions,
+    layer_weights,
+    shared_table,
+)
 from linnet_model.importers.tensors import Source
-from linnet_model.network.model_config import ModelConfig, require
+from linnet_model.network.model_config import ModelConfig
 
 
-def our_weights(file: Path, weights: dict[str, Tensor], sizes: ModelConfig) -> dict[str, Tensor]:
+def our_weights(folder: Path, weights: dict[str, Tensor], sizes: ModelConfig) -> dict[str, Tensor]:
     """Returns the weights of EncoderDecoder(sizes) by name."""
-    source = Source(file, weights)
+    source = Source(folder, weights)
     ours = embeddings(source, sizes)
     for side, layers in (("encoder", sizes.encoder_mixers), ("decoder", sizes.decoder_mixers)):
         for layer in range(len(layers)):
@@ -31,9 +34,11 @@ def our_weights(file: Path, weights: dict[str, Tensor], sizes: ModelConfig) -> d
 
 def embeddings(source: Source, sizes: ModelConfig) -> dict[str, Tensor]:
     """Returns the tables of source, target and output; shared tables appear once."""
+    ours = {"output_bias": source.take("final_logits_bias", 1, sizes.target_vocabulary).flatten()}
+    if sizes.sharing == "all":
+        return ours | {"embed_source.weight": shared_table(source, sizes.vocabulary, sizes.width)}
     shared, width = "model.shared.weight", sizes.width
     encoder, decoder = (f"model.{side}.embed_tokens.weight" for side in ("encoder", "decoder"))
-    ours = {"output_bias": source.take("final_logits_bias", 1, sizes.target_vocabulary).flatten()}
     if shared in source.weights:
         # One table for both sides; the file may have copies of it.
         table = source.take(shared, sizes.vocabulary, width)
@@ -41,21 +46,11 @@ def embeddings(source: Source, sizes: ModelConfig) -> dict[str, Tensor]:
             source.drop_copy(name, shared, table)
         tables = (table, table)
     else:
-        of_source = source.take(encoder, sizes.vocabulary, width)
-        both = sizes.sharing == "all" and decoder not in source.weights
         tables = (
-            of_source,
-            of_source if both else source.take(decoder, sizes.target_vocabulary, width),
+            source.take(encoder, sizes.vocabulary, width),
+            source.take(decoder, sizes.target_vocabulary, width),
         )
-        if sizes.sharing == "all":
-            require(
-                both or tables[0].numel() == 0 or torch.equal(*tables),
-                f"{source.file}: {encoder} differs from {decoder}, though the configuration ties "
-                "them",
-            )
-    ours["embed_source.weight"] = tables[0]
-    if sizes.sharing != "all":
-        ours["embed_target.weight"] = tables[1]
+    ours["embed_source.weight"], ours["embed_target.weight"] = tables
     if sizes.sharing == "none":
         ours["output.weight"] = source.take("lm_head.weight", sizes.target_vocabulary, width)
     else:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import sentencepiece
-
+from linnet_model.importers.files import (
+    check_downloaded,
+    load_sentencepiece,
+    sentencepiece_pieces,
+)
 from linnet_model.importers.marian.archive import read_archive
 from linnet_model.importers.marian.binary import Array, read_binary
 from linnet_model.importers.marian.shortlist import is_shortlist
-from linnet_model.network.model_config import ConfigError, require
+from linnet_model.network.model_config import require
 
 MAX_MODEL_BYTES = 1 << 33  # the largest published models have 4 GB
 MAX_SPM_BYTES = 1 << 26
@@ -42,12 +45,18 @@ def find_files(folder: Path) -> ModelFiles:
     binaries = [file for file in files if file.suffix == ".bin"]
     shortlists = [file for file in binaries if is_shortlist(file)]
     models = [f for f in files if f.suffix == ".npz" and not f.name.endswith(".optimizer.npz")]
-    models += [file for file in binaries if file not in shortlists]
+    # Firefox ships a small model that rates translations beside some of its models.
+    models += [
+        file
+        for file in binaries
+        if file not in shortlists and not file.name.startswith("qualityModel")
+    ]
     packed = [file.name for file in files if file.suffix in PACKED]
     hint = f"; unpack {', '.join(packed)} first" if packed else ""
+    away = "; move the others to another folder" if len(models) > 1 else ""
     require(
         len(models) == 1,
-        f"{folder} has {named(models)} among .npz and .bin, it must have one model{hint}",
+        f"{folder} has {named(models)} among .npz and .bin, it must have one model{away}{hint}",
     )
     require(
         len(shortlists) <= 1,
@@ -81,20 +90,15 @@ def find_spm(folder: Path, found: list[Path], hint: str) -> tuple[Path, Path]:
 
 def read_arrays(file: Path) -> dict[str, Array]:
     size = file.stat().st_size
+    check_downloaded(file)
     require(size <= MAX_MODEL_BYTES, f"{file} has {size} bytes, at most {MAX_MODEL_BYTES} are read")
     return read_archive(file) if file.suffix == ".npz" else read_binary(file)
 
 
 def read_pieces(file: Path) -> Pieces:
     size = file.stat().st_size
-    # SentencePiece takes no bytes for no model, and crashes when it is asked something.
-    require(size > 0, f"{file} is no SentencePiece model: it is empty")
     require(size <= MAX_SPM_BYTES, f"{file} has {size} bytes, at most {MAX_SPM_BYTES} are read")
-    try:
-        model = sentencepiece.SentencePieceProcessor(model_proto=file.read_bytes())
-        pieces = [model.id_to_piece(i) for i in range(model.get_piece_size())]
-    except (RuntimeError, UnicodeDecodeError, IndexError) as error:
-        raise ConfigError(f"{file} is no SentencePiece model: {error}") from None
+    model, pieces = load_sentencepiece(file), sentencepiece_pieces(file)
     for i, piece in enumerate(pieces):
         require(
             piece != "" and "\n" not in piece and piece != PADDING,

@@ -113,10 +113,9 @@ def import_multilingual(
     config = bundle_config(
         facts, name or kind.replace("-", "").lower(), pairs[0].source, pairs[0].target
     )
-    file, model = read_model(folder, facts.sizes, our_weights)
+    model = read_model(folder, facts.sizes, our_weights)
     read = TransformersModel(
         folder=folder,
-        weights=file,
         model_type=facts.model_type,
         family=kind,
         model=model,

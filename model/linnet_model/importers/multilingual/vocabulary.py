@@ -14,17 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import sentencepiece
-
 from linnet_model.bundle import TokenizerFiles
-from linnet_model.importers.huggingface.config import read_json
+from linnet_model.importers.files import sentencepiece_pieces
+from linnet_model.importers.huggingface.config import TOKENIZER, read_json
 from linnet_model.importers.huggingface.vocabulary import read_vocabulary
 from linnet_model.importers.multilingual.codes import M2M100, MBART50, WMT21
 from linnet_model.importers.multilingual.config import MBART, MultilingualFacts
-from linnet_model.network.model_config import ConfigError, require
+from linnet_model.network.model_config import require
 
 SPM, VOCABULARY = "sentencepiece.bpe.model", "vocab.json"
-TOKENIZER, SPECIAL = "tokenizer_config.json", "special_tokens_map.json"
+SPECIAL = "special_tokens_map.json"
 ADDED, FAST = "added_tokens.json", "tokenizer.json"
 FAIRSEQ = ["<s>", "<pad>", "</s>", "<unk>"]
 MASK = "<mask>"
@@ -127,12 +126,7 @@ def language_ids(
 
 
 def spm_pieces(file: Path) -> list[str]:
-    processor = sentencepiece.SentencePieceProcessor()
-    try:
-        processor.Load(str(file))
-    except (OSError, RuntimeError) as error:
-        raise ConfigError(f"{file} is no SentencePiece model: {error}") from None
-    pieces = [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
+    pieces = sentencepiece_pieces(file)
     require(
         pieces[:3] == ["<unk>", "<s>", "</s>"],
         f"{file} begins with the pieces {', '.join(pieces[:3])}, it must with <unk>, <s>, </s>",

@@ -76,10 +76,9 @@ def import_summariser(
         task="summarize",
         default_target_tokens=facts.default_target_tokens,
     )
-    file, model = read_model(folder, facts.sizes, our_weights)
+    model = read_model(folder, facts.sizes, our_weights)
     read = TransformersModel(
         folder=folder,
-        weights=file,
         model_type=facts.model_type,
         family=FAMILIES[facts.model_type],
         model=model,

@@ -12,12 +12,11 @@ import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 
-import sentencepiece
-
 from linnet_model.bundle import SpecialIds, TokenizerFiles
-from linnet_model.importers.huggingface.config import read_json
+from linnet_model.importers.files import sentencepiece_pieces
+from linnet_model.importers.huggingface.config import TOKENIZER, read_json
 from linnet_model.importers.huggingface.vocabulary import read_vocabulary
-from linnet_model.importers.multilingual.vocabulary import FAIRSEQ, MASK, TOKENIZER, added_tokens
+from linnet_model.importers.multilingual.vocabulary import FAIRSEQ, MASK, added_tokens
 from linnet_model.importers.summarisers.config import BART, SummariserFacts
 from linnet_model.network.model_config import ConfigError, require
 
@@ -128,12 +127,7 @@ def read_bart(folder: Path, facts: SummariserFacts) -> Tokens:
 def read_pegasus(folder: Path, facts: SummariserFacts) -> Tokens:
     file, rows = folder / SPM, facts.sizes.vocabulary
     require(file.is_file(), f"{folder} has no {SPM}")
-    processor = sentencepiece.SentencePieceProcessor()
-    try:
-        processor.Load(str(file))
-    except (OSError, RuntimeError) as error:
-        raise ConfigError(f"{file} is no SentencePiece model: {error}") from None
-    spm = [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
+    spm = sentencepiece_pieces(file)
     require(
         spm[:3] == ["<pad>", "</s>", "<unk>"],
         f"{file} begins with the pieces {', '.join(spm[:3])}, it must with <pad>, </s>, <unk>",

@@ -1,0 +1,40 @@
+"""Files of a download that importers of several toolkits read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import sentencepiece
+
+from linnet_model.network.model_config import ConfigError, require
+
+LFS_POINTER = b"version https://git-lfs"
+
+
+def check_downloaded(file: Path) -> None:
+    """Refuses the small text that a clone without git-lfs has in place of a large file."""
+    with file.open("rb") as start:
+        require(
+            start.read(len(LFS_POINTER)) != LFS_POINTER,
+            f"{file} is a pointer of git-lfs, not the file itself: run git lfs pull in its folder, "
+            "or download the file",
+        )
+
+
+def load_sentencepiece(file: Path) -> sentencepiece.SentencePieceProcessor:
+    check_downloaded(file)
+    # SentencePiece takes no bytes for no model, and crashes when it is asked something.
+    require(file.stat().st_size > 0, f"{file} is no SentencePiece model: it is empty")
+    try:
+        return sentencepiece.SentencePieceProcessor(model_proto=file.read_bytes())
+    except (OSError, RuntimeError) as error:
+        raise ConfigError(f"{file} is no SentencePiece model: {error}") from None
+
+
+def sentencepiece_pieces(file: Path) -> list[str]:
+    """Returns the pieces of a SentencePiece model, by id."""
+    processor = load_sentencepiece(file)
+    try:
+        return [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{file} is no SentencePiece model: {error}") from None
