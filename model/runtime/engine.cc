@@ -99,6 +99,11 @@ absl::Status CheckConstraints(const SequenceInput& sequence, const EngineInfo& i
                                                    " tokens together, max_target_tokens is ",
                                                    sequence.options.max_target_tokens));
   }
+  if (sequence.length != nullptr) {
+    return absl::InvalidArgumentError(
+        "constraints and a wished length are given: a target that is full could not hold a phrase, "
+        "leave one of them out");
+  }
   if (sequence.target.has_value()) {
     return absl::InvalidArgumentError(
         "a target to score and constraints are given: nothing is searched, leave them out");

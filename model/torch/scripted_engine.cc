@@ -41,7 +41,8 @@ ScriptedEngine::ScriptedEngine(ScriptedModel model, EngineInfo info,
     : context_(std::move(model), std::move(info), options),
       shortlist_(std::move(shortlist)),
       slots_(context_.info.rows),
-      cache_(context_.model, context_.info.encoder_cache_tokens, context_.info.special.pad),
+      cache_(context_.model, context_.info.encoder_cache_tokens,
+             context_.info.limits.max_source_tokens, context_.info.special.pad),
       host_(context_, cache_) {}
 
 void ScriptedEngine::SearchOnDevice(const std::string& no_graphs) {

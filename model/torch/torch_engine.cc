@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "model/ops/search/beam_params.h"
 #include "model/runtime/bundle/languages.h"
 #include "model/runtime/search/shortlist.h"
 #include "model/torch/decoding/device_decoder.h"
@@ -111,10 +112,18 @@ absl::Status Build(const Bundle& bundle, const TorchEngineOptions& options, at::
       .alignment_layer = bundle.alignment_layer(),
       .one_shape = options.batch_invariant && !model.packed(),
       .time_gemms = options.time_gemms && !options.batch_invariant};
+  bool on_device = options.search == SearchPlace::kDevice ||
+                   (options.search == SearchPlace::kAuto && device.is_cuda());
+  if (on_device && DeviceDecoder::HistoryOf(info) > ops::kMaxHistory) {
+    const std::string why = absl::StrCat("targets of ", info.limits.max_target_tokens,
+                                         " tokens are longer than a device searches");
+    if (options.search == SearchPlace::kDevice)
+      return absl::FailedPreconditionError(absl::StrCat(why, ": let the host search"));
+    info.search = absl::StrCat("host, since ", why);
+    on_device = false;
+  }
   engine = std::make_unique<ScriptedEngine>(std::move(model), std::move(info), engine_options,
                                             std::move(shortlist));
-  const bool on_device = options.search == SearchPlace::kDevice ||
-                         (options.search == SearchPlace::kAuto && device.is_cuda());
   if (on_device) engine->SearchOnDevice(no_graphs);
   RETURN_IF_ERROR(engine->WarmUp());
   malloc_trim(0);  // the C library keeps the pages of weights that were converted

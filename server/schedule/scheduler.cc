@@ -236,13 +236,14 @@ void Scheduler::Run() {
       return absl::InternalError(absl::StrCat("the thread of the engine threw: ", why));
     });
   }
-  if (engine_ == nullptr) return;
-  {
-    // Keep an engine that has failed for good until the destructor runs.
-    MutexLock lock(mu_);
-    while (phase_ != Phase::kStopping) changed_.Wait(mu_);
+  if (engine_ != nullptr) {
+    {
+      // Keep an engine that has failed for good until the destructor runs.
+      MutexLock lock(mu_);
+      while (phase_ != Phase::kStopping) changed_.Wait(mu_);
+    }
+    engine_->Remove();  // on the thread that made it
   }
-  engine_->Remove();  // on the thread that made it
   if (demand_.memory != nullptr) demand_.memory->Release(*this);
 }
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from decode_lines import SOURCES, with_options
+from decode_lines import SOURCES, line, with_options
 from tiny_sizes import SEED, VOCABULARY
 
 
@@ -49,6 +49,25 @@ def answers(run):
 def test_stored_integers_stand_for_weights(bundles, answers, compute: str):
     assert answers(bundles["int8"], compute) == answers(bundles["restored"], compute)
     assert answers(bundles["int8"], compute) != answers(bundles["float32"], compute)
+
+
+def test_source_as_long_as_the_learned_positions_is_read(tmp_path, operators, run):
+    """The encoder pads a batch, but not beyond the last row of the table."""
+
+    from linnet_model.bundle import BundleFacts, write_bundle
+    from linnet_model.config import BundleConfig
+    from linnet_model.network.encoder_decoder import EncoderDecoder
+    from linnet_model.network.presets import preset
+
+    sizes = preset("tiny", VOCABULARY, positions="learned", max_positions=21)
+    model = EncoderDecoder(sizes).eval()
+    config = BundleConfig(name="short", max_source_tokens=21, max_target_tokens=20)
+    facts = BundleFacts(version="1")
+    write_bundle(tmp_path / "bundle", model, sizes, config, None, "float32", facts)
+    lines = [line(1, 21), line(2, 20), line(3, 4)]
+    done = run(tmp_path / "bundle", "--compute", "float32", lines=lines)
+    assert done.status == 0, done.stderr
+    assert all(answer["hypotheses"] for answer in done.answers)
 
 
 @pytest.mark.parametrize("bundles", ["all"], indirect=True)

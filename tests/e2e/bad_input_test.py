@@ -82,7 +82,7 @@ BAD_TRANSLATIONS = {
         {"options": {"unknown_penalty": float("inf")}},
         INVALID,
         "options.unknown_penalty",
-        "finite",
+        "between -1e+06 and 1e+06",
     ),
     "too many tokens": (
         {"options": {"max_target_tokens": HUGE}},

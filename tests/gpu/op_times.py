@@ -19,6 +19,7 @@ from session import Case, Setup
 from torch import Tensor
 
 WIDTH, HEADS, BEAM = 31, 16, 5
+BLOCK_TOKENS = 16  # of the encoder cache
 VOCABULARY, MAX_BEAM, PLAN_FIELDS = 32000, 16, 13
 ROTATED_BYTES = 2**28  # several times the cache of an H200
 MAX_SETS = 64
@@ -111,11 +112,6 @@ def steps(rows: int, channels: int, dtype: torch.dtype, device: str) -> list[Cal
     first = slot // BEAM * BEAM
     backpointers = (first + (slot - first + 2 * ago) % BEAM).clamp(max=rows - 1).int()
     backpointers[:, 0] = slot[:, 0]
-    sources = -(-rows // BEAM)
-    memory = torch.randn(2 * sources, 16, 2, channels, **options)
-    blocks = torch.arange(2 * sources, dtype=torch.int32, device=device).view(-1, 2)
-    blocks = blocks[slot[:, 0] // BEAM].contiguous()
-    lengths = torch.full((rows,), 32, dtype=torch.int32, device=device)
     ops, size = torch.ops.linnet, f"{rows} rows x {channels}"
     return [
         Call(
@@ -142,14 +138,28 @@ def steps(rows: int, channels: int, dtype: torch.dtype, device: str) -> list[Cal
             lambda: ops.self_attention_step(x, x, x, cache, positions, backpointers, HEADS, 1),
             bytes_of(x, x, x, x, x, x, cache),
         ),
-        Call(
-            "source_attention",
-            size,
-            lambda: ops.source_attention(x, memory, blocks, lengths, HEADS),
-            bytes_of(x, x, memory),
-        ),
+        *attention(rows, channels, 32, dtype, device),
         Call("copy of the window", size, window.clone, bytes_of(window, window)),
         *ends_of_blocks(x),
+    ]
+
+
+def attention(rows: int, channels: int, tokens: int, dtype: torch.dtype, device: str) -> list[Call]:
+    """Returns attention over so many tokens of each source, a source per beam."""
+    sources, each = -(-rows // BEAM), tokens // BLOCK_TOKENS
+    x = torch.randn(rows, channels, device=device, dtype=dtype)
+    memory = torch.randn(each * sources, BLOCK_TOKENS, 2, channels, device=device, dtype=dtype)
+    blocks = torch.arange(each * sources, dtype=torch.int32, device=device).view(-1, each)
+    blocks = blocks[torch.arange(rows, device=device) // BEAM].contiguous()
+    lengths = torch.full((rows,), tokens, dtype=torch.int32, device=device)
+    of_tokens = "" if tokens == 32 else f", {tokens} tokens"
+    return [
+        Call(
+            "source_attention",
+            f"{rows} rows x {channels}{of_tokens}",
+            lambda: torch.ops.linnet.source_attention(x, memory, blocks, lengths, HEADS),
+            bytes_of(x, x, memory),
+        )
     ]
 
 
@@ -247,11 +257,12 @@ def cases(setup: Setup, part: str) -> Iterator[Case]:
     torch.ops.load_library(setup.library)
     device = setup.device
     if setup.dry:
-        shapes = [(steps, 5, 64), (whole, 2, 8, 64), (search, 10)]
+        shapes = [(steps, 5, 64), (attention, 5, 64, 64), (whole, 2, 8, 64), (search, 10)]
         types = [torch.float32]
     else:
         torch.ops.load_library(setup.library.with_name("liblinnet_ops_cuda.so"))
         shapes = [(steps, rows, channels) for channels in (1024, 512) for rows in (5, 160, 640)]
+        shapes += [(attention, rows, 512, tokens) for rows in (5, 160) for tokens in (512, 1024)]
         shapes += [(search, rows) for rows in (5, 160, 640, 2560)]
         shapes += [(whole, 32, 64, channels) for channels in (512, 1024)]
         types = [torch.float16, torch.bfloat16, torch.float32]

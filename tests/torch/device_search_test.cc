@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "model/ops/search/beam_params.h"
 #include "model/torch/decoding/device_decoder.h"
 #include "model/torch/torch_engine.h"
 #include "tests/support/status_matchers.h"
@@ -29,6 +30,7 @@ using ::linnet::model::testing::DecodeInBatches;
 using ::linnet::model::testing::MakeEngine;
 using ::linnet::model::testing::SameAnswers;
 using ::linnet::model::testing::TestDevice;
+using ::linnet::model::testing::TinyBundle;
 using ::linnet::model::testing::TinyModel;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -39,6 +41,21 @@ TEST(DeviceSearchTest, ReportsSearchPlace) {
   EXPECT_THAT(MakeEngine(SearchPlace::kAuto)->info().search, HasSubstr(cpu ? "host" : "device"));
   EXPECT_THAT(MakeEngine(SearchPlace::kDevice)->info().search,
               HasSubstr(cpu ? "device, no graphs" : "device, 16 graphs"));
+}
+
+// A manifest may allow targets that are longer than a device searches; the model is served anyway.
+TEST(DeviceSearchTest, HostSearchesForTargetsThatAreTooLong) {
+  Bundle bundle = TinyBundle();
+  bundle.manifest.mutable_limits()->set_max_target_tokens(ops::kMaxHistory);
+  TorchEngineOptions options = {
+      .device = TestDevice(), .threads = 2, .rows = 4, .encoder_cache_tokens = 160};
+  const auto engine = MakeTorchEngine(bundle, options);
+  ASSERT_THAT(engine, IsOk());
+  EXPECT_THAT((*engine)->info().search, HasSubstr("host"));
+  options.search = SearchPlace::kDevice;
+  EXPECT_THAT(MakeTorchEngine(bundle, options),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("targets of 8192 tokens are longer than a device searches")));
 }
 
 TEST(DeviceSearchTest, EqualsHostSearch) {

@@ -111,7 +111,8 @@ __device__ __forceinline__ void AddValues(const T* value, const float (&weight)[
 #pragma unroll
       for (int b = 0; b < kPacks; ++b) {
 #pragma unroll
-        for (int i = 0; i < N; ++i) sums[q][i] += weight[q][s + b] * channels[b][i];
+        for (int i = 0; i < N; ++i)
+          sums[q][i] = __fmaf_rn(weight[q][s + b], channels[b][i], sums[q][i]);
       }
     }
   }
@@ -125,7 +126,8 @@ __device__ __forceinline__ void AddValues(const T* value, const float (&weight)[
 // For 32 keys at a time, each lane computes the scores of one key, so that only the softmax needs
 // exchanges; then it sums N channels of the values. A running softmax joins the parts: the highest
 // score so far, the sum of exponentials relative to it, and the weighted sum of values. A query's
-// result does not depend on the others.
+// result does not depend on the others, nor on Q: products are rounded where __fmul_rn and
+// __fmaf_rn say, since a compiler may fuse either product of a * b + c * d.
 template <int N, int Q, class T, class Find>
 __device__ __forceinline__ void AttendHead(const T* own_query, int64_t stride, int queries,
                                            int head_size, float scale, int count, const Find& find,
@@ -164,10 +166,10 @@ __device__ __forceinline__ void AttendHead(const T* own_query, int64_t stride, i
       const float now_highest = fmaxf(highest[q], WarpMax(exists ? score[q] : -INFINITY));
       const float shrink = __expf(highest[q] - now_highest);  // 0 at the first keys
       const float e = exists ? __expf(score[q] - now_highest) : 0.0f;
-      sum[q] = sum[q] * shrink + WarpSum(e);
+      sum[q] = __fmaf_rn(sum[q], shrink, WarpSum(e));
       weight[q][lane] = e;
 #pragma unroll
-      for (int i = 0; i < N; ++i) values[q][i] *= shrink;
+      for (int i = 0; i < N; ++i) values[q][i] = __fmul_rn(values[q][i], shrink);
       highest[q] = now_highest;
     }
     __syncwarp();

@@ -12,9 +12,10 @@ namespace linnet::model {
 // Phrases that a target must contain, in any order, and the progress of a hypothesis through them.
 //
 // A phrase is met when the hypothesis contains its tokens consecutively. Equal phrases are met one
-// after the other: a token counts for one phrase only. Immutable, so thread-safe. Source: Post and
-// Vilar 2018, Fast Lexically Constrained Decoding with Dynamic Beam Allocation (arXiv 1804.06609),
-// sections 3 and 4; Hu et al. 2019 for phrases with a common prefix.
+// after the other: a token counts for one phrase only, the longest that it may belong to, so that a
+// phrase inside another that was begun and not ended is not met. Immutable, so thread-safe. Source:
+// Post and Vilar 2018, Fast Lexically Constrained Decoding with Dynamic Beam Allocation (arXiv
+// 1804.06609), sections 3 and 4; Hu et al. 2019 for phrases with a common prefix.
 class Constraints {
  public:
   static constexpr int kMaxPhrases = 32;

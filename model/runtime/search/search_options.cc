@@ -11,6 +11,7 @@ namespace {
 using linnet::v1::DecodingOptions;
 
 constexpr float kMaxLengthPenalty = 10.0f;
+constexpr float kMaxUnknownPenalty = 1e6f;  // sums of many of them are finite
 // Logits divided by less than this overflow float.
 constexpr float kMinTemperature = 1e-6f;
 
@@ -41,9 +42,9 @@ std::optional<BadOption> FindBadOption(const SearchOptions& options, const Searc
   if (!(options.length_penalty >= 0 && options.length_penalty <= kMaxLengthPenalty)) {
     return BadOption{"length_penalty", OutOfRange(options.length_penalty, 0, kMaxLengthPenalty)};
   }
-  if (!std::isfinite(options.unknown_penalty)) {
+  if (!(std::abs(options.unknown_penalty) <= kMaxUnknownPenalty)) {
     return BadOption{"unknown_penalty",
-                     absl::StrCat("is ", options.unknown_penalty, ", it must be a finite number")};
+                     OutOfRange(options.unknown_penalty, -kMaxUnknownPenalty, kMaxUnknownPenalty)};
   }
   if (!(options.temperature >= kMinTemperature && std::isfinite(options.temperature))) {
     return BadOption{"temperature",

@@ -33,12 +33,9 @@ DeviceDecoder::DeviceDecoder(DecoderContext& context, const EncoderCache& cache)
                                        : StepSizes(context.info.rows)),
       special_({context.info.special.start, context.info.special.pad, context.info.special.eos,
                 context.info.special.unk}),
-      stream_(NewStream(context.model.device(), /*urgent=*/true)),
-      // A history holds the start token, language tokens, the longest target and eos.
-      tables_(ops::NewBeamTables(
-          context.info.rows, context.reach,
-          context.info.limits.max_target_tokens + context.info.max_language_tokens + 2,
-          context.model.device())),
+      stream_(context.model.device(), /*urgent=*/true),
+      tables_(ops::NewBeamTables(context.info.rows, context.reach, HistoryOf(context.info),
+                                 context.model.device())),
       grammar_(GrammarTensors(context.info.grammar.get(), context.model.device())),
       steps_{InFlightStep{{}, {}, DeviceEvent(context.model.device())},
              InFlightStep{{}, {}, DeviceEvent(context.model.device())}} {

@@ -79,6 +79,12 @@ class DeviceDecoder {
 
   const c10::Stream& stream() const { return stream_; }
 
+  // Entries of a hypothesis's history, at most ops::kMaxHistory: the start token, language tokens,
+  // the longest target and eos.
+  static int HistoryOf(const EngineInfo& info) {
+    return info.limits.max_target_tokens + info.max_language_tokens + 2;
+  }
+
  private:
   // A sequence in an in-flight step.
   struct InFlightSequence {
@@ -105,7 +111,7 @@ class DeviceDecoder {
   int row_blocks_;          // blocks of the longest source
   std::vector<int> sizes_;  // ascending
   std::vector<int64_t> special_;
-  c10::Stream stream_;
+  OwnStream stream_;
   std::vector<at::Tensor> tables_, grammar_;
   at::Tensor plan_, record_;  // on the device, of the max size; smaller steps use their first rows
   std::unique_ptr<ops::GraphRecorder> recorder_;

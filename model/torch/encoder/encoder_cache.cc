@@ -19,7 +19,7 @@ namespace {
 
 // Sources are padded to a multiple of this, for libraries whose gemms give the same bits for such
 // numbers of rows only (host_decoder.cc).
-constexpr int64_t kSourceGrain = 8;
+constexpr size_t kSourceGrain = 8;
 
 }  // namespace
 
@@ -27,8 +27,9 @@ int BlocksFor(int64_t tokens) {
   return static_cast<int>((tokens + kBlockTokens - 1) / kBlockTokens);
 }
 
-EncoderCache::EncoderCache(ScriptedModel& model, int64_t tokens, TokenId pad)
+EncoderCache::EncoderCache(ScriptedModel& model, int64_t tokens, int max_source_tokens, TokenId pad)
     : model_(model),
+      max_source_tokens_(max_source_tokens),
       pad_(pad),
       blocks_(BlocksFor(tokens)),
       layers_(model_.NewEncoderCache(blocks_.size() + 1, kBlockTokens)),
@@ -46,7 +47,8 @@ EncoderCache::~EncoderCache() {
 }
 
 void EncoderCache::RunBeside(int threads) {
-  stream_ = NewStream(model_.device(), /*urgent=*/false);
+  own_stream_ = std::make_unique<OwnStream>(model_.device(), /*urgent=*/false);
+  stream_ = *own_stream_;
   thread_ = std::make_unique<JobThread>();
   thread_->Add([threads] { at::set_num_threads(threads); });
 }
@@ -102,7 +104,9 @@ void EncoderCache::EncodeBatch(std::span<const Source> sources) {
   size_t longest = 0;
   for (const Source& source : sources) longest = std::max(longest, source.tokens.size());
   const int64_t batch = std::ssize(sources);
-  const int64_t width = (longest + kSourceGrain - 1) / kSourceGrain * kSourceGrain;
+  const size_t rounded = (longest + kSourceGrain - 1) / kSourceGrain * kSourceGrain;
+  // A table of learned positions may have no row beyond the longest source.
+  const auto width = static_cast<int64_t>(std::min(rounded, std::max(longest, max_source_tokens_)));
   at::Tensor source = at::full({batch, width}, int64_t{pad_}, at::kLong);
   at::Tensor lengths = at::empty({batch}, at::kInt);
   at::Tensor places = at::full({batch, width}, int64_t{blocks_.size()} * kBlockTokens, at::kLong);

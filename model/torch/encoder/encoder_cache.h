@@ -12,6 +12,7 @@
 #include "model/runtime/search/token.h"
 #include "model/torch/encoder/encoder_call.h"
 #include "model/torch/encoder/free_list.h"
+#include "model/torch/module/device_event.h"
 #include "model/torch/module/job_thread.h"
 #include "model/torch/module/scripted_model.h"
 
@@ -39,8 +40,9 @@ class EncoderCache {
     std::vector<int32_t> blocks;
   };
 
-  // `tokens` is a multiple of kBlockTokens. `model` must outlive it. Throws c10::Error.
-  EncoderCache(ScriptedModel& model, int64_t tokens, TokenId pad);
+  // `tokens` is a multiple of kBlockTokens; sources have at most `max_source_tokens`. `model` must
+  // outlive it. Throws c10::Error.
+  EncoderCache(ScriptedModel& model, int64_t tokens, int max_source_tokens, TokenId pad);
   // Ends the thread; calls that have not begun are dropped.
   ~EncoderCache();
   EncoderCache(const EncoderCache&) = delete;
@@ -75,9 +77,11 @@ class EncoderCache {
   void EncodeInParts(std::span<const Source> sources, std::span<absl::Status> statuses);
 
   ScriptedModel& model_;
+  size_t max_source_tokens_;
   TokenId pad_;
   FreeList blocks_;
   std::vector<at::Tensor> layers_;
+  std::unique_ptr<OwnStream> own_stream_;  // null: Encode runs on the caller's
   c10::Stream stream_;
   std::unique_ptr<JobThread> thread_;        // null: Encode runs on the caller's thread
   std::shared_ptr<const EncoderCall> last_;  // on the thread, which runs the calls in order

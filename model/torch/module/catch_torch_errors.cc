@@ -29,7 +29,7 @@ std::string Reason(const std::string& text) {
 }
 
 // c10::OutOfMemoryError begins so. TorchScript keeps the text of an exception but not its type.
-constexpr absl::string_view kOutOfMemory = "CUDA out of memory";
+constexpr absl::string_view kOutOfMemory[] = {"CUDA out of memory", "DefaultCPUAllocator"};
 
 // True for errors after which the CUDA context is unusable: every later call fails with the same
 // one. They are recognised by the text of cudaGetErrorString, which PyTorch includes.
@@ -61,7 +61,8 @@ absl::Status StatusOfException(const std::string& doing, const std::exception& e
   const std::string message = absl::StrCat(doing, ": ", Reason(text));
   if (dynamic_cast<const c10::OutOfMemoryError*>(&exception) != nullptr ||
       dynamic_cast<const std::bad_alloc*>(&exception) != nullptr ||
-      absl::StrContains(text, kOutOfMemory)) {
+      std::any_of(std::begin(kOutOfMemory), std::end(kOutOfMemory),
+                  [&](absl::string_view error) { return absl::StrContains(text, error); })) {
     return absl::ResourceExhaustedError(message);
   }
   const absl::Status status = absl::InternalError(message);

@@ -3,11 +3,46 @@
 #include <ATen/ops/zeros.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <set>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
 namespace linnet::model {
 
-c10::Stream NewStream(at::Device device, bool urgent) {
+namespace {
+
+constexpr int kStreamsOfPool = 32;  // of each priority; c10/cuda/CUDAStream.h
+
+struct TakenStreams {
+  absl::Mutex mu;
+  std::set<std::pair<c10::DeviceIndex, c10::StreamId>> ids ABSL_GUARDED_BY(mu);
+};
+TakenStreams& Taken() {
+  static auto* const taken = new TakenStreams;  // outlives the engines of static objects
+  return *taken;
+}
+
+c10::Stream TakeStream(at::Device device, bool urgent) {
   if (device.is_cpu()) return c10::Stream(c10::Stream::DEFAULT, device);
-  return c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device, urgent);
+  const c10::impl::VirtualGuardImpl guard(device.type());
+  absl::MutexLock lock(&Taken().mu);
+  for (int i = 0; i < kStreamsOfPool; ++i) {
+    const c10::Stream stream = guard.getStreamFromGlobalPool(device, urgent);
+    if (Taken().ids.emplace(stream.device_index(), stream.id()).second) return stream;
+  }
+  TORCH_CHECK(false, "all ", kStreamsOfPool, " streams of ", device,
+              " are in use, one by each engine: serve fewer models on this device");
+}
+
+}  // namespace
+
+OwnStream::OwnStream(at::Device device, bool urgent) : stream_(TakeStream(device, urgent)) {}
+
+OwnStream::~OwnStream() {
+  absl::MutexLock lock(&Taken().mu);
+  Taken().ids.erase({stream_.device_index(), stream_.id()});
 }
 
 at::Tensor PinnedZeros(at::IntArrayRef shape, at::ScalarType type, at::Device device) {

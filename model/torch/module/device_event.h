@@ -13,8 +13,21 @@ namespace linnet::model {
 // all calls are synchronous: its only stream is the default one, and every event is reached. Built
 // on torch's device-neutral classes, so that this library needs no CUDA headers.
 
-// A new stream; an urgent one has a higher priority.
-c10::Stream NewStream(at::Device device, bool urgent);
+// A stream of the device that no other OwnStream has; an urgent one has a higher priority. torch
+// hands out the same 32 in turn, and two engines on one stream would record each other's work into
+// their graphs. On the CPU it is the default stream. Throws c10::Error if all are taken.
+class OwnStream {
+ public:
+  OwnStream(at::Device device, bool urgent);
+  ~OwnStream();
+  OwnStream(const OwnStream&) = delete;
+  OwnStream& operator=(const OwnStream&) = delete;
+
+  operator const c10::Stream&() const { return stream_; }
+
+ private:
+  c10::Stream stream_;
+};
 // Zeros in pinned host memory, which the device can copy asynchronously.
 at::Tensor PinnedZeros(at::IntArrayRef shape, at::ScalarType type, at::Device device);
 // Copies a host tensor to the device, asynchronously on the current stream.

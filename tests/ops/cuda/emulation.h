@@ -75,6 +75,8 @@ inline unsigned Ballot(bool mine) {
 #define blockDim (linnet::emulated::place().block_size)
 #define gridDim (linnet::emulated::place().grid_size)
 
+inline float __fmul_rn(float a, float b) { return a * b; }
+inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
 inline void __syncthreads() { linnet::emulated::WaitForBlock(); }
 inline void __syncwarp(unsigned = ~0u) { linnet::emulated::WaitForWarp(); }
 

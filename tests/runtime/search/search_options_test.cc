@@ -81,6 +81,13 @@ TEST(CheckOptionsTest, RefusesNaN) {
   }
 }
 
+// The sum of two of them would not be finite.
+TEST(CheckOptionsTest, RefusesPenaltiesThatOverflow) {
+  EXPECT_THAT(With(&SearchOptions::unknown_penalty, 1e6f), IsOk());
+  EXPECT_THAT(With(&SearchOptions::unknown_penalty, -3e38f),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("between -1e+06 and 1e+06")));
+}
+
 TEST(SearchOptionsTest, SamplesOnlyWithSamplingParameters) {
   EXPECT_FALSE(SearchOptions{}.sampling());
   EXPECT_FALSE(SearchOptions{.temperature = 0.5f}.sampling()) << "a temperature is a beam's too";
