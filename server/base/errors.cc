@@ -319,6 +319,17 @@ absl::Status Renamed(absl::string_view from, absl::string_view to, const absl::S
   return renamed;
 }
 
+absl::Status WithMore(absl::string_view more, const absl::Status& status) {
+  absl::Status longer =
+      WithPayloadsOf(status, absl::Status(status.code(), absl::StrCat(status.message(), more)));
+  google::rpc::BadRequest bad_request;
+  if (Extract(status, bad_request) && bad_request.field_violations_size() == 1) {
+    absl::StrAppend(bad_request.mutable_field_violations(0)->mutable_description(), more);
+    Attach(bad_request, longer);
+  }
+  return longer;
+}
+
 absl::Status WithRequestId(absl::string_view request_id, absl::Status status) {
   if (status.ok()) return status;
   google::rpc::RequestInfo info;

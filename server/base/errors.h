@@ -127,6 +127,8 @@ inline constexpr char kWholeRequest[] = "request";
 // Replaces the prefix `from` of the error's field path by `to`: for a message that is nested in
 // another one. Both are empty or end with their dot: ("", "request."), ("contents[0]", "text").
 absl::Status Renamed(absl::string_view from, absl::string_view to, const absl::Status& status);
+// Adds `more` behind the message of an error, and behind the description of its field.
+absl::Status WithMore(absl::string_view more, const absl::Status& status);
 // Adds a google.rpc.RequestInfo.
 absl::Status WithRequestId(absl::string_view request_id, absl::Status status);
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "model/runtime/search/constraints.h"
+#include "model/runtime/text/white_space.h"
 #include "proto/status_macros.h"
 #include "server/base/errors.h"
 #include "server/request/request_fields.h"
@@ -28,6 +29,10 @@ absl::Status CheckTerm(const std::string& path, const std::string& text) {
         path, Reason::kBadGlossary,
         absl::StrCat("has ", text.size(), " bytes, at most ", kMaxTermBytes, " are accepted"),
         {{"bytes", absl::StrCat(text.size())}, {"maxBytes", absl::StrCat(kMaxTermBytes)}});
+  }
+  if (model::Trimmed(text) != text) {
+    return BadField(path, Reason::kBadGlossary,
+                    "begins or ends with white space, which no word has: leave it out");
   }
   return absl::OkStatus();
 }
@@ -60,13 +65,18 @@ absl::Status CheckGlossary(const linnet::v1::Glossary& glossary) {
                      {"maxEntries", absl::StrCat(kMaxEntries)}});
   }
   std::set<std::string> sources;
+  const auto as_compared = [&](const std::string& source) {
+    return glossary.ignore_case() ? model::FoldCase(source) : source;
+  };
   for (int i = 0; i < glossary.entries_size(); ++i) {
     const linnet::v1::GlossaryEntry& entry = glossary.entries(i);
     const std::string path = EntryPath(i, "source_text");
     RETURN_IF_ERROR(CheckTerm(path, entry.source_text()));
-    if (!sources.insert(entry.source_text()).second) {
+    if (!sources.insert(as_compared(entry.source_text())).second) {
       return BadField(path, Reason::kBadGlossary,
-                      "repeats the source of an earlier entry: give each source once");
+                      absl::StrCat("repeats the source of an earlier entry",
+                                   glossary.ignore_case() ? ", as case is ignored" : "",
+                                   ": give each source once"));
     }
     if (entry.target_text().empty()) continue;
     RETURN_IF_ERROR(CheckTerm(EntryPath(i, "target_text"), entry.target_text()));

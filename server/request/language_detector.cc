@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 
 namespace linnet::server {
 namespace {
@@ -71,6 +72,18 @@ LanguageGuess DetectLanguage(absl::string_view text) {
   }
   if (guess.languages.empty()) guess.reliable = false;
   return guess;
+}
+
+std::string ServedLanguage(absl::string_view code, const std::vector<std::string>& served) {
+  const auto found = std::find_if(served.begin(), served.end(), [&](const std::string& each) {
+    return absl::EqualsIgnoreCase(each, code) ||
+           absl::EqualsIgnoreCase(each, code.substr(0, code.find('-')));
+  });
+  if (found != served.end()) return std::string(code);
+  const auto similar = std::find_if(served.begin(), served.end(), [&](const std::string& each) {
+    return PrimaryLanguage(each) == PrimaryLanguage(code);
+  });
+  return similar == served.end() ? std::string(code) : *similar;
 }
 
 std::optional<LanguageGuess::Language> OtherLanguage(absl::string_view text,

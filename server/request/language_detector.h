@@ -29,6 +29,11 @@ inline constexpr size_t kMaxBytesRead = 8192;
 // read kMaxBytesRead of it takes less than a millisecond. Thread-safe.
 LanguageGuess DetectLanguage(absl::string_view text);
 
+// Returns the language among `served` (BCP-47) that a detected language stands for: itself, or the
+// first that a detector cannot tell from it or that differs only in script and region ("nb" for
+// "no", "pt-BR" for "pt"); `code` if there is none.
+std::string ServedLanguage(absl::string_view code, const std::vector<std::string>& served);
+
 // Handling of a text that is reliably detected in another language than its model reads.
 enum class LanguageCheck {
   kOff,     // no check

@@ -33,16 +33,6 @@ Wish WishOf(const SummaryLength& length) {
           kTokensPerSentence * length.sentences()};
 }
 
-// True for languages whose words no blank separates.
-bool IsUnspaced(absl::string_view language_code) {
-  const std::string primary =
-      absl::AsciiStrToLower(language_code.substr(0, language_code.find('-')));
-  for (absl::string_view unspaced : {"zh", "yue", "ja", "th", "lo", "km", "my"}) {
-    if (primary == unspaced) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 absl::Status ApplySummaryLength(const SummaryLength& length, const ServedModel& model,
@@ -57,7 +47,7 @@ absl::Status ApplySummaryLength(const SummaryLength& length, const ServedModel& 
                     absl::StrCat("is ", wish.count, ", it must be from 1 to ", limit,
                                  ", the tokens that model \"", model.name(), "\" writes at most"));
   }
-  if (IsUnspaced(language_code)) {
+  if (model::IsUnspacedLanguage(language_code)) {
     return BadField("length", Reason::kBadSetting,
                     absl::StrCat("is set for a text in \"", language_code,
                                  "\", whose words no blank separates: set max_summary_tokens"));
@@ -88,7 +78,7 @@ absl::StatusOr<std::shared_ptr<const model::TargetLength>> LengthOfChunk(
   const auto until = [&](int64_t end) { return static_cast<int>(wish.count * end / chunks); };
   const int share = until(chunk + 1) - until(chunk);
   if (length.has_words())
-    return model::LengthInWords(*model.target_tokenizer, std::max(1, share * 3 / 4), share);
+    return model::LengthInWords(*model.target_tokenizer, (share * 3 + 3) / 4, share);
   return model::LengthInSentences(*model.target_tokenizer, share, language_code);
 }
 

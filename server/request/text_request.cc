@@ -136,8 +136,9 @@ absl::StatusOr<TextRequest> Check(const Request& request,
       if (checked.items.empty()) return checked;
       ASSIGN_OR_RETURN(checked.detected,
                        DetectLanguageOf(checked.items, choices, asked.source_field));
-      source_language =
-          checked.detected.has_value() ? checked.detected->language_code() : choices.front();
+      source_language = checked.detected.has_value()
+                            ? ServedLanguage(checked.detected->language_code(), choices)
+                            : choices.front();
     }
   }
   absl::StatusOr<Catalog::Found> found = catalog.Find(asked.task, asked.model, source_language,
@@ -147,11 +148,13 @@ absl::StatusOr<TextRequest> Check(const Request& request,
     pivot = catalog.FindPivot(source_language, asked.target_language);
     if (pivot.has_value()) found = pivot->first;
   }
-  if (absl::IsNotFound(found.status()) && checked.detected.has_value()) {
-    return NoSuchModel(
-        source_language,
+  if (checked.detected.has_value() && !found.ok()) {
+    const std::string seen =
         absl::StrCat(asked.source_field, " is not set and the text seems to be in \"",
-                     source_language, "\": ", found.status().message()));
+                     checked.detected->language_code(), "\"");
+    if (absl::IsNotFound(found.status()))
+      return NoSuchModel(source_language, absl::StrCat(seen, ": ", found.status().message()));
+    return WithMore(absl::StrCat(" (", seen, ")"), found.status());
   }
   RETURN_IF_ERROR(found.status());
   const std::shared_ptr<ServedModel>& model = found->model;

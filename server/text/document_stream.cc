@@ -20,10 +20,14 @@ namespace {
 constexpr int64_t kSmallMessage = 64 << 10;
 
 void AddText(std::string text, linnet::v1::TranslateResponse& response) {
-  response.add_translations()->set_text(std::move(text));
+  auto& translation = *response.add_translations();
+  translation.set_text(std::move(text));
+  translation.set_finish_reason(linnet::v1::FINISH_REASON_STOP);
 }
 void AddText(std::string text, linnet::v1::SummarizeResponse& response) {
-  response.add_summaries()->set_text(std::move(text));
+  auto& summary = *response.add_summaries();
+  summary.set_text(std::move(text));
+  summary.set_finish_reason(linnet::v1::FINISH_REASON_STOP);
 }
 
 // Renames the fields in the error of a call with one text to those of a document line.

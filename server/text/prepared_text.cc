@@ -6,6 +6,8 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "model/runtime/bundle/languages.h"
+#include "model/runtime/text/white_space.h"
 #include "proto/status_macros.h"
 #include "server/base/errors.h"
 #include "server/request/decoding_options.h"
@@ -149,7 +151,8 @@ absl::StatusOr<std::vector<Part>> Chunks(const TextRequest& request, const std::
       chunk.place = sentences[first].place;
       chunk.place.end = sentences[end - 1].place.end;
       chunk.place.part_of_sentence |= sentences[end - 1].place.part_of_sentence;
-      auto tokens = request.model->source_tokenizer->Encode(TextOf(text, chunk.place));
+      auto tokens =
+          request.model->source_tokenizer->Encode(model::OneLine(TextOf(text, chunk.place)));
       if (!tokens.ok()) return Unreadable(field, tokens.status());
       chunk.tokens = *std::move(tokens);
       if (std::ssize(chunk.tokens) <= room || end - 1 == first) break;
@@ -165,12 +168,12 @@ absl::StatusOr<std::vector<Part>> Chunks(const TextRequest& request, const std::
 // it.
 absl::StatusOr<std::vector<Part>> Whole(const TextRequest& request, const std::string& text,
                                         absl::string_view field, const PrepareLimits& limits) {
-  const model::TextSegment all = {.begin = model::ByteOrderMarkBytes(text),
-                                  .end = static_cast<int>(text.size())};
-  if (absl::StripAsciiWhitespace(absl::string_view(text).substr(all.begin)).empty())
-    return std::vector<Part>{};
+  if (model::IsBlank(text)) return std::vector<Part>{};
+  const absl::string_view trimmed = model::Trimmed(text);
+  const auto begin = static_cast<int>(trimmed.data() - text.data());
+  const model::TextSegment all = {.begin = begin, .end = begin + static_cast<int>(trimmed.size())};
   auto tokens =
-      EncodeStart(*request.model->source_tokenizer, TextOf(text, all), MaxTokens(request));
+      EncodeStart(*request.model->source_tokenizer, model::OneLine(trimmed), MaxTokens(request));
   if (!tokens.ok()) return Unreadable(field, tokens.status());
   std::vector<Part> parts;
   if (tokens->empty()) return parts;
@@ -186,9 +189,7 @@ absl::StatusOr<std::vector<Part>> Whole(const TextRequest& request, const std::s
 absl::StatusOr<Tokens> Target(const TextRequest& request, const TextItem& item) {
   const ServedModel& model = *request.model;
   const int max = model.bundle.manifest.limits().max_target_tokens();
-  auto tokens = EncodeStart(
-      *model.target_tokenizer,
-      absl::string_view(*item.target).substr(model::ByteOrderMarkBytes(*item.target)), max);
+  auto tokens = EncodeStart(*model.target_tokenizer, model::OneLine(*item.target), max);
   if (!tokens.ok()) return Unreadable(item.target_path, tokens.status());
   if (std::ssize(*tokens) > max) {
     return BadField(
@@ -199,6 +200,16 @@ absl::StatusOr<Tokens> Target(const TextRequest& request, const TextItem& item) 
   }
   tokens->push_back(model.bundle.special_tokens().eos);
   return tokens;
+}
+
+// The text between two segments of a translation: the white space of the source. Languages without
+// blanks have none between their sentences, so that a blank is added for a language with blanks.
+std::string GapBefore(const TextRequest& request, const std::string& text, int begin, int end) {
+  std::string gap = text.substr(begin, end - begin);
+  const bool joined = gap.empty() && begin > 0 &&
+                      !model::IsUnspacedLanguage(request.languages->target_language_code()) &&
+                      model::EndsInUnspacedScript(absl::string_view(text).substr(0, begin));
+  return joined ? " " : gap;
 }
 
 bool IsLetter(unsigned char c) { return absl::ascii_isalnum(c) || c >= 0x80; }
@@ -282,7 +293,7 @@ absl::StatusOr<PreparedText> PrepareText(const TextRequest& request, const TextI
     }
     part.tokens.push_back(model.bundle.special_tokens().eos);
     // A summary replaces the whole text, so white space around it is not part of the answer.
-    std::string gap = request.split           ? text.substr(copied, part.place.begin - copied)
+    std::string gap = request.split           ? GapBefore(request, text, copied, part.place.begin)
                       : work.segments.empty() ? ""
                                               : " ";
     copied = part.place.end;
@@ -294,8 +305,11 @@ absl::StatusOr<PreparedText> PrepareText(const TextRequest& request, const TextI
                              .text = TextOf(text, part.place),
                              .result = {}});
   }
-  if (work.segments.empty() && !request.may_be_empty)
-    return BadField(field, Reason::kEmpty, "text is only white space");
+  if (work.segments.empty() && !request.may_be_empty) {
+    return BadField(field, Reason::kEmpty,
+                    model::IsBlank(text) ? "text is only white space"
+                                         : "text has no character that the model reads");
+  }
   if (item.target != nullptr) {
     ASSIGN_OR_RETURN(work.segments.front().target, Target(request, item));
   }

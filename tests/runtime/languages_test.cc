@@ -341,5 +341,11 @@ TEST(SilentTokensTest, EngineRefusesWhatAModelCannotHave) {
   EXPECT_THAT(refusal([](auto& i) { i.before_text = 3; }), HasSubstr("the source is empty"));
 }
 
+TEST(LanguageTest, KnowsLanguagesWithoutBlanks) {
+  for (const char* code : {"zh", "ZH-Hant", "ja", "th", "my"})
+    EXPECT_TRUE(IsUnspacedLanguage(code));
+  for (const char* code : {"de", "ko", "vi", "tha", ""}) EXPECT_FALSE(IsUnspacedLanguage(code));
+}
+
 }  // namespace
 }  // namespace linnet::model

@@ -106,6 +106,8 @@ TEST(SegmenterTest, ExcludesSurroundingWhiteSpace) {
 TEST(SegmenterTest, TreatsByteOrderMarkAsWhiteSpace) {
   EXPECT_THAT(Split("\uFEFFHello.", "en"), ElementsAre("Hello."));
   EXPECT_THAT(Split("\uFEFF \n\tHello. Yes.", "en"), ElementsAre("Hello.", "Yes."));
+  EXPECT_THAT(Split("Name\tPrice\t\nA dog\t 5 euros", "en"),
+              ElementsAre("Name", "Price", "A dog", "5 euros"));
   EXPECT_THAT(Split("\uFEFF", "en"), IsEmpty());
   EXPECT_THAT(Split("\uFEFF\n", "en"), IsEmpty());
   EXPECT_THAT(Split("a\uFEFFb", "en"), ElementsAre("a\uFEFFb")) << "elsewhere it is a character";

@@ -86,5 +86,11 @@ TEST(TermFinderTest, MatchesCaseUnlessIgnored) {
   EXPECT_THAT(Found({"5 k"}, "5 \xE2\x84\xAA!", true), ElementsAre(Place(0, "5 \xE2\x84\xAA")));
 }
 
+TEST(FoldCaseTest, FoldsEachCharacter) {
+  EXPECT_EQ(FoldCase("Straße ÄÖ Σίσυφος"), FoldCase("STRAßE äö ΣΊΣΥΦΟΣ"));
+  EXPECT_NE(FoldCase("straße"), FoldCase("STRASSE"));
+  EXPECT_EQ(FoldCase(""), "");
+}
+
 }  // namespace
 }  // namespace linnet::model

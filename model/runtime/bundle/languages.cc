@@ -378,6 +378,14 @@ std::optional<SummaryStyle> StyleNamed(absl::string_view name) {
   return std::nullopt;
 }
 
+bool IsUnspacedLanguage(absl::string_view code) {
+  const std::string primary = absl::AsciiStrToLower(Primary(code));
+  for (absl::string_view unspaced : {"zh", "yue", "ja", "th", "lo", "km", "my"}) {
+    if (primary == unspaced) return true;
+  }
+  return false;
+}
+
 bool IsLanguageCode(const std::string& code) {
   UErrorCode error = U_ZERO_ERROR;
   const icu::Locale locale = icu::Locale::forLanguageTag(code, error);

@@ -73,6 +73,9 @@ std::string StyleNames(const std::vector<linnet::v1::SummaryStyle>& styles);
 // The style with this name, or nothing.
 std::optional<linnet::v1::SummaryStyle> StyleNamed(absl::string_view name);
 
+// True for languages whose words no blank separates: Chinese, Japanese, Thai, Lao, Khmer, Burmese.
+bool IsUnspacedLanguage(absl::string_view code);
+
 // True for well-formed BCP-47 with a language of two or three letters: "de", "pt-BR", "zh-Hant".
 bool IsLanguageCode(const std::string& code);
 

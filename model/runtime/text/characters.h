@@ -57,6 +57,9 @@ inline bool IsNewLine(UChar32 c) {
   return (c >= 0x0A && c <= 0x0D) || c == 0x85 || c == 0x2028 || c == 0x2029;
 }
 
+// A new line or a tab, which separates cells of a table: no sentence goes on behind it.
+inline bool IsBreak(UChar32 c) { return c == '\t' || IsNewLine(c); }
+
 // Offset of the first character at or after `at` that is not white space.
 inline int SkipWhiteSpace(absl::string_view text, int at) {
   while (at < static_cast<int>(text.size())) {

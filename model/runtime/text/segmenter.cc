@@ -13,11 +13,11 @@
 namespace linnet::model {
 namespace {
 
-// Offset of the first new line at or after `at`, or text.size().
-int LineEnd(absl::string_view text, int at) {
+// Offset of the first new line or tab at or after `at`, or text.size().
+int BreakAfter(absl::string_view text, int at) {
   while (at < text.size()) {
     const Character character = CharacterAt(text, at);
-    if (IsNewLine(character.code_point)) break;
+    if (IsBreak(character.code_point)) break;
     at = character.end;
   }
   return at;
@@ -39,7 +39,7 @@ absl::StatusOr<std::vector<TextSegment>> SplitText(absl::string_view text,
   }
   std::vector<TextSegment> segments;
   for (int line = SkipWhiteSpace(text, ByteOrderMarkBytes(text)); line < text.size();) {
-    const int line_end = LineEnd(text, line);
+    const int line_end = BreakAfter(text, line);
     ASSIGN_OR_RETURN(const std::vector<int> ends,
                      SentenceEnds(text.substr(line, line_end - line), language_code));
     int begin = line;

@@ -22,10 +22,10 @@ struct TextSegment {
 using TokenCounter = std::function<int(absl::string_view)>;
 
 // Splits a text into sentences by ICU's rules for the language (BCP-47), with abbreviations ("Dr.",
-// "e.g.", "z. B.") kept together; a new line always splits. A sentence of more than `max_tokens` is
-// split into the largest parts that fit, at clause marks, otherwise at white space, otherwise
-// between graphemes; the parts have part_of_sentence set. The segments and the white space between
-// them are the text, byte for byte; a text of white space has no segments.
+// "e.g.", "z. B.") kept together; a new line or a tab always splits. A sentence of more than
+// `max_tokens` is split into the largest parts that fit, at clause marks, otherwise at white space,
+// otherwise between graphemes; the parts have part_of_sentence set. The segments and the white
+// space between them are the text, byte for byte; a text of white space has no segments.
 //
 // Returns InvalidArgumentError for text that is not UTF-8 (with the byte), or if a single grapheme
 // has more than `max_tokens`; OutOfRangeError, as early as possible, for more than `max_segments`.

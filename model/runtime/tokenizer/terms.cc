@@ -25,6 +25,19 @@ TermFinder::TermFinder(const std::vector<std::string>& terms, bool ignore_case)
   }
 }
 
+std::string FoldCase(absl::string_view text) {
+  std::string folded;
+  for (int at = 0; at < std::ssize(text);) {
+    const Character character = CharacterAt(text, at);
+    uint8_t bytes[U8_MAX_LENGTH];
+    int size = 0;
+    U8_APPEND_UNSAFE(bytes, size, u_foldCase(character.code_point, U_FOLD_CASE_DEFAULT));
+    folded.append(bytes, bytes + size);
+    at = character.end;
+  }
+  return folded;
+}
+
 int32_t TermFinder::Fold(int32_t character) const {
   return ignore_case_ ? u_foldCase(character, U_FOLD_CASE_DEFAULT) : character;
 }

@@ -22,14 +22,18 @@ struct TermPlace {
 // letters of unspaced scripts.
 bool EndsInWord(absl::string_view text);
 
+// The text with the case of each character folded (Unicode, CaseFolding.txt, C and S): equal texts
+// are the same term where TermFinder ignores case.
+std::string FoldCase(absl::string_view text);
+
 // Finds terms in texts: from left to right, the longest at each place, without overlap. Terms match
 // whole words; in unspaced scripts, where word boundaries are unknown, they match at any letter.
 // The time does not depend on the number of terms: a place takes as many steps as a term has
 // characters at most. Immutable, so thread-safe.
 class TermFinder {
  public:
-  // `terms` are valid UTF-8, none empty. `ignore_case` compares simple case foldings (Unicode,
-  // CaseFolding.txt, C and S): "straße" does not match "STRASSE".
+  // `terms` are valid UTF-8, none empty. `ignore_case` compares simple case foldings (FoldCase):
+  // "straße" does not match "STRASSE".
   TermFinder(const std::vector<std::string>& terms, bool ignore_case);
 
   std::vector<TermPlace> Find(absl::string_view text) const;

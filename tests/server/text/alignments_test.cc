@@ -58,7 +58,7 @@ std::vector<std::pair<std::string, std::string>> Strongest(const Links& word_ali
 TEST(AlignmentsTest, RangesAreBytesOfSourceAndAnswer) {
   TextFixture fixture;
   // White space that normalisation removes, and a word of several tokens.
-  const std::string text = " The  dog\truns. \n A bird sings extraordinarily. ";
+  const std::string text = " The  dog  runs. \n A bird sings extraordinarily. ";
   TranslateRequest request = ToGerman({"Go.", text});
   request.set_alignments(true);
   TranslateResponse response;

@@ -154,8 +154,10 @@ TEST(DocumentStreamTest, ReturnsBlankLinesUnchanged) {
   reader.document->Close();
   ASSERT_THAT(reader.ReadToTheEnd(), IsOk());
   std::vector<std::string> texts;
-  for (const auto& result : reader.results)
+  for (const auto& result : reader.results) {
     texts.push_back(result.response().translations(0).text());
+    EXPECT_EQ(result.response().translations(0).finish_reason(), linnet::v1::FINISH_REASON_STOP);
+  }
   EXPECT_THAT(texts, ElementsAreArray(lines));
 }
 

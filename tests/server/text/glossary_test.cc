@@ -150,7 +150,13 @@ TEST_F(GlossaryRequestTest, RefusesBadGlossaryWithItsPath) {
   ExpectBad(with("x", std::string(300, 'x')), "glossary.entries[1].target_text",
             "has 300 bytes, at most 256");
   ExpectBad(with("dog", "Köter"), "glossary.entries[1].source_text", "an earlier entry");
-  TranslateRequest request = with("x", "y");
+  ExpectBad(with("run ", "x"), "glossary.entries[1].source_text", "begins or ends with white");
+  ExpectBad(with("run", " x"), "glossary.entries[1].target_text", "begins or ends with white");
+  TranslateRequest request = with("Dog", "Köter");
+  EXPECT_THAT(Check(request), IsOk());
+  request.mutable_glossary()->set_ignore_case(true);
+  ExpectBad(request, "glossary.entries[1].source_text", "an earlier entry, as case is ignored");
+  request = with("x", "y");
   for (int i = 0; i < 300; ++i) Add(request, absl::StrCat("x", i));
   ExpectBad(request, "glossary", "has 302 entries, at most 256");
   request = with("x", "y");

@@ -58,6 +58,16 @@ TEST(OtherLanguageTest, IgnoresRegionScriptAndCaseOfCodes) {
   EXPECT_EQ(OtherLanguage(kSamples[6].text, "iw"), std::nullopt) << "as Hebrew was called before";
 }
 
+TEST(ServedLanguageTest, LanguagesThatNoDetectorTellsApartStandForEachOther) {
+  EXPECT_EQ(ServedLanguage("de", {"en", "de"}), "de");
+  EXPECT_EQ(ServedLanguage("zh-Hant", {"zh"}), "zh-Hant") << "Find shortens it";
+  EXPECT_EQ(ServedLanguage("fil", {"en", "tl"}), "tl");
+  EXPECT_EQ(ServedLanguage("no", {"en", "nb"}), "nb");
+  EXPECT_EQ(ServedLanguage("no", {"nb", "no"}), "no");
+  EXPECT_EQ(ServedLanguage("pt", {"en", "pt-BR"}), "pt-BR");
+  EXPECT_EQ(ServedLanguage("fr", {"en", "de"}), "fr");
+}
+
 TEST(OtherLanguageTest, UnreliableTextIsNoOtherLanguage) {
   for (const char* text : {"", "12345", "!?", "Berlin", "OK", "https://linnet.example/a?b=c",
                            "The word \"Straßenbahnhaltestelle\" is a German one."})

@@ -50,6 +50,37 @@ TEST(TextAnswerTest, TreatsByteOrderMarkAsWhiteSpace) {
   }
 }
 
+TEST(TextAnswerTest, SummaryReadsLineEndsAsBlanks) {
+  TextFixture fixture;
+  SummarizeResponse summary;
+  const std::string text = " \n The dog\nruns  fast. \r\n\tA bird\u2028sings.\n";
+  ASSERT_THAT(fixture.Call(&TextCalls::Summarize, SummaryOf(text), summary), IsOk());
+  EXPECT_EQ(summary.summaries(0).text(), "The dog runs  fast. A bird sings.") << "an echo";
+  const auto& segment = summary.summaries(0).segments(0);
+  EXPECT_EQ(segment.source_begin(), text.find("The"));
+  EXPECT_EQ(segment.source_end(), text.size() - 1);
+  linnet::v1::SummarizeRequest chunks = SummaryOf("");
+  for (int i = 0; i < 20; ++i) chunks.mutable_contents(0)->append("The dog runs\nand runs. ");
+  chunks.set_long_input(linnet::v1::LONG_INPUT_CHUNK);
+  summary.Clear();
+  ASSERT_THAT(fixture.Call(&TextCalls::Summarize, chunks, summary), IsOk());
+  EXPECT_GT(summary.summaries(0).segments_size(), 1);
+  EXPECT_THAT(summary.summaries(0).text(), ::testing::Not(HasSubstr("\n")));
+}
+
+// Chinese has no blanks between its sentences, German has.
+TEST(TextAnswerTest, SentencesWithoutBlanksAreNotJoined) {
+  TextFixture fixture;
+  TranslateResponse response;
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, ToGerman({"我爱你。你好吗？ ok"}), response),
+              IsOk());
+  const auto& translation = response.translations(0);
+  EXPECT_EQ(translation.text(), "我爱你。 你好吗？ ok") << "an echo";
+  ASSERT_EQ(translation.segments_size(), 3);
+  EXPECT_EQ(translation.segments(1).source_begin(), std::string("我爱你。").size());
+  EXPECT_EQ(translation.segments(1).target_begin(), std::string("我爱你。 ").size());
+}
+
 TEST(TextAnswerTest, SegmentsHaveSourceAndTargetRanges) {
   TextFixture fixture;
   const std::string text = " Please open the window.  She writes — a letter.";

@@ -161,6 +161,27 @@ TEST_F(TextRequestTest, NamesLanguageWithoutModel) {
   }
 }
 
+TEST_F(TextRequestTest, NamedModelWithoutTheDetectedLanguageNamesIt) {
+  auto many = test::TinyManifest("many", linnet::v1::TASK_TRANSLATE, "en", "de");
+  for (const char* source : {"en", "nb"}) {
+    auto& pair = *many.add_languages();
+    pair.set_source_language_code(source);
+    pair.set_target_language_code("de");
+  }
+  test::WriteBundle(fixture.folder.path() / "many", many);
+  ASSERT_TRUE(fixture.catalog->Reload().ok());
+  TranslateRequest request = ToGerman({"Bonjour, comment allez-vous aujourd'hui ?"});
+  request.clear_source_language_code();
+  request.set_model("many");
+  ExpectBad(request, "model",
+            "(source_language_code is not set and the text seems to be in \"fr\")");
+  *request.mutable_contents(0) = "Hvordan har du det i dag, og hva skal vi gjøre i morgen?";
+  auto checked = CheckRequest(request, *fixture.catalog, limits);
+  ASSERT_THAT(checked, IsOk());
+  EXPECT_EQ(checked->detected->language_code(), "no");
+  EXPECT_EQ(checked->language_code, "nb") << "CLD2 knows one Norwegian";
+}
+
 TEST_F(TextRequestTest, LanguageOfTextSelectsTheModel) {
   test::WriteBundle(fixture.folder.path() / "fr-de",
                     test::TinyManifest("fr-de", linnet::v1::TASK_TRANSLATE, "fr", "de"));

@@ -1,0 +1,45 @@
+#include "model/runtime/text/white_space.h"
+
+#include "model/runtime/text/characters.h"
+#include "model/runtime/text/segmenter.h"
+
+namespace linnet::model {
+namespace {
+
+// As wide as a letter of Chinese or Japanese, as their marks are (UAX #11).
+bool IsWide(UChar32 c) {
+  const int width = u_getIntPropertyValue(c, UCHAR_EAST_ASIAN_WIDTH);
+  return width == U_EA_WIDE || width == U_EA_FULLWIDTH;
+}
+
+}  // namespace
+
+absl::string_view Trimmed(absl::string_view text) {
+  const int begin = SkipWhiteSpace(text, ByteOrderMarkBytes(text));
+  const int end = SkipWhiteSpaceBefore(text, static_cast<int>(text.size()));
+  return begin < end ? text.substr(begin, end - begin) : text.substr(text.size());
+}
+
+std::string OneLine(absl::string_view text) {
+  text = Trimmed(text);
+  std::string line;
+  for (int at = 0; at < std::ssize(text);) {
+    const int word = SkipWhiteSpace(text, at);
+    bool breaks = false;
+    for (int blank = at; blank < word; blank = CharacterAt(text, blank).end)
+      breaks |= IsBreak(CharacterAt(text, blank).code_point);
+    if (breaks) line += ' ';
+    const int begin = breaks ? word : at, end = CharacterAt(text, word).end;
+    line.append(text.data() + begin, end - begin);
+    at = end;
+  }
+  return line;
+}
+
+bool EndsInUnspacedScript(absl::string_view text) {
+  if (text.empty()) return false;
+  const UChar32 last = CharacterBefore(text, static_cast<int>(text.size())).code_point;
+  return IsUnspacedScript(last) || IsWide(last);
+}
+
+}  // namespace linnet::model

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace linnet::model {
+
+// The text without the white space, of any script, around it. A byte order mark at its start is
+// white space.
+absl::string_view Trimmed(absl::string_view text);
+
+// The text as the one line that models learn from: trimmed, and with a blank for every line end or
+// tab and the white space beside it.
+std::string OneLine(absl::string_view text);
+
+// True if the text ends with a letter or a mark of Chinese, Japanese, Thai or another script
+// without blanks, which separates sentences by none.
+bool EndsInUnspacedScript(absl::string_view text);
+
+}  // namespace linnet::model

@@ -1,0 +1,35 @@
+#include "model/runtime/text/white_space.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace linnet::model {
+namespace {
+
+TEST(WhiteSpaceTest, TrimsWhiteSpaceOfAnyScript) {
+  const std::string text = "\uFEFF \u3000\n a b\u00A0\t";
+  const absl::string_view trimmed = Trimmed(text);
+  EXPECT_EQ(trimmed, "a b");
+  EXPECT_EQ(trimmed.data() - text.data(), text.find('a'));
+  for (const std::string blank : {"", " \n", "\uFEFF", "\uFEFF\u2003"}) {
+    EXPECT_EQ(Trimmed(blank), "");
+    EXPECT_EQ(Trimmed(blank).data(), blank.data() + blank.size());
+  }
+}
+
+TEST(WhiteSpaceTest, OneLineHasABlankForEveryBreak) {
+  EXPECT_EQ(OneLine("\uFEFF\n a\nb \r\n\t c\u2028d\t\te  f\u00A0g\n"), "a b c d e  f\u00A0g");
+  EXPECT_EQ(OneLine("a  b"), "a  b");
+  EXPECT_EQ(OneLine(" \n"), "");
+}
+
+TEST(WhiteSpaceTest, KnowsScriptsWithoutBlanks) {
+  for (const char* text : {"我爱你", "我爱你。", "你好吗？", "ありがとう", "ขอบคุณ"})
+    EXPECT_TRUE(EndsInUnspacedScript(text)) << text;
+  for (const char* text : {"", "a", "a.", "à", "привет"})
+    EXPECT_FALSE(EndsInUnspacedScript(text)) << text;
+}
+
+}  // namespace
+}  // namespace linnet::model
