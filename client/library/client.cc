@@ -49,6 +49,7 @@ grpc::Status ReadParts(std::unique_ptr<grpc::ClientReader<Message>> reader, cons
     }
   }
   const grpc::Status status = reader->Finish();
+  if (status.ok() && !wanted) return {grpc::StatusCode::CANCELLED, "cancelled by the reader"};
   if (!status.ok() || answered) return status;
   return {grpc::StatusCode::INTERNAL, "the server ended the stream without its response"};
 }

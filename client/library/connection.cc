@@ -147,7 +147,7 @@ absl::Status Connection::Reach(const CallOptions& options) {
 }
 
 Connection::Contact Connection::FirstContact(const CallOptions& options) const {
-  if (options_.wait > absl::ZeroDuration()) return {options_.wait, true};
+  if (WaitsForServer()) return {options_.wait, true};
   return {TimeoutOf(options), false};
 }
 

@@ -70,8 +70,10 @@ class Connection {
                    bool deadline = true) {
     RETURN_IF_ERROR(CheckRequest(request, options));
     const CallOptions own = WithRequestId(options);
+    const absl::Duration whole = deadline ? TimeoutOf(own) : absl::InfiniteDuration();
+    Timeout timeout(whole);
     RETURN_IF_ERROR(Reach(own));
-    const Timeout timeout(deadline ? TimeoutOf(own) : absl::InfiniteDuration());
+    if (WaitsForServer()) timeout = Timeout(whole);
     absl::Status status = Try(own, timeout.left(), call);
     if (ShouldTryAnotherServer(status) && timeout.left() > absl::ZeroDuration())
       status = Try(own, timeout.left(), call);
@@ -109,8 +111,8 @@ class Connection {
     }
 
    private:
-    const absl::Duration whole_;
-    const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+    absl::Duration whole_;
+    std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   };
 
   template <typename Call>
@@ -170,6 +172,8 @@ class Connection {
   // server.
   static std::optional<Contact> Again(const Contact& contact, absl::Time end,
                                       const absl::Status& status);
+  // True if the first call waits for the server; the wait is no part of its timeout.
+  bool WaitsForServer() const { return options_.wait > absl::ZeroDuration(); }
   absl::Duration TimeoutOf(const CallOptions& options) const {
     return options.timeout.value_or(options_.timeout);
   }
@@ -207,9 +211,10 @@ void Connection::Async(Request request, const CallOptions& options, Start start,
   std::shared_ptr<Call> call(
       new Call{std::move(request), WithRequestId(options), std::move(start), std::move(on_done)});
   Begun();
+  call->timeout.emplace(TimeoutOf(call->options));
   const auto send = [this, call](absl::Status reached) {
     if (!reached.ok()) return End(*call, std::move(reached));
-    call->timeout.emplace(TimeoutOf(call->options));
+    if (WaitsForServer()) call->timeout.emplace(TimeoutOf(call->options));
     Send(call);
   };
   if (reached_) return send(absl::OkStatus());

@@ -48,7 +48,11 @@ class Document {
     writer.join();
     const grpc::Status status = stream_->Finish();
     absl::MutexLock lock(&mu_);
-    return why_.ok() || status.error_code() != grpc::StatusCode::CANCELLED ? status : why_;
+    // The server may have ended the stream well before it was cancelled. That is an answer, unless
+    // the caller refused a line of it or gave one that was not sent.
+    const bool ended = status.error_code() == grpc::StatusCode::CANCELLED ||
+                       (status.ok() && why_.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED);
+    return !why_.ok() && ended ? why_ : status;
   }
 
  private:
