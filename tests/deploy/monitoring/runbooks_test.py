@@ -48,7 +48,7 @@ def test_shares_of_calls_are_those_at_which_the_alert_fires(alert):
 
 # Commands of a machine that runs containers or systemd; the image has none of them.
 OF_THE_MACHINE = {"cut", "dmesg", "grep", "journalctl", "nvidia-smi", "sort", "systemctl", "tr"}
-OF_THE_MACHINE |= {"uniq", "docker", "kubectl", "openssl"}
+OF_THE_MACHINE |= {"uniq", "docker", "kubectl", "openssl", "apt-get"}
 
 
 def commands() -> list[str]:
@@ -92,7 +92,7 @@ def test_command_exists(command, program):
     elif words[0] == "kubectl":
         base = ROOT / "deploy/kubernetes/base/deployment.yaml"
         names = {part["metadata"]["name"] for part in yaml.safe_load_all(base.read_text())}
-        assert words[1] in ("describe", "exec", "logs", "port-forward")
+        assert words[1] in ("describe", "exec", "logs", "port-forward", "rollout")
         assert set(re.findall(r"deploy/(\w+)", command)) <= names
     elif words[0] in ("journalctl", "systemctl"):
         units = {path.stem for path in (ROOT / "deploy/systemd").glob("*.service")}
