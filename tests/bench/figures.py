@@ -120,10 +120,16 @@ def overhead() -> str:
 
 
 def profile_of_a_step() -> str:
-    results = result("profile-step")
-    rows = table(["work", "share of the time"], profile_step.shares(results))
-    notes = f"{profile_step.gemm_speed(results)}{missed_time(results)} {on(results)}"
-    return f"{rows}\n\n{notes}"
+    """The shares of both types side by side, and what they say about the targets."""
+    profiles = [result("profile-step"), result("profile-step-float32")]
+    columns = [dict(profile_step.shares(one)) for one in profiles]
+    rows = [[kind, *(column.get(kind, "–") for column in columns)] for kind in columns[0]]
+    heads = ["share of the time", *(one["compute"] for one in profiles)]
+    notes = [
+        f"{one['compute']}: {profile_step.gemm_speed(one)}{missed_time(one)} {on(one)}"
+        for one in profiles
+    ]
+    return "\n\n".join([table(heads, rows), *notes])
 
 
 def missed_time(profile: dict[str, Any]) -> str:

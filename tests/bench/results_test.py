@@ -19,7 +19,7 @@ MODULES = {
 
 def module_of(name: str) -> str:
     """The script of a result: decoding-big and profile-step-batch-1 have that of the default."""
-    name = re.sub(r"-(big|batch-\d+)$", "", name)
+    name = re.sub(r"-(big|float32|batch-\d+)$", "", name)
     return MODULES.get(name, name.replace("-", "_"))
 
 
@@ -48,6 +48,7 @@ def test_objectives_that_contradict_each_other_are_refused():
     [
         ("decoding-big", "decoding_report"),
         ("profile-step-batch-1", "profile_step"),
+        ("profile-step-float32", "profile_step"),
         ("memory-floor", "memory_floor"),
     ],
 )

@@ -2,12 +2,12 @@
 
 Runs linnet-decode under `perf record` (Debian's linux-perf) with a DynamicConv model of base size,
 random weights, --batch sources and beam 5, and sorts the samples of the measured runs by the
-function they are in. Beside that, the multiply-adds of the gemms in a second and, in int8 with
-AVX512-VNNI, the most that the processor does with that instruction on registers alone (bench_ops,
-int8_peak). Takes a minute.
+function they are in. Beside that, the multiply-adds of the gemms in a second and, with AVX512-VNNI
+for int8 and AVX512F for float32, the most that the processor does with that instruction on
+registers alone (bench_ops, int8_peak and float32_peak). Takes a minute.
 
-Writes DIR/MACHINE/profile-step.json and profile-step.md, with another batch than 32
-profile-step-batch-N.
+Writes DIR/MACHINE/profile-step.json and profile-step.md, in float32 profile-step-float32, with
+another batch than 32 profile-step-batch-N.
 """
 
 from __future__ import annotations
@@ -80,9 +80,9 @@ def multiply_adds(sizes: Sizes, batch: int) -> int:
     return batch * (TOKENS * encoder + BEAM * TOKENS * decoder)
 
 
-def peak(program: Path) -> float | None:
-    """Multiply-adds of int8 in a second, of one core; None without AVX512-VNNI."""
-    command = [str(program), "--benchmark_filter=^int8_peak$", "--benchmark_format=json"]
+def peak(program: Path, compute: str) -> float | None:
+    """Multiply-adds of a type in a second, of one core; None without the instruction."""
+    command = [str(program), f"--benchmark_filter=^{compute}_peak$", "--benchmark_format=json"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     (found,) = json.loads(done.stdout)["benchmarks"]
     return found["flop"] / 2 if "flop" in found else None
@@ -105,12 +105,13 @@ def gemm_speed(data: dict[str, Any]) -> str:
     if data["peak"] is None:
         return f"{said}."
     made = f"{data['peak'] / 1e9:.0f}"
-    return f"{said}; the int8 instruction alone, on registers, makes {made}."
+    return f"{said}; the {data['compute']} instruction alone, on registers, makes {made}."
 
 
-def name_of(batch: int) -> str:
+def name_of(compute: str, batch: int) -> str:
     """The name of the result, without its ending."""
-    return "profile-step" if batch == FULL_BATCH else f"profile-step-batch-{batch}"
+    of_type = "" if compute == "int8" else f"-{compute}"
+    return f"profile-step{of_type}" + ("" if batch == FULL_BATCH else f"-batch-{batch}")
 
 
 def batch_of(data: dict[str, Any]) -> int:
@@ -198,9 +199,13 @@ def main(words: list[str] | None = None) -> int:
         "frequency": FREQUENCY,
         "samples": samples_of(lines.splitlines(), seconds * options.repeat),
         "multiply_adds": options.repeat * multiply_adds(sizes, options.batch),
-        "peak": peak(options.programs / "bench_ops") if options.compute == "int8" else None,
+        "peak": peak(options.programs / "bench_ops", options.compute),
     }
-    path = options.out / machine.slug(data["machine"]) / f"{name_of(options.batch)}.json"
+    path = (
+        options.out
+        / machine.slug(data["machine"])
+        / f"{name_of(options.compute, options.batch)}.json"
+    )
     machine.write_result(path, data, markdown(data))
     print(markdown(data))
     return 0

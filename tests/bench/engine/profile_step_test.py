@@ -51,10 +51,10 @@ def test_processor_without_the_instruction_has_no_peak(monkeypatch):
     found = {"error_occurred": True, "error_message": "the processor has no AVX512-VNNI"}
     done = SimpleNamespace(stdout=json.dumps({"benchmarks": [found]}))
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)
-    assert profile_step.peak(profile_step.Path("bench_ops")) is None
+    assert profile_step.peak(profile_step.Path("bench_ops"), "int8") is None
     found["flop"] = 8.0
     done.stdout = json.dumps({"benchmarks": [found]})
-    assert profile_step.peak(profile_step.Path("bench_ops")) == 4.0
+    assert profile_step.peak(profile_step.Path("bench_ops"), "int8") == 4.0
     speed = "The gemms make 2 billion multiply-adds in a second of a core"
     assert profile_step.gemm_speed(profile()) == f"{speed}."
     assert profile_step.gemm_speed(profile(peak=4e9)).startswith(f"{speed}; the int8 instruction")
@@ -65,8 +65,9 @@ def test_batch_is_named_in_report_and_file():
     assert text.startswith("# Where the time of a batch of 1 goes\n")
     assert "int8, 1 sources of 30 tokens, beam 5, 2 threads" in text
     assert "batch of 32" in profile_step.markdown(profile())
-    assert profile_step.name_of(1) == "profile-step-batch-1"
-    assert profile_step.name_of(32) == "profile-step"
+    assert profile_step.name_of("int8", 1) == "profile-step-batch-1"
+    assert profile_step.name_of("int8", 32) == "profile-step"
+    assert profile_step.name_of("float32", 32) == "profile-step-float32"
 
 
 def test_multiply_adds_grow_with_the_batch():

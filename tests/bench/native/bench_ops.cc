@@ -346,6 +346,30 @@ void Int8Peak(benchmark::State& state) {
   Report(state, 0, kRounds * 16 * 64);
 }
 BENCHMARK(Int8Peak)->Name("int8_peak");
+
+// The same of float32.
+__attribute__((target("avx512f"))) float FloatSumInRegisters(int64_t rounds) {
+  typedef float Floats __attribute__((vector_size(64)));
+  Floats sums[16] = {}, values = Floats{} + 1, weights = Floats{} + 2;
+  for (int64_t i = 0; i < rounds; ++i) {
+#pragma GCC unroll 16
+    for (int s = 0; s < 16; ++s)
+      __asm__ volatile("vfmadd231ps %2, %1, %0" : "+v"(sums[s]) : "v"(values), "v"(weights));
+  }
+  Floats total = {};
+#pragma GCC unroll 16
+  for (int s = 0; s < 16; ++s) total += sums[s];
+  return total[0];
+}
+
+void Float32Peak(benchmark::State& state) {
+  if (!__builtin_cpu_supports("avx512f"))
+    return state.SkipWithError("the processor has no AVX512F");
+  constexpr int64_t kRounds = 1 << 16;
+  for (auto unused : state) benchmark::DoNotOptimize(FloatSumInRegisters(kRounds));
+  Report(state, 0, kRounds * 16 * 16);
+}
+BENCHMARK(Float32Peak)->Name("float32_peak");
 #endif
 
 }  // namespace
