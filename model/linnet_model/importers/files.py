@@ -31,10 +31,13 @@ def load_sentencepiece(file: Path) -> sentencepiece.SentencePieceProcessor:
         raise ConfigError(f"{file} is no SentencePiece model: {error}") from None
 
 
-def sentencepiece_pieces(file: Path) -> list[str]:
-    """Returns the pieces of a SentencePiece model, by id."""
-    processor = load_sentencepiece(file)
+def pieces_of(processor: sentencepiece.SentencePieceProcessor, file: Path) -> list[str]:
+    """Returns the pieces of the SentencePiece model that was read from `file`, by id."""
     try:
         return [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
     except UnicodeDecodeError as error:
         raise ConfigError(f"{file} is no SentencePiece model: {error}") from None
+
+
+def sentencepiece_pieces(file: Path) -> list[str]:
+    return pieces_of(load_sentencepiece(file), file)

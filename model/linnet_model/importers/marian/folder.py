@@ -8,7 +8,7 @@ from pathlib import Path
 from linnet_model.importers.files import (
     check_downloaded,
     load_sentencepiece,
-    sentencepiece_pieces,
+    pieces_of,
 )
 from linnet_model.importers.marian.archive import read_archive
 from linnet_model.importers.marian.binary import Array, read_binary
@@ -98,7 +98,8 @@ def read_arrays(file: Path) -> dict[str, Array]:
 def read_pieces(file: Path) -> Pieces:
     size = file.stat().st_size
     require(size <= MAX_SPM_BYTES, f"{file} has {size} bytes, at most {MAX_SPM_BYTES} are read")
-    model, pieces = load_sentencepiece(file), sentencepiece_pieces(file)
+    model = load_sentencepiece(file)
+    pieces = pieces_of(model, file)
     for i, piece in enumerate(pieces):
         require(
             piece != "" and "\n" not in piece and piece != PADDING,
