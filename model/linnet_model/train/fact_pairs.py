@@ -133,6 +133,36 @@ FRAMES = (
         "The conference on {date} starts at {time} and ends at {later}.",
         "Die Konferenz am {date} beginnt um {time} und endet um {later}.",
     ),
+    (
+        "Please tell {email} before {date} whether you will come.",
+        "Bitte teilen Sie {email} vor dem {date} mit, ob Sie kommen.",
+    ),
+    (
+        "If you want to take part, write to {name} at {email} before {date}.",
+        "Wenn Sie teilnehmen möchten, schreiben Sie vor dem {date} an {name} unter {email}.",
+    ),
+    ("Details were sent to {email} on {date}.", "Einzelheiten gingen am {date} an {email}."),
+    ("{name} can be found at {url}.", "{name} ist unter {url} zu finden."),
+    (
+        "{name} answers your questions at {email}.",
+        "{name} beantwortet Ihre Fragen unter {email}.",
+    ),
+    (
+        "Since {date}, {number} trees have been planted.",
+        "Seit dem {date} wurden {number} Bäume gepflanzt.",
+    ),
+    (
+        "By {date}, {number} flats had been built.",
+        "Bis zum {date} waren {number} Wohnungen gebaut.",
+    ),
+    (
+        "In {year}, {number} children were born here.",
+        "Im Jahr {year} wurden hier {number} Kinder geboren.",
+    ),
+    (
+        "Until {date}, {count} of {number} rooms were empty.",
+        "Bis zum {date} standen {count} von {number} Zimmern leer.",
+    ),
 )
 MONTHS = (
     ("January", "Januar"),
