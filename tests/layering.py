@@ -122,7 +122,7 @@ EXCEPTIONS = {
     "client/cli/text/json_lines*": "json",
     "client/cli/line_editor*": "editline",
     "linnet_cli": "json editline",
-    "model/linnet_model/evaluation/compare_report.py": "plots",
+    "model/linnet_model/evaluation/compare_plots.py": "plots",
     "model/linnet_model/__main__.py": "model/linnet_model/importers model/linnet_model/commands",
     "model/linnet_model/importers/golden.py": "transformers",  # the reference implementation
     # Aliases: the commands keep their names.

@@ -1,4 +1,4 @@
-"""The report of linnet-compare: a table and plots.
+"""The report of linnet-compare: its result file, and a table and plots on a page.
 
 Speeds are the median over the rounds of the ratio to dynamic in the same round: on a busy machine
 such ratios are stable, the times themselves are not.
@@ -7,66 +7,26 @@ such ratios are stable, the times themselves are not.
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections import defaultdict
 from pathlib import Path
-from statistics import mean, median, stdev
+from statistics import mean, median
 from typing import Any
-
-import matplotlib
-
-matplotlib.use("svg")
-import matplotlib.pyplot as plt
 
 from linnet_model.command_line import parser_for
 from linnet_model.config import ConfigError
-
-COLOURS = {
-    "dynamic": "#0072b2",
-    "light": "#56b4e9",
-    "depthwise": "#009e73",
-    "dilated": "#f0e442",
-    "self_attention": "#d55e00",
-    "csan_1d": "#cc79a7",
-    "csan_2d": "#999999",
-    "ssru": "#000000",
-}
-
-
-def colour(name: str, names: list[str]) -> str:
-    """The colour of a row: mixers always have the same, others one by their place."""
-    others = [other for other in names if other not in COLOURS]
-    return COLOURS.get(name) or f"C{others.index(name) % 10}"
-
-
-def ratios(values: dict[str, list[float]]) -> dict[str, float]:
-    """Returns mixer -> median over the rounds of its value divided by that of the first mixer."""
-    first = values[next(iter(values))]
-    return {
-        m: median(v / f for v, f in zip(found, first, strict=True)) for m, found in values.items()
-    }
-
-
-def by_mixer(results: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    runs = defaultdict(list)
-    for run in results["runs"]:
-        runs[run["mixer"]].append(run)
-    return runs
-
+from linnet_model.evaluation.compare_plots import write_plots
+from linnet_model.evaluation.compare_statistics import (
+    by_mixer,
+    ended,
+    mean_of,
+    measures_of,
+    name_of,
+    ratios,
+    score_of,
+)
 
 DIVERGED = "diverged"
-
-
-def ended(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The runs that did not diverge: they have scores."""
-    return [run for run in runs if run["scores"]]
-
-
-def measures_of(results: dict[str, Any]) -> list[str]:
-    runs = ended(results["runs"])
-    if not runs:
-        raise ConfigError(f"all trainings of {name_of(results)} diverged: lower its learning rate")
-    return list(runs[0]["scores"])
 
 
 def quality(runs: list[dict[str, Any]], measure: str) -> str:
@@ -77,27 +37,6 @@ def quality(runs: list[dict[str, Any]], measure: str) -> str:
     score, low, high = score_of(left, measure)
     failed = f", {len(runs) - len(left)} of {len(runs)} {DIVERGED}" if len(left) < len(runs) else ""
     return f"{score:.1f} ({low:.1f} to {high:.1f}){failed}"
-
-
-# 97.5 % quantiles of Student's t by degrees of freedom; more seeds have that of 10, a little wide.
-STUDENT_T = (0, 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
-
-
-def score_of(runs: list[dict[str, Any]], measure: str) -> tuple[float, float, float]:
-    """Returns a score and its 95 % interval: of one run over resampled test sets, of several that
-    of the mean over seeds (Student's t)."""
-    scores = [run["scores"][measure] for run in runs]
-    if len(scores) == 1:
-        score, low, high = scores[0]
-        return score, low, high
-    return mean_of([score[0] for score in scores])
-
-
-def mean_of(values: list[float]) -> tuple[float, float, float]:
-    """Returns the mean of two or more values and its 95 % interval (Student's t)."""
-    quantile = STUDENT_T[min(len(values), len(STUDENT_T)) - 1]
-    half = quantile * stdev(values) / len(values) ** 0.5
-    return mean(values), mean(values) - half, mean(values) + half
 
 
 def table(results: dict[str, Any]) -> list[str]:
@@ -228,64 +167,6 @@ def start(results: dict[str, Any]) -> str:
     )
 
 
-def plot_lengths(results: dict[str, Any], path: Path) -> None:
-    figure, axes = plt.subplots(figsize=(7, 4.2))
-    names = list(results["decoding"])
-    for mixer, found in results["decoding"].items():
-        lengths = [int(n) for n in found["sentence"]]
-        times = [1000 * median(found["sentence"][str(n)]) / n for n in lengths]
-        axes.plot(
-            lengths,
-            times,
-            marker="o",
-            label=mixer,
-            color=colour(mixer, names),
-        )
-    axes.set_xscale("log", base=2)
-    axes.set_xticks(lengths, [str(n) for n in lengths])
-    axes.set_ylim(bottom=0)
-    axes.set_xlabel("tokens of source and of target")
-    axes.set_ylabel("ms per target token, one sentence alone")
-    axes.grid(alpha=0.3)
-    axes.legend(frameon=False, fontsize=8)
-    save(figure, path)
-
-
-def plot_quality(results: dict[str, Any], path: Path) -> None:
-    """Plots score against decoding speed."""
-    runs, measure = by_mixer(results), measures_of(results)[0]
-    speed = ratios({m: d["batch"] for m, d in results["decoding"].items()})
-    figure, axes = plt.subplots(figsize=(7, 4.2))
-    for mixer in speed:
-        middle, low, high = score_of(ended(runs[mixer]), measure)
-        axes.errorbar(
-            speed[mixer],
-            middle,
-            yerr=[[max(0.0, middle - low)], [max(0.0, high - middle)]],
-            fmt="o",
-            capsize=3,
-            color=colour(mixer, list(runs)),
-            label=mixer,
-        )
-    axes.set_xlabel(f"decoding speed, {next(iter(speed))} = 1")
-    axes.set_ylabel(measure)
-    axes.grid(alpha=0.3)
-    axes.legend(frameon=False, fontsize=8)
-    save(figure, path)
-
-
-def save(figure: Any, path: Path) -> None:
-    matplotlib.rcParams["svg.hashsalt"] = "linnet"  # the same numbers give the same file
-    figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None})
-    plt.close(figure)
-
-
-def name_of(results: dict[str, Any]) -> str:
-    """Names a comparison by its recipe and device: comparison-cpu."""
-    return f"{results['recipe']['bundle']['name']}-{results['device']}"
-
-
 def markers(name: str) -> tuple[str, str]:
     return f"<!-- {name} -->", f"<!-- end of {name} -->"
 
@@ -308,37 +189,30 @@ def renew(page: Path, name: str, lines: list[str]) -> None:
     page.write_text(before + "\n".join([begin, *lines, end]) + after, encoding="utf-8")
 
 
-def write_plots(results: dict[str, Any], folder: Path) -> list[Path]:
-    """Draws NAME-lengths.svg (time per token against length) and NAME-quality.svg (quality
-    against speed) into the folder, NAME as in name_of."""
-    if "decoding" not in results:
-        raise ConfigError(f"{name_of(results)} has no speeds, by which the plots are drawn")
-    folder.mkdir(parents=True, exist_ok=True)
-    drawn = [folder / f"{name_of(results)}-{name}.svg" for name in ("lengths", "quality")]
-    plot_lengths(results, drawn[0])
-    plot_quality(results, drawn[1])
-    return drawn
-
-
 def write_report(results: dict[str, Any], folder: Path, page: Path | None) -> None:
-    """Writes NAME.json into the folder, and the table into its part of the page."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Writes NAME.json and the plots into the folder, NAME as in name_of, and the table with the
+    plots into its part of the page."""
     name = name_of(results)
-    (folder / f"{name}.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     if page is not None:
-        lines = pretraining_table(results) if "pretraining" in results else table(results)
-        renew(page, name, ["", settings(results), "", *lines, ""])
+        check_page(page, name)
+    lines = pretraining_table(results) if "pretraining" in results else table(results)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    plots = write_plots(results, folder, name)
+    if page is not None:
+        shown = [f"![{what}]({os.path.relpath(path, page.parent)})" for what, path in plots.items()]
+        renew(page, name, ["", settings(results), "", *lines, "", *shown, ""])
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = parser_for(
-        "Draws the plots of a comparison: time against length, quality against speed."
+    parser = parser_for("Writes plots and table of a comparison again, from its result file.")
+    parser.add_argument(
+        "results", type=Path, nargs="+", help="NAME.json of linnet-compare --report"
     )
-    parser.add_argument("results", type=Path, help="NAME.json of linnet-compare --report")
-    parser.add_argument("--out", type=Path, required=True, help="folder for the plots")
+    parser.add_argument("--page", type=Path, required=True, help="page with the tables")
     options = parser.parse_args(arguments)
-    results = json.loads(options.results.read_text(encoding="utf-8"))
-    print(*write_plots(results, options.out), sep="\n")
+    for path in options.results:
+        write_report(json.loads(path.read_text(encoding="utf-8")), path.parent, options.page)
     return 0
 
 

@@ -1,9 +1,9 @@
 """python -m linnet_model.evaluation.everyday: keeps a reader's verdicts on everyday sentences.
 
-Decodes the hundred English sentences of texts/everyday-en.txt with a translator, and writes their
-answers into judgements.json of the bundle, and its card. A verdict is a reader's: fill in "verdict"
-and "reason", and run this again. Verdicts on answers that the next version of a bundle still gives
-are kept, so that only the other answers need to be read.
+Decodes the hundred sentences of texts/everyday-LANGUAGE.txt with a translator from English or from
+German, and writes their answers into judgements.json of the bundle, and its card. A verdict is a
+reader's: fill in "verdict" and "reason", and run this again. Verdicts on answers that the next
+version of a bundle still gives are kept, so that only the other answers need to be read.
 """
 
 from __future__ import annotations
@@ -71,15 +71,15 @@ def check(rows: list[dict[str, str]]) -> None:
 def judgements(bundle: Path, decode: Path | None) -> dict[str, Any]:
     manifest = read_manifest(bundle)
     language = manifest.get("source_language_code", "several languages")
-    if manifest["task"] != "TASK_TRANSLATE" or language != "en":
+    texts = lines_of(f"everyday-{language}")
+    if manifest["task"] != "TASK_TRANSLATE" or not texts:
         raise ConfigError(
             f"{bundle} has the task {manifest['task']} and reads {language}, the sentences are for "
-            "translators from en"
+            "translators from en or de"
         )
     before = (read_json(bundle / JUDGEMENTS) or {}).get("judged", [])
     check(before)
     decoding = choose_decoding("command", decode, [], publish=True)
-    texts = lines_of("everyday-en")
     return {
         "model_sha256": model_sha256(manifest),
         "engine": decoding.name,

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
+import shutil
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from linnet_model.config import ConfigError, ModelConfig, read_recipe
-from linnet_model.evaluation import compare, compare_report, compare_runs
+from linnet_model.evaluation import (
+    compare,
+    compare_plots,
+    compare_report,
+    compare_runs,
+    compare_statistics,
+)
 from linnet_model.evaluation.compare_models import ABLATION, CSAN, ROWS, settings_of, weights_in
 from linnet_model.train.checkpoint import different_size
 
@@ -200,15 +208,15 @@ def results() -> dict:
 
 
 def test_speed_ratios_are_per_round():
-    assert compare_report.ratios(results()["training"]) == {"dynamic": 1.0, "light": 1.2}
+    assert compare_statistics.ratios(results()["training"]) == {"dynamic": 1.0, "light": 1.2}
 
 
 def test_several_seeds_give_mean_and_interval():
     runs = [{"scores": {"BLEU": [score, 0.0, 99.0]}} for score in (10.0, 11.0, 12.0)]
-    score, low, high = compare_report.score_of(runs, "BLEU")
+    score, low, high = compare_statistics.score_of(runs, "BLEU")
     assert score == 11.0
     assert (low, high) == pytest.approx((11 - 4.303 / 3**0.5, 11 + 4.303 / 3**0.5))
-    assert compare_report.score_of(runs[:1], "BLEU") == (10.0, 0.0, 99.0)
+    assert compare_statistics.score_of(runs[:1], "BLEU") == (10.0, 0.0, 99.0)
 
 
 def test_report_says_how_a_rate_was_chosen(tmp_path):
@@ -231,7 +239,7 @@ def test_report_names_trainings_that_diverged(tmp_path):
     assert "(10 rows)" in compare_report.settings(plain)
     rates = {**plain, "rates": {"light": {"0.001": 2.5, "1.0": None}}}
     assert "best of 0.001 (2.500), 1.0 (diverged)" in compare_report.settings(rates)
-    assert len(compare_report.write_plots(plain, tmp_path)) == 2
+    assert len(compare_plots.write_plots(plain, tmp_path, "toy")) == 2
     plain["runs"] = plain["runs"][:1]
     with pytest.raises(ConfigError, match="all trainings of toy-cpu diverged"):
         compare_report.table(plain)
@@ -272,8 +280,8 @@ def test_report_has_scores_from_scratch_and_pretrained(tmp_path):
     one = pretrained_results()
     one["runs"] = [run for run in one["runs"] if run["seed"] == 2]
     assert "| 55.0 (0.0 to 99.0) | +3.0 |" in compare_report.pretraining_table(one)[-1]
-    with pytest.raises(ConfigError, match="toy-cpu has no speeds"):
-        compare_report.write_plots(one, tmp_path)
+    assert "![scores of toy-cpu](toy-cpu-scores.svg)" in told
+    assert "lengths.svg" not in told
 
 
 def test_report_of_a_comparison_without_speeds(tmp_path):
@@ -303,22 +311,46 @@ def test_report_replaces_only_its_part_of_page(tmp_path):
     assert "Made by `linnet-compare --rows 10`, Linnet 0.1.0." in told
 
 
-@pytest.mark.parametrize("file", sorted((ROOT / "docs/comparison").iterdir()), ids=lambda p: p.stem)
+COMPARISONS = sorted((ROOT / "docs/comparison").glob("*.json"))
+
+
+def rounded(path: Path) -> str:
+    """A plot without the last digits, in which processors may differ."""
+    return re.sub(r"\d+\.\d+", lambda n: f"{float(n[0]):.1f}", path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("file", COMPARISONS, ids=lambda p: p.stem)
 def test_page_shows_the_recorded_comparison(file, tmp_path):
-    page = tmp_path / "RESULTS.md"
+    page, folder = tmp_path / "RESULTS.md", tmp_path / "comparison"
+    folder.mkdir()
     page.write_bytes((ROOT / "docs/RESULTS.md").read_bytes())
-    compare_report.write_report(json.loads(file.read_text(encoding="utf-8")), tmp_path, page)
+    copied = Path(shutil.copy(file, folder))
+    assert compare_report.main([str(copied), "--page", str(page)]) == 0
     assert page.read_bytes() == (ROOT / "docs/RESULTS.md").read_bytes()
+    assert copied.read_bytes() == file.read_bytes()
+    for plot in folder.glob("*.svg"):
+        assert rounded(plot) == rounded(file.parent / plot.name)
+
+
+def test_folder_of_comparisons_has_no_other_files():
+    kinds = ("scores", "lengths")
+    known = {f"{file.stem}-{kind}.svg" for file in COMPARISONS for kind in kinds}
+    names = {path.name for path in (ROOT / "docs/comparison").iterdir()}
+    assert names <= known | {file.name for file in COMPARISONS}
 
 
 def test_same_results_give_same_plots(tmp_path):
-    file = tmp_path / "results.json"
-    file.write_text(json.dumps(results()), encoding="utf-8")
-    assert compare_report.main([str(file), "--out", str(tmp_path)]) == 0
-    plots = {path.name: path.read_bytes() for path in tmp_path.glob("*.svg")}
-    assert set(plots) == {"toy-cpu-lengths.svg", "toy-cpu-quality.svg"}
-    compare_report.write_plots(results(), tmp_path)
+    drawn = compare_plots.write_plots(results(), tmp_path, "toy-cpu")
+    plots = {path.name: path.read_bytes() for path in drawn.values()}
+    assert set(plots) == {"toy-cpu-lengths.svg", "toy-cpu-scores.svg"}
+    compare_plots.write_plots(results(), tmp_path, "toy-cpu")
     assert plots == {path.name: path.read_bytes() for path in tmp_path.glob("*.svg")}
+
+
+def test_plot_of_scores_has_a_row_for_each_mixer_and_a_panel_for_each_measure(tmp_path):
+    path = compare_plots.write_plots(pretrained_results(), tmp_path, "toy")["scores of toy"]
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", path.read_text(encoding="utf-8"))
+    assert {"dynamic", "light", "accuracy"} <= set(texts)
 
 
 def test_refuses_page_without_markers(tmp_path):

@@ -8,6 +8,7 @@ import pytest
 
 from linnet_model.config import ConfigError
 from linnet_model.evaluation.everyday import check, judged, main
+from linnet_model.evaluation.texts import lines_of
 from linnet_model.export.card import JUDGEMENTS, judged_part
 
 BUNDLES = Path(__file__).resolve().parents[3] / "model" / "bundles"
@@ -20,6 +21,11 @@ for line in sys.stdin:
 
 def row(text: str, answer: str, verdict: str = "", reason: str = "") -> dict[str, str]:
     return {"text": text, "answer": answer, "verdict": verdict, "reason": reason}
+
+
+def test_both_languages_have_a_hundred_sentences_none_twice():
+    for language in ("en", "de"):
+        assert len(set(lines_of(f"everyday-{language}"))) == 100
 
 
 def test_verdict_stays_with_same_answer_only():
@@ -51,19 +57,25 @@ def test_card_counts_verdicts_and_says_that_goal_is_missed():
     assert judged_part(None) == []
 
 
-def test_command_writes_answers_to_judge_and_the_card(tmp_path: Path, capsys):
-    bundle, program = tmp_path / "en-de", tmp_path / "linnet-decode"
-    shutil.copytree(BUNDLES / "en-de", bundle)
+@pytest.mark.parametrize(
+    ("name", "third"),
+    [("en-de", "The soup needs more salt."), ("de-en", "In der Suppe fehlt Salz.")],
+)
+def test_command_writes_answers_to_judge_and_the_card(
+    name: str, third: str, tmp_path: Path, capsys
+):
+    bundle, program = tmp_path / name, tmp_path / "linnet-decode"
+    shutil.copytree(BUNDLES / name, bundle)
     program.write_text(PROGRAM)
     program.chmod(0o755)
     assert main(["--bundle", str(bundle), "--decode", str(program)]) == 0
     assert "0 of 100 answers keep meaning and facts, 100 are not" in capsys.readouterr().out
     rows = json.loads((bundle / JUDGEMENTS).read_text(encoding="utf-8"))["judged"]
-    assert rows[2] == row("The soup needs more salt.", "THE SOUP NEEDS MORE SALT.")
+    assert rows[2] == row(third, third.upper())
     card = (bundle / "MODEL_CARD.md").read_text(encoding="utf-8")
-    assert "| The soup needs more salt. | THE SOUP NEEDS MORE SALT. | not judged yet |" in card
+    assert f"| {third} | {third.upper()} | not judged yet |" in card
 
 
 def test_refuses_summariser(capsys):
     assert main(["--bundle", str(BUNDLES / "en-summary")]) != 0
-    assert "the sentences are for translators from en" in capsys.readouterr().err
+    assert "the sentences are for translators from en or de" in capsys.readouterr().err
