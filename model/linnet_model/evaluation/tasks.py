@@ -3,8 +3,8 @@
 Writes one data folder per task into --out, with train.tsv, valid.tsv and test.NAME.tsv, of the
 texts that are given: of --cogs the folder cogs (sentences and their logical forms, Kim and Linzen
 2020), of --trec the folder trec (questions and what they ask for, Li and Roth 2002), of --data the
-folders domain (English sentences and where they come from) and translation (an English and a German
-sentence, and whether one translates the other). linnet-compare --pretrain trains on them.
+folders domain (English sentences and where they come from) and paraphrase (two sentences of one
+language, and whether they mean the same). linnet-compare --pretrain trains on them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import random
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
@@ -35,8 +35,10 @@ TREC_VALID_ROWS = 452  # of 5,452, so that 5,000 are left
 # Without mdn, which is share-alike. Rows of each domain: a large one does not dominate.
 DOMAINS = ("tatoeba", "debian", "phpdoc", "zfdoc", "mozilla", "tldr")
 DOMAIN_ROWS = {"train": 4000, "valid": 100, "test": 200}
-TRANSLATION_ROWS = {"train": 150_000, "valid": 1200, "test": 3000}
-TRANSLATION_CHARACTERS = 40  # of a sentence; longer ones need more updates to learn anything
+PARAPHRASE_ROWS = (
+    2000,
+    400,
+)  # of the test set and of the validation set; the others are trained on
 BETWEEN = " = "  # stands between the two sentences of a source
 
 Splits = dict[str, list[Pair]]
@@ -127,43 +129,61 @@ def domain(folder: Path) -> Splits:
     return found
 
 
-def translation(folder: Path) -> Splits:
-    """Returns pairs of short sentences, half of which are translations."""
-    found = {}
-    for split, rows in TRANSLATION_ROWS.items():
-        pairs = [
-            pair
-            for pair in split_of(folder, split, ("tatoeba",), rows)
-            if max(len(pair.source), len(pair.target)) <= TRANSLATION_CHARACTERS
-        ]
-        found["test.translation" if split == "test" else split] = half_exchanged(pairs)
+def paraphrases(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Returns two of the texts that have a translation in common, for each such translation. A text
+    is in one of these pairs at most. `pairs` are texts and their translations."""
+    texts: defaultdict[str, list[str]] = defaultdict(list)
+    for text, translation in pairs:
+        texts[translation].append(text)
+    found, taken = [], set()
+    for same in texts.values():
+        free = [text for text in dict.fromkeys(same) if text not in taken][:2]
+        if len(free) == 2:
+            found.append((free[0], free[1]))
+            taken.update(free)
     return found
 
 
-def half_exchanged(pairs: list[Pair]) -> list[Pair]:
-    """Returns both sentences of each row as the source, and "true" as the target; of every second
-    row the German sentence is that of another row, and the target is "false". Both are one piece
+def paraphrase(folder: Path) -> Splits:
+    """Returns pairs of everyday sentences, both English or both German, half of which mean the
+    same: two sentences do if one text translates both."""
+    pairs = split_of(folder, "train", ("tatoeba",), sys.maxsize)
+    english = paraphrases([(pair.source, pair.target) for pair in pairs])
+    german = paraphrases([(pair.target, pair.source) for pair in pairs])
+    rows = half_exchanged(english) + half_exchanged(german)
+    random.Random(SEED).shuffle(rows)
+    test, valid = (min(count, len(rows) // 4) for count in PARAPHRASE_ROWS)
+    return {
+        "train": rows[test + valid :],
+        "valid": rows[test : test + valid],
+        "test.paraphrase": rows[:test],
+    }
+
+
+def half_exchanged(pairs: list[tuple[str, str]]) -> list[Pair]:
+    """Returns both sentences of each pair as the source, and "true" as the target; of every second
+    pair the second sentence is that of another one, and the target is "false". Both are one piece
     of the vocabulary.
 
-    Two rows with sentences of about equal lengths exchange theirs, so that the sentences of both
-    kinds are of the same distribution, and lengths tell little. Two rows that cannot, because they
+    Two pairs with sentences of about equal lengths exchange theirs, so that the sentences of both
+    kinds are of the same distribution, and lengths tell little. Two pairs that cannot, because they
     have a sentence in common, are left out.
     """
     rng = random.Random(SEED)
     rows = rng.sample(pairs, len(pairs))
     kept, others = rows[: len(rows) // 2], rows[len(rows) // 2 :]
-    found = [joined(pair.source, pair.target, "true") for pair in kept]
-    others.sort(key=lambda pair: (len(pair.target) // 4, len(pair.source)))
+    found = [joined(*pair, "true") for pair in kept]
+    others.sort(key=lambda pair: (len(pair[1]) // 4, len(pair[0])))
     for one, other in zip(others[::2], others[1::2], strict=False):
-        if one.source != other.source and one.target != other.target:
-            found.append(joined(one.source, other.target, "false"))
-            found.append(joined(other.source, one.target, "false"))
+        if one[0] != other[0] and one[1] != other[1]:
+            found.append(joined(one[0], other[1], "false"))
+            found.append(joined(other[0], one[1], "false"))
     rng.shuffle(found)
     return found
 
 
-def joined(english: str, german: str, label: str) -> Pair:
-    return Pair(english + BETWEEN + german, label, "translation")
+def joined(first: str, second: str, label: str) -> Pair:
+    return Pair(first + BETWEEN + second, label, "paraphrase")
 
 
 def write(splits: Splits, folder: Path) -> None:
@@ -194,7 +214,7 @@ def main(arguments: list[str] | None = None) -> None:
         made["trec"] = trec, options.trec
     if options.data:
         made["domain"] = domain, options.data / "en-de"
-        made["translation"] = translation, options.data / "en-de"
+        made["paraphrase"] = paraphrase, options.data / "en-de"
     if not made:
         raise ConfigError("name the texts of at least one task: --cogs, --trec or --data")
     for name, (make, folder) in made.items():

@@ -40,6 +40,9 @@ def data_folder(folder: Path) -> Path:
         for i in range(6)
         for domain in (*tasks.DOMAINS, "mdn")
     ]
+    for i in range(4):  # two sentences with one translation in each language
+        rows.append((f"tatoeba other {i}", f"tatoeba Zeile {i}", "tatoeba"))
+        rows.append((f"tatoeba row {i}", f"tatoeba andere Zeile {i}", "tatoeba"))
     text = "".join("\t".join(row) + "\n" for row in rows).encode()
     (folder / "en-de").mkdir(parents=True)
     for split in ("train", "valid"):
@@ -91,21 +94,20 @@ def test_domains_have_a_limit_and_none_is_share_alike(tmp_path: Path, monkeypatc
     assert all(pair.source.startswith(pair.target) for pair in splits["valid"])
 
 
-def sentences(count: int) -> list[Pair]:
-    return [Pair(f"{i} a" + " b" * (i % 11), f"{i} c" + " d" * (i % 11), "x") for i in range(count)]
+def sentences(count: int) -> list[tuple[str, str]]:
+    return [(f"{i} a" + " b" * (i % 11), f"{i} c" + " d" * (i % 11)) for i in range(count)]
 
 
 def test_half_of_the_sentences_are_exchanged():
     pairs = sentences(400)
-    translations = {(pair.source, pair.target) for pair in pairs}
     rows = tasks.half_exchanged(pairs)
     assert rows == tasks.half_exchanged(pairs)
     sides = [(tuple(row.source.split(tasks.BETWEEN)), row.target) for row in rows]
-    assert all((both in translations) == (label == "true") for both, label in sides)
+    assert all((both in pairs) == (label == "true") for both, label in sides)
     assert sum(label == "true" for _, label in sides) == 200
     # Each sentence is in one row: which ones are there says nothing about the label.
-    assert sorted(english for (english, _), _ in sides) == sorted(p.source for p in pairs)
-    assert sorted(german for (_, german), _ in sides) == sorted(p.target for p in pairs)
+    assert sorted(first for (first, _), _ in sides) == sorted(first for first, _ in pairs)
+    assert sorted(second for (_, second), _ in sides) == sorted(second for _, second in pairs)
     ratio = {
         label: mean(len(both[1]) / len(both[0]) for both, found in sides if found == label)
         for label in ("true", "false")
@@ -114,16 +116,26 @@ def test_half_of_the_sentences_are_exchanged():
 
 
 def test_sentences_in_common_are_not_exchanged():
-    one, other = Pair("a", "b", "x"), Pair("a", "c", "x")
-    rows = tasks.half_exchanged([one, other] * 4)
+    rows = tasks.half_exchanged([("a", "b"), ("a", "c")] * 4)
     assert {row.target for row in rows} == {"true"}
 
 
-def test_long_sentences_are_not_compared(tmp_path: Path, monkeypatch):
-    folder = data_folder(tmp_path) / "en-de"
-    assert len(tasks.translation(folder)["train"]) == 5  # one is left over
-    monkeypatch.setattr(tasks, "TRANSLATION_CHARACTERS", 10)
-    assert tasks.translation(folder)["train"] == []
+def test_two_texts_of_one_translation_are_paraphrases():
+    pairs = [("Hi.", "Hallo."), ("Hello.", "Hallo."), ("Hi.", "Hallo."), ("Bye.", "Tschüss.")]
+    assert tasks.paraphrases(pairs) == [("Hi.", "Hello.")]
+    pairs += [("Hey.", "Hallo."), ("Hello.", "Servus."), ("Good day.", "Servus.")]
+    assert tasks.paraphrases(pairs) == [("Hi.", "Hello.")]  # "Hello." is in one pair already
+
+
+def test_both_sentences_of_a_row_are_of_one_language(tmp_path: Path):
+    splits = tasks.paraphrase(data_folder(tmp_path) / "en-de")
+    rows = [row for split in splits.values() for row in split]
+    assert len(rows) == 8
+    assert {row.target for row in rows} == {"true", "false"}
+    for row in rows:
+        first, second = row.source.split(tasks.BETWEEN)
+        assert first != second
+        assert ("Zeile" in first) == ("Zeile" in second)
 
 
 def test_writes_a_folder_for_each_task(tmp_path: Path, capsys):
@@ -132,7 +144,7 @@ def test_writes_a_folder_for_each_task(tmp_path: Path, capsys):
     texts += ["--data", str(data_folder(tmp_path / "d")), "--out", str(out)]
     assert tasks.main(texts) == 0
     assert "trec: train 4, valid 3, test.trec 2" in capsys.readouterr().out
-    for name in ("cogs", "trec", "domain", "translation"):
+    for name in ("cogs", "trec", "domain", "paraphrase"):
         for file in (out / name).iterdir():
             assert {pair.domain for pair in read_pairs(file)} == {name}
     assert sorted(file.name for file in (out / "cogs").iterdir()) == [
