@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from linnet_model.bundle import model_sha256, read_manifest
+from linnet_model.export.card import JUDGEMENTS, KEPT
 from linnet_model.export.command import main as export
+from linnet_model.json_files import read_json, write_json
 from linnet_model.train.command import main as train
 
 LICENCES = {"even": "CC BY-NC-SA 4.0", "odd": "CC0 1.0"}
@@ -78,3 +81,17 @@ def test_averages_as_many_checkpoints_as_asked(
     (checkpoint,) = run.glob("checkpoint-*2.pt")
     assert export(["--run", str(checkpoint), *out, "--average", "2"]) == 1
     assert f"{checkpoint} has 1 checkpoint(s)" in capsys.readouterr().err
+
+
+def test_verdicts_are_kept_but_shown_only_for_the_weights_that_were_judged(run: Path):
+    bundle = run.parent / "bundle"
+    exported_card(run)
+    row = {"text": "one", "answer": "two", "verdict": KEPT, "reason": ""}
+    judgements = {"goal": 1, "rubric": "R", "engine": "E", "options": "beam 4", "judged": [row]}
+    manifest = read_manifest(bundle)
+    write_json(bundle / JUDGEMENTS, judgements | {"model_sha256": model_sha256(manifest)})
+    assert "| one | two | kept |" in exported_card(run)
+    judgements["model_sha256"] = "of other weights"
+    write_json(bundle / JUDGEMENTS, judgements)
+    assert "| one | two |" not in exported_card(run)
+    assert read_json(bundle / JUDGEMENTS) == judgements

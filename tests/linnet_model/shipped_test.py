@@ -68,8 +68,9 @@ def test_card_shows_examples_that_nobody_chose(bundle: Path):
     assert not set(texts) & {example["source_text"] for example in manifest["golden_examples"]}
 
 
-def test_verdicts_are_on_answers_of_the_translator_that_ships():
-    bundle = MODEL / "bundles" / "en-de"
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_verdicts_are_on_answers_of_the_translator_that_ships(language: str):
+    bundle = MODEL / "bundles" / {"en": "en-de", "de": "de-en"}[language]
     scores, judgements = read_json(bundle / "scores.json"), read_json(bundle / JUDGEMENTS)
     assert scores is not None
     assert judgements is not None
@@ -78,6 +79,6 @@ def test_verdicts_are_on_answers_of_the_translator_that_ships():
         assert judgements[key] == scores[key]
     rows = judgements["judged"]
     everyday.check(rows)
-    assert [row["text"] for row in rows] == lines_of("everyday-en")
+    assert [row["text"] for row in rows] == lines_of(f"everyday-{language}")
     assert len({row["text"] for row in rows}) == 100
     assert all(row["verdict"] for row in rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
 import json
 import os
 import subprocess
@@ -136,13 +137,15 @@ def validation_losses(
 ) -> dict[str, float | None]:
     """Trains seed 1 of a mixer with each of --rates; returns rate -> validation loss, None where
     the training diverged."""
-    found: dict[str, float | None] = {}
-    for rate in options.rates:
+
+    def one(rate: float) -> float | None:
         try:
-            found[str(rate)] = train(training_of(Job(mixer, 1), base, rate, options), options)
+            return train(training_of(Job(mixer, 1), base, rate, options), options)
         except Diverged:
-            found[str(rate)] = None
-    return found
+            return None
+
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        return dict(zip(map(str, options.rates), pool.map(one, options.rates), strict=True))
 
 
 def best_rate(mixer: str, losses: dict[str, float | None]) -> float:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+import string
 
 MAX_WORDS = 6  # of a repeated sequence
 TIMES = 3  # in a row
+PUNCTUATION = string.punctuation + "„“”‚‘’«»…–—"
 SYLLABLES = re.compile(r"(\w{2,8}?)\1{3,}")  # four times in a row inside a word
 
 
 def has_loop(text: str) -> bool:
-    """Whether 1 to 6 words stand three times or more in a row, or a syllable four times."""
-    words = text.split()
+    """Whether 1 to 6 words stand three times or more in a row, also with punctuation at their ends,
+    or a syllable four times."""
+    words = [word.strip(PUNCTUATION) or word for word in text.split()]
     for size in range(1, MAX_WORDS + 1):
         for start in range(len(words) - TIMES * size + 1):
             if words[start : start + TIMES * size] == words[start : start + size] * TIMES:

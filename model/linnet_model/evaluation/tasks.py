@@ -3,14 +3,15 @@
 Writes one data folder per task into --out, with train.tsv, valid.tsv and test.NAME.tsv, of the
 texts that are given: of --cogs the folder cogs (sentences and their logical forms, Kim and Linzen
 2020), of --trec the folder trec (questions and what they ask for, Li and Roth 2002), of --data the
-folders domain (English sentences and where they come from) and paraphrase (two sentences of one
-language, and whether they mean the same). linnet-compare --pretrain trains on them.
+folders domain (English sentences and where they come from) and difference (two sentences that mean
+the same, and the words that only the second has). linnet-compare --pretrain trains on them.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable
@@ -35,10 +36,8 @@ TREC_VALID_ROWS = 452  # of 5,452, so that 5,000 are left
 # Without mdn, which is share-alike. Rows of each domain: a large one does not dominate.
 DOMAINS = ("tatoeba", "debian", "phpdoc", "zfdoc", "mozilla", "tldr")
 DOMAIN_ROWS = {"train": 4000, "valid": 100, "test": 200}
-PARAPHRASE_ROWS = (
-    2000,
-    400,
-)  # of the test set and of the validation set; the others are trained on
+DIFFERENCE_ROWS = (2000, 400)  # of the test and the validation set; the others are trained on
+WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 BETWEEN = " = "  # stands between the two sentences of a source
 
 Splits = dict[str, list[Pair]]
@@ -144,46 +143,30 @@ def paraphrases(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
     return found
 
 
-def paraphrase(folder: Path) -> Splits:
-    """Returns pairs of everyday sentences, both English or both German, half of which mean the
-    same: two sentences do if one text translates both."""
+def difference(folder: Path) -> Splits:
+    """Returns two everyday sentences of one language that mean the same as the source, and the
+    words of the second that the first lacks as the target."""
     pairs = split_of(folder, "train", ("tatoeba",), sys.maxsize)
     english = paraphrases([(pair.source, pair.target) for pair in pairs])
     german = paraphrases([(pair.target, pair.source) for pair in pairs])
-    rows = half_exchanged(english) + half_exchanged(german)
+    rows = [
+        Pair(first + BETWEEN + second, " ".join(words), "difference")
+        for first, second in english + german
+        if (words := words_lacking(first, second))
+    ]
     random.Random(SEED).shuffle(rows)
-    test, valid = (min(count, len(rows) // 4) for count in PARAPHRASE_ROWS)
+    test, valid = (min(count, len(rows) // 4) for count in DIFFERENCE_ROWS)
     return {
         "train": rows[test + valid :],
         "valid": rows[test : test + valid],
-        "test.paraphrase": rows[:test],
+        "test.difference": rows[:test],
     }
 
 
-def half_exchanged(pairs: list[tuple[str, str]]) -> list[Pair]:
-    """Returns both sentences of each pair as the source, and "true" as the target; of every second
-    pair the second sentence is that of another one, and the target is "false". Both are one piece
-    of the vocabulary.
-
-    Two pairs with sentences of about equal lengths exchange theirs, so that the sentences of both
-    kinds are of the same distribution, and lengths tell little. Two pairs that cannot, because they
-    have a sentence in common, are left out.
-    """
-    rng = random.Random(SEED)
-    rows = rng.sample(pairs, len(pairs))
-    kept, others = rows[: len(rows) // 2], rows[len(rows) // 2 :]
-    found = [joined(*pair, "true") for pair in kept]
-    others.sort(key=lambda pair: (len(pair[1]) // 4, len(pair[0])))
-    for one, other in zip(others[::2], others[1::2], strict=False):
-        if one[0] != other[0] and one[1] != other[1]:
-            found.append(joined(one[0], other[1], "false"))
-            found.append(joined(other[0], one[1], "false"))
-    rng.shuffle(found)
-    return found
-
-
-def joined(first: str, second: str, label: str) -> Pair:
-    return Pair(first + BETWEEN + second, label, "paraphrase")
+def words_lacking(first: str, second: str) -> list[str]:
+    """Returns the words of the second text that are not among those of the first, in order."""
+    known = set(WORD.findall(first))
+    return [word for word in WORD.findall(second) if word not in known]
 
 
 def write(splits: Splits, folder: Path) -> None:
@@ -214,7 +197,7 @@ def main(arguments: list[str] | None = None) -> None:
         made["trec"] = trec, options.trec
     if options.data:
         made["domain"] = domain, options.data / "en-de"
-        made["paraphrase"] = paraphrase, options.data / "en-de"
+        made["difference"] = difference, options.data / "en-de"
     if not made:
         raise ConfigError("name the texts of at least one task: --cogs, --trec or --data")
     for name, (make, folder) in made.items():

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from linnet_model.bundle import model_sha256
 from linnet_model.config import ConfigError
 from linnet_model.json_files import read_json
 from linnet_model.sources import sources_of
@@ -37,8 +38,10 @@ def write_card(folder: Path) -> None:
     if recipe["bundle"].get("intended_use"):
         lines += [recipe["bundle"]["intended_use"].strip(), ""]
     lines += model_part(manifest, training) + data_part(training) + recipe_part(training)
-    lines += score_part(scores, data["domains"]) + fact_part(scores) + example_part(scores)
-    lines += judged_part(read_json(folder / JUDGEMENTS))
+    lines += score_part(scores, data["domains"]) + fact_part(scores, data) + example_part(scores)
+    judgements = read_json(folder / JUDGEMENTS)
+    if judgements and judgements["model_sha256"] == model_sha256(manifest):
+        lines += judged_part(judgements)
     lines += notice_part(data)
     (folder / "MODEL_CARD.md").write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
 
@@ -121,8 +124,8 @@ def data_part(training: dict[str, Any]) -> list[str]:
                 source["attribution"],
             ]
         )
-    added = ("copies", "facts", "joined", SENTENCES, PARAGRAPHS)
-    copies, facts, joined, sentences, paragraphs = (
+    added = ("copies", "facts", "joined", "echoes", SENTENCES, PARAGRAPHS)
+    copies, facts, joined, echoes, sentences, paragraphs = (
         train.get(name, {}).get("rows", 0) for name in added
     )
     return [
@@ -161,6 +164,7 @@ def data_part(training: dict[str, Any]) -> list[str]:
             else []
         ),
         *([f"{joined:,} rows are two to four others of a domain, joined."] if joined else []),
+        *([f"{echoes:,} rows have their target as their source, too."] if echoes else []),
         *(
             [
                 f"Beside these, {sentences:,} rows whose summary is the sentence of a text that is "
@@ -307,7 +311,7 @@ def score_part(scores: dict[str, Any] | None, trained: Iterable[str]) -> list[st
     ]
 
 
-def fact_part(scores: dict[str, Any] | None) -> list[str]:
+def fact_part(scores: dict[str, Any] | None, data: dict[str, Any]) -> list[str]:
     """Returns how many facts of made-up sentences are carried over."""
     facts = scores.get("facts") if scores else None
     if facts is None:
@@ -318,6 +322,14 @@ def fact_part(scores: dict[str, Any] | None) -> list[str]:
         "",
         f"Of the facts in {facts['sentences']:,} made-up sentences "
         "(`linnet_model.evaluation.facts`), the share that the answers carry over:",
+        *(
+            [
+                "(The sentences are not trained on; but some of the frames of the made-up training "
+                "sentences were written where this measurement had shown misses.)"
+            ]
+            if data["train"].get("facts", {}).get("rows")
+            else []
+        ),
         "",
         *table(
             [*kinds, "all", "sentences with all their facts"],
@@ -342,10 +354,8 @@ def example_part(scores: dict[str, Any] | None) -> list[str]:
     ]
 
 
-def judged_part(judgements: dict[str, Any] | None) -> list[str]:
+def judged_part(judgements: dict[str, Any]) -> list[str]:
     """Returns how many answers to everyday sentences a reader found right, and all of them."""
-    if judgements is None:
-        return []
     rows = judgements["judged"]
     kept = sum(row["verdict"] == KEPT for row in rows)
     unjudged = sum(not row["verdict"] for row in rows)

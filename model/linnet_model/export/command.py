@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from linnet_model.bundle import (
 )
 from linnet_model.command_line import command, parser_for
 from linnet_model.config import SERVED, ConfigError, Recipe, to_tables
-from linnet_model.export.card import data_of_stages, write_card
+from linnet_model.export.card import JUDGEMENTS, data_of_stages, write_card
 from linnet_model.export.search import Options, beam_search
 from linnet_model.json_files import read_json, write_json
 from linnet_model.network.encoder_decoder import EOS, parameter_count
@@ -199,6 +200,8 @@ def export(
         manifest["golden_examples"] = [{"source_text": s, "target_text": t} for s, t in golden]
         write_manifest(partial, manifest)
         write_json(partial / "training.json", training)
+        if (out / JUDGEMENTS).is_file():  # a reader's verdicts hold where the answers stay the same
+            shutil.copy(out / JUDGEMENTS, partial)
         write_card(partial)
     return manifest
 
@@ -219,7 +222,8 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         type=Path,
         required=True,
         metavar="DIR",
-        help="folder of the bundle; replaces the bundle that is there, with all its files",
+        help="folder of the bundle; replaces the bundle that is there, with all its files but the "
+        "verdicts of a reader",
     )
     what.add_argument(
         "--bundle-version", required=True, metavar="TEXT", help="free text, such as a date"

@@ -28,7 +28,7 @@ class Position:
     update: int = 0
     epoch: int = 0
     batch: int = 0
-    seconds: float = 0.0  # of training so far
+    seconds: float = 0.0  # of training so far, with validation and checkpoints
     target_tokens: int = 0  # trained on so far
     earlier_target_tokens: int = 0  # by the trainings whose weights this one started from
     unlogged_nll: float = 0.0  # of the updates since the last line of the log

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -156,7 +157,7 @@ class Trainer:
 
     def check_gradient(self, norm: torch.Tensor) -> None:
         """Raises ArithmeticError if the gradient is not finite, which would ruin all weights. On a
-        GPU this is checked only when a line of the log is written."""
+        GPU this is checked only when a line of the log or a checkpoint is written."""
         if not bool(torch.isfinite(norm)):
             raise ArithmeticError(
                 f"update {self.position.update} has a gradient of norm {float(norm)}, "
@@ -173,24 +174,37 @@ def run(
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
     """Trains for recipe.train.updates, or for recipe.train.seconds of `clock` including validation
-    and checkpoints. Both also run at the end, after which the log has a line "end"."""
+    and checkpoints. Both also run at the end, after which the log has a line "end".
+
+    Raises ArithmeticError, before anything is saved, if a gradient or the validation loss is not
+    finite."""
     train, position = trainer.recipe.train, trainer.position
     progress = Progress(position.update, train.updates)
-    saved = measured = clock()
+    saved = measured = clock()  # the last checkpoint; from when on tokens are counted for the speed
+    measured_tokens = 0
     begin = measured - position.seconds
+
+    def save(norm: Tensor) -> None:
+        trainer.check_gradient(norm)
+        position.seconds = clock() - begin
+        trainer.save(out)
+
+    norm = torch.zeros(())
     while schedule_position(train, position.update, clock() - begin) < train.updates:
         values = trainer.update(clock() - begin)
+        norm = values["grad_norm"]
         position.unlogged_nll += values["nll"]  # a tensor, read when the log is written
         position.unlogged_tokens += values["tokens"]
+        measured_tokens += values["tokens"]
         progress.advance()
         update, now = position.update, clock()
         scheduled = schedule_position(train, update, now - begin)
         if update % train.log_updates == 0:
-            trainer.check_gradient(values["grad_norm"])
+            trainer.check_gradient(norm)
             nll = float(position.unlogged_nll) / position.unlogged_tokens
             now = clock()  # after the device has finished
-            rate = position.unlogged_tokens / (now - measured)
-            position.seconds += now - measured
+            rate = measured_tokens / (now - measured)
+            position.seconds = now - begin
             log.write(
                 "train",
                 update,
@@ -199,7 +213,7 @@ def run(
                     "nll": nll,
                     "tokens_per_second": rate,
                     "learning_rate": values["learning_rate"],
-                    "grad_norm": float(values["grad_norm"]),
+                    "grad_norm": float(norm),
                     "seconds": position.seconds,
                     "target_tokens": position.target_tokens,
                 },
@@ -207,17 +221,18 @@ def run(
             if train.seconds:
                 progress.updates = max(update, round(update * train.updates / scheduled))
             progress.log(update, nll, rate)
-            position.unlogged_nll, position.unlogged_tokens, measured = 0.0, 0, now
+            position.unlogged_nll, position.unlogged_tokens = 0.0, 0
+            measured, measured_tokens = now, 0
         if scheduled >= train.updates:
             break
         if update % train.valid_updates == 0:
             progress.say(validate(trainer, valid, tokenizer, out, log))
-            measured = clock()
+            measured, measured_tokens = clock(), 0
         due = train.checkpoint_updates > 0 and update % train.checkpoint_updates == 0
         if due or now - saved > train.checkpoint_seconds:
-            trainer.save(out)
+            save(norm)
             saved = now
-    trainer.save(out)  # the weights are available before their validation ends
+    save(norm)  # the weights are available before their validation ends
     progress.say(validate(trainer, valid, tokenizer, out, log))
     log.write("end", position.update, {})
     progress.close()
@@ -243,6 +258,11 @@ def validate(
         recipe.train.batch_source_tokens,
     )
     losses = {f"nll_{domain}": nll / tokens for domain, (nll, tokens) in totals.items()}
+    if not math.isfinite(losses["nll_all"]):
+        raise ArithmeticError(
+            f"update {update} has a validation loss of {losses['nll_all']}, lower "
+            f"train.learning_rate ({recipe.train.learning_rate})"
+        )
     scores, texts = decoded_sample(
         model, valid, tokenizer, recipe.train.valid_rows, trainer.device, recipe.bundle.task
     )

@@ -6,13 +6,23 @@ from linnet_model.evaluation.loops import has_loop, looping_share
 
 
 @pytest.mark.parametrize(
-    "text", ["das das das", "Er sagt, er sagt, er sagt, er sagt, ja", "Republublublublu"]
+    "text",
+    [
+        "das das das",
+        "Er sagt, er sagt, er sagt, er sagt, ja",
+        "sehr, sehr, sehr.",
+        "Nein! „Nein“ – Nein! „Nein“ – Nein! „Nein“ –",
+        "- - -",
+        "Republublublublu",
+    ],
 )
 def test_loop_is_found(text):
     assert has_loop(text)
 
 
-@pytest.mark.parametrize("text", ["", "das das Pferd", "Papa und Mama, Papa und Mama", "Kokosnuss"])
+@pytest.mark.parametrize(
+    "text", ["", "das das Pferd", "Papa und Mama, Papa und Mama", "ja – nein – ja", "Kokosnuss"]
+)
 def test_text_without_loop_is_not_found(text):
     assert not has_loop(text)
 

@@ -1,10 +1,9 @@
-"""Tests of the tasks for pre-training: rows, labels, and sentences that are exchanged."""
+"""Tests of the tasks for pre-training: rows, labels, and pairs of sentences."""
 
 from __future__ import annotations
 
 import lzma
 from pathlib import Path
-from statistics import mean
 
 import pytest
 
@@ -94,32 +93,6 @@ def test_domains_have_a_limit_and_none_is_share_alike(tmp_path: Path, monkeypatc
     assert all(pair.source.startswith(pair.target) for pair in splits["valid"])
 
 
-def sentences(count: int) -> list[tuple[str, str]]:
-    return [(f"{i} a" + " b" * (i % 11), f"{i} c" + " d" * (i % 11)) for i in range(count)]
-
-
-def test_half_of_the_sentences_are_exchanged():
-    pairs = sentences(400)
-    rows = tasks.half_exchanged(pairs)
-    assert rows == tasks.half_exchanged(pairs)
-    sides = [(tuple(row.source.split(tasks.BETWEEN)), row.target) for row in rows]
-    assert all((both in pairs) == (label == "true") for both, label in sides)
-    assert sum(label == "true" for _, label in sides) == 200
-    # Each sentence is in one row: which ones are there says nothing about the label.
-    assert sorted(first for (first, _), _ in sides) == sorted(first for first, _ in pairs)
-    assert sorted(second for (_, second), _ in sides) == sorted(second for _, second in pairs)
-    ratio = {
-        label: mean(len(both[1]) / len(both[0]) for both, found in sides if found == label)
-        for label in ("true", "false")
-    }
-    assert ratio["true"] == pytest.approx(ratio["false"], abs=0.05)  # no more than the sort leaves
-
-
-def test_sentences_in_common_are_not_exchanged():
-    rows = tasks.half_exchanged([("a", "b"), ("a", "c")] * 4)
-    assert {row.target for row in rows} == {"true"}
-
-
 def test_two_texts_of_one_translation_are_paraphrases():
     pairs = [("Hi.", "Hallo."), ("Hello.", "Hallo."), ("Hi.", "Hallo."), ("Bye.", "Tschüss.")]
     assert tasks.paraphrases(pairs) == [("Hi.", "Hello.")]
@@ -127,15 +100,15 @@ def test_two_texts_of_one_translation_are_paraphrases():
     assert tasks.paraphrases(pairs) == [("Hi.", "Hello.")]  # "Hello." is in one pair already
 
 
-def test_both_sentences_of_a_row_are_of_one_language(tmp_path: Path):
-    splits = tasks.paraphrase(data_folder(tmp_path) / "en-de")
+def test_difference_is_the_words_of_the_second_sentence_alone(tmp_path: Path):
+    assert tasks.words_lacking("Tom isn't here.", "Tom is not here, Tom.") == ["is", "not"]
+    splits = tasks.difference(data_folder(tmp_path) / "en-de")
     rows = [row for split in splits.values() for row in split]
     assert len(rows) == 8
-    assert {row.target for row in rows} == {"true", "false"}
     for row in rows:
         first, second = row.source.split(tasks.BETWEEN)
-        assert first != second
-        assert ("Zeile" in first) == ("Zeile" in second)
+        assert ("Zeile" in first) == ("Zeile" in second)  # one language
+        assert [word for word in second.split() if word not in first.split()] == [row.target]
 
 
 def test_writes_a_folder_for_each_task(tmp_path: Path, capsys):
@@ -144,7 +117,7 @@ def test_writes_a_folder_for_each_task(tmp_path: Path, capsys):
     texts += ["--data", str(data_folder(tmp_path / "d")), "--out", str(out)]
     assert tasks.main(texts) == 0
     assert "trec: train 4, valid 3, test.trec 2" in capsys.readouterr().out
-    for name in ("cogs", "trec", "domain", "paraphrase"):
+    for name in ("cogs", "trec", "domain", "difference"):
         for file in (out / name).iterdir():
             assert {pair.domain for pair in read_pairs(file)} == {name}
     assert sorted(file.name for file in (out / "cogs").iterdir()) == [

@@ -147,6 +147,64 @@ def test_timed_training_ends_with_its_schedule(
     assert load_checkpoint(out)["position"]["update"] == len(rates)
 
 
+def test_timed_training_resumes_where_its_schedule_was(
+    recipe_file: Path, data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    now = [0.0]
+    run = functools.partial(linnet_model.train.command.run, clock=lambda: now[0])
+    monkeypatch.setattr(linnet_model.train.command, "run", run)
+    step, checked = Trainer.update, linnet_model.train.trainer.validate
+
+    def update(self, *arguments):
+        now[0] += 1
+        return step(self, *arguments)
+
+    def validate(*arguments):
+        now[0] += 10
+        return checked(*arguments)
+
+    monkeypatch.setattr(Trainer, "update", update)
+    monkeypatch.setattr(linnet_model.train.trainer, "validate", validate)
+    out = tmp_path / "run"
+    more = ["--set", "train.updates=1000", "--set", "train.valid_updates=4"]
+    more += ["--set", "train.log_updates=1000", "--set", "train.checkpoint_updates=5"]
+    # Four updates and a validation, 14 seconds; a fifth update at 15, and the checkpoint.
+    first = [*more, "--set", "train.seconds=15"]
+    assert train(recipe_file, data_folder, out, *first) == 0
+    position = load_checkpoint(out)["position"]
+    assert (position["update"], position["seconds"]) == (5, 15.0)
+    assert train(recipe_file, data_folder, out, *more, "--set", "train.seconds=17", "--resume") == 0
+    position = load_checkpoint(out)["position"]
+    assert (position["update"], position["seconds"]) == (7, 17.0)
+
+
+def test_weights_that_are_not_finite_are_not_saved(
+    recipe_file: Path, data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+):
+    step, checked = Trainer.update, linnet_model.train.trainer.token_losses
+
+    def unchecked(self, *arguments):
+        """As on a GPU, where an update does not look at its gradient."""
+        values = step(self, *arguments)
+        return {**values, "grad_norm": torch.tensor(float("inf"))}
+
+    more = ["--set", "train.log_updates=1000", "--set", "train.checkpoint_updates=2"]
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "update", unchecked)
+        assert train(recipe_file, data_folder, tmp_path / "run", *more) == DIVERGED
+    assert checkpoints(tmp_path / "run") == []
+    assert (
+        "update 2 has a gradient of norm inf, lower train.learning_rate" in capsys.readouterr().err
+    )
+
+    def lost(*arguments):
+        return {domain: (float("nan"), 1) for domain in checked(*arguments)}
+
+    monkeypatch.setattr(linnet_model.train.trainer, "token_losses", lost)
+    assert train(recipe_file, data_folder, tmp_path / "other", *more) == DIVERGED
+    assert "has a validation loss of nan, lower train.learning_rate" in capsys.readouterr().err
+
+
 def test_validation_that_was_killed_is_made_up_for(
     recipe_file: Path, data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
