@@ -2,11 +2,11 @@
 
 A bundle is decoded by linnet-decode in float32 if that is built, else by the search in Python.
 Translations get BLEU and chrF of sacreBLEU; summaries get ROUGE-1, 2 and L (F1, stemmed, the best
-of several references), and answers that repeat themselves are counted. A translator from English to
-German also translates made-up sentences with numbers, dates, times, amounts, names and addresses
-(linnet_model.evaluation.facts). --run scores models that cannot be exported: perplexity of a
-language model or a pre-trained model, accuracy and macro-F1 of a classifier, exact matches of a
-parser.
+of several references), and answers that repeat themselves are counted. A translator between English
+and German also translates made-up sentences with numbers, dates, times, amounts, names and
+addresses (linnet_model.evaluation.facts). --run scores models that cannot be exported: perplexity
+of a language model or a pre-trained model, accuracy and macro-F1 of a classifier, exact matches of
+a parser.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from linnet_model.config import ConfigError, from_tables
 from linnet_model.data_config import DataConfig
 from linnet_model.evaluation.baselines import baselines, described
 from linnet_model.evaluation.decoding import Decoding, choose_decoding, tokenizer_of
-from linnet_model.evaluation.facts import carried_over, made_up_sentences
+from linnet_model.evaluation.facts import FORMS, carried_over, made_up_sentences
 from linnet_model.evaluation.loops import looping_share
 from linnet_model.evaluation.score_run import lines_read, score_run, test_rows
 from linnet_model.evaluation.texts import card_examples
@@ -195,8 +195,9 @@ def score(
         "answer": answered(examples)
     }
     facts = {}
-    if (manifest.get("source_language_code"), manifest.get("target_language_code")) == ("en", "de"):
-        sentences = made_up_sentences(FACT_SENTENCES)
+    pair = manifest.get("source_language_code", ""), manifest.get("target_language_code", "")
+    if pair in FORMS:
+        sentences = made_up_sentences(FACT_SENTENCES, pair)
         facts["facts"] = carried_over(sentences, answered([it.text for it in sentences]))
     return {
         "bundle_version": manifest["version"],

@@ -39,6 +39,24 @@ FRAMES = (
     ),
     ("The contract ends on {date}.", "Der Vertrag endet am {date}."),
     ("My address is {street}.", "Meine Adresse ist {street}."),
+    ("{name} has moved to {street}.", "{name} ist in die {street} gezogen."),
+    ("We are having a party at {street}.", "Wir feiern in der {street}."),
+    (
+        "You will find {name} in room {number}, {street}.",
+        "Sie finden {name} in Zimmer {number}, {street}.",
+    ),
+    (
+        "Please call me back at {time} today.",
+        "Bitte rufen Sie mich heute um {time} zurück.",
+    ),
+    (
+        "We would like two rooms for {date}, arriving at {time}.",
+        "Wir hätten gern für den {date} zwei Zimmer, Ankunft um {time}.",
+    ),
+    (
+        "On {date}, {name} counted {number} birds.",
+        "Am {date} zählte {name} {number} Vögel.",
+    ),
     ("The shop has moved: {street}.", "Das Geschäft ist umgezogen: {street}."),
     ("The film starts at {time}.", "Der Film fängt um {time} an."),
     ("The rent is {amount} a month.", "Die Miete beträgt {amount} im Monat."),
@@ -180,6 +198,18 @@ MONTHS = (
 )
 CURRENCIES = (("$", "dollars", "Dollar"), ("€", "euros", "Euro"), ("£", "pounds", "Pfund"))
 STREETS = ("Street", "Road", "Avenue", "Drive")
+GERMAN_STREETS = ("straße", "weg", "allee", "platz", "gasse")
+# The texts translate some of these, such as Mary and Maria; before a surname they stay.
+GIVEN_NAMES = """
+Anna Maria Julia Laura Emma Eva Sarah Lisa Sophie Clara Helen Mary Alice Jane Marie Irene Martha
+Peter Thomas David Robert Frank Paul Michael Martin George Henry John James Max Felix Oscar Hugo
+Ahmed Fatima Olga Ivan Chen Aisha Diego Elena Pablo Nadia Omar Yuki Ingrid Lars Pierre Luca Giulia
+""".split()  # noqa: SIM905 - a literal would have a line for each
+# First parts of German streets that are words, and are not translated either.
+STREET_WORDS = """
+Haupt Schul Berg Linden Wald Ring Goethe Schiller Dorf Wiesen Rosen Markt Brunnen Feld Birken
+Schloss Bahn Post Hafen Mühl Kloster Sonnen Garten See Park
+""".split()  # noqa: SIM905
 Value = tuple[str, str]
 
 
@@ -233,19 +263,26 @@ def amount(rng: random.Random) -> Value:
     return (f"{sign}{text}" if rng.random() < 0.75 else f"{text} {plural}"), f"{target} {german}"
 
 
+def given_name(rng: random.Random) -> str:
+    return rng.choice(GIVEN_NAMES) if rng.random() < 0.5 else name(rng)
+
+
 def person(rng: random.Random) -> Value:
-    return same(f"{name(rng)} {name(rng)}" if rng.random() < 0.7 else name(rng))
+    return same(f"{given_name(rng)} {name(rng)}" if rng.random() < 0.7 else given_name(rng))
 
 
 def email(rng: random.Random) -> Value:
     digits = str(rng.randrange(100)) if rng.random() < 0.5 else ""
-    return same(
-        f"{word(rng, 2)}.{word(rng, 2)}{digits}@{word(rng, 2)}.{rng.choice(('com', 'org', 'de'))}"
-    )
+    first = given_name(rng).lower()
+    return same(f"{first}.{word(rng, 2)}{digits}@{word(rng, 2)}.{rng.choice(('com', 'org', 'de'))}")
 
 
 def street(rng: random.Random) -> Value:
-    return same(f"{rng.randrange(1, 300)} {name(rng)} {rng.choice(STREETS)}")
+    number = rng.randrange(1, 300)
+    if rng.random() < 0.5:
+        return same(f"{number} {name(rng)} {rng.choice(STREETS)}")
+    first = rng.choice(STREET_WORDS) if rng.random() < 0.7 else name(rng)
+    return same(f"{first}{rng.choice(GERMAN_STREETS)} {number}")
 
 
 SLOTS: dict[str, Callable[[random.Random], Value]] = {
