@@ -46,6 +46,7 @@ from linnet_model.json_files import read_json, write_json
 from linnet_model.network.model_config import require
 from linnet_model.train.checkpoint import same_sizes
 from linnet_model.train.command import prepare_tokenizer
+from linnet_model.train.trainer import uses_bfloat16
 
 
 def machine(device: str) -> str:
@@ -270,6 +271,7 @@ def compare(options: argparse.Namespace) -> dict[str, Any]:
         "device": options.device,
         "machine": machine(options.device),
         "torch": torch.__version__,
+        "bfloat16": uses_bfloat16(base.train, torch.device(options.device)),
         "rates": tuned,
         "runs": runs,
     }

@@ -133,10 +133,18 @@ def settings(results: dict[str, Any]) -> str:
         f"{results['machine']}; {recipe['bundle']['name']} recipe: width {model['width']}, "
         f"{len(model['encoder_kernels'])}+{len(model['decoder_kernels'])} layers, "
         f"{model['vocabulary']} pieces, {training['updates']} updates of at most "
-        f"{training['batch_target_tokens']} target tokens, test set {runs[0]['test']} "
-        f"({runs[0]['rows']} rows), beam {recipe['bundle']['beam_size']}; scores: {scores}."
+        f"{training['batch_target_tokens']} target tokens{type_of(results)}, test set "
+        f"{runs[0]['test']} ({runs[0]['rows']} rows), beam {recipe['bundle']['beam_size']}; "
+        f"scores: {scores}."
         f"{speeds(results)}{start(results)}{tuned} {made_by}"
     )
+
+
+def type_of(results: dict[str, Any]) -> str:
+    """Names the type of the trainings, which older results do not hold."""
+    if "bfloat16" not in results:
+        return ""
+    return f" in {'bfloat16' if results['bfloat16'] else 'float32'}"
 
 
 def speeds(results: dict[str, Any]) -> str:

@@ -14,7 +14,7 @@ import sentencepiece
 import torch
 from torch import Tensor, nn
 
-from linnet_model.config import Recipe
+from linnet_model.config import Recipe, TrainConfig
 from linnet_model.network.dropout import Dropout
 from linnet_model.network.encoder_decoder import EncoderDecoder
 from linnet_model.train.checkpoint import Position, save_checkpoint
@@ -33,6 +33,11 @@ def has_bfloat16_gemm(device: torch.device) -> bool:
     return bool(capabilities.get("amx_bf16") or capabilities.get("avx512_bf16"))
 
 
+def uses_bfloat16(train: TrainConfig, device: torch.device) -> bool:
+    """Returns whether a training on the device autocasts to bfloat16."""
+    return has_bfloat16_gemm(device) if train.bfloat16 == "auto" else bool(train.bfloat16)
+
+
 class Trainer:
     """Model, optimizer, average of the weights and position in the data. `update` advances them."""
 
@@ -40,8 +45,7 @@ class Trainer:
         self.recipe, self.dataset, self.device = recipe, dataset, device
         torch.backends.cuda.matmul.allow_tf32 = True  # more precise than autocast's bfloat16
         torch.manual_seed(recipe.train.seed)
-        automatic = recipe.train.bfloat16 == "auto"
-        self.bfloat16 = has_bfloat16_gemm(device) if automatic else bool(recipe.train.bfloat16)
+        self.bfloat16 = uses_bfloat16(recipe.train, device)
         self.model = EncoderDecoder(recipe.model).to(device)
         self.optimizer = make_optimizer(self.model, recipe.train)
         self.average = Average(self.model, recipe.train.average_decay)

@@ -226,6 +226,13 @@ def test_report_says_how_a_rate_was_chosen(tmp_path):
     assert "learning rate" not in compare_report.settings(results())
 
 
+def test_report_names_the_type_of_the_trainings_where_it_is_known():
+    for bfloat16, named in ((True, "bfloat16"), (False, "float32")):
+        told = compare_report.settings({**results(), "bfloat16": bfloat16})
+        assert f"at most 100 target tokens in {named}, test set even" in told
+    assert "at most 100 target tokens, test set even" in compare_report.settings(results())
+
+
 def test_report_names_trainings_that_diverged(tmp_path):
     plain = results()
     dynamic, light = plain["runs"]
@@ -373,6 +380,7 @@ def test_compares_two_mixers_end_to_end(tmp_path, recipe_file, data_folder, prog
     written = json.loads((tmp_path / "toy-cpu.json").read_text(encoding="utf-8"))
     assert [run["mixer"] for run in written["runs"]] == ["dynamic", "self_attention"]
     assert all(run["rows"] == 5 for run in written["runs"])
+    assert written["bfloat16"] is True or written["bfloat16"] is False
     losses = written["rates"]["self_attention"]
     assert losses["0.01"] < losses["1e-09"]
     assert losses["1e+30"] is None, "diverged"
