@@ -15,7 +15,7 @@ import typing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from linnet_model.data_config import DataConfig
+from linnet_model.data_config import PLACEHOLDERS_USED, DataConfig
 from linnet_model.languages import check_language_code
 from linnet_model.network.model_config import (
     MAX_TOKENS,
@@ -117,6 +117,7 @@ class TrainConfig:
             f"train.bfloat16 is {self.bfloat16!r}, must be true, false or 'auto'",
         )
         for name in (
+            "seed",
             "seconds",
             "warmup_updates",
             "decay_updates",
@@ -221,11 +222,18 @@ class Recipe:
             f"{self.tokenizer.kind!r}, pieces are drawn by a unigram model: set it to 0",
         )
         languages = (self.bundle.source_language, self.bundle.target_language)
+        for name, what in (("fact", "made-up sentences"), ("quote", "marks and verbs of speech")):
+            share = getattr(data, f"{name}_share")
+            require(
+                share == 0.0 or languages == (("de", "en") if data.reverse else ("en", "de")),
+                f"data.{name}_share is {share} and the languages are {' to '.join(languages)}: the "
+                f"{what} are English to German, or with data.reverse German to English, set it to "
+                "0",
+            )
         require(
-            data.fact_share == 0.0 or languages == (("de", "en") if data.reverse else ("en", "de")),
-            f"data.fact_share is {data.fact_share} and the languages are {' to '.join(languages)}: "
-            "the made-up sentences are English to German, or with data.reverse German to English, "
-            "set it to 0",
+            data.placeholder_share == 0.0 or self.tokenizer.placeholders >= PLACEHOLDERS_USED,
+            f"tokenizer.placeholders is {self.tokenizer.placeholders} and data.placeholder_share "
+            f"needs {PLACEHOLDERS_USED}, raise it or set data.placeholder_share to 0",
         )
 
     def check_lengths(self) -> None:
@@ -261,9 +269,11 @@ def read_recipe(path: Path, settings: list[str] | None = None) -> Recipe:
 
 def read_tables(path: Path) -> dict[str, typing.Any]:
     try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        return tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise ConfigError(f"no recipe at {path}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not UTF-8: {error}") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path} is not TOML: {error}") from None
 

@@ -13,6 +13,12 @@ FILE_ENDINGS = (".tsv.xz", ".tsv")  # of files with rows, tried in this order
 PLAIN_DOMAIN = "text"  # domain of rows from plain files
 
 
+# Names of rows that augmentation adds, and of all rows.
+RESERVED = ("all", "copies", "echoes", "facts", "joined", "paragraphs", "sentences")
+MAX_PLACEHOLDERS = 3  # words of a pair that become placeholders; a server may use more
+PLACEHOLDERS_USED = MAX_PLACEHOLDERS + 2  # one more at the end, and one may mark capitals
+
+
 @dataclass
 class DataConfig:
     """The training data: its files, the objective, and the share of each domain."""
@@ -122,6 +128,12 @@ class DataConfig:
         require(
             len(self.domains) > 0, "data.domains is empty, name at least one domain and its share"
         )
+        for name in (*self.domains, *self.valid_domains):
+            require(
+                name not in RESERVED,
+                f"the domain {name} of data.domains or data.valid_domains has a name that is used "
+                f"for other rows ({', '.join(RESERVED)}), rename it in the texts",
+            )
         for name, share in self.domains.items():
             require(
                 0 < share <= 64, f"data.domains.{name} is {share}, must be above 0 and at most 64"
@@ -135,6 +147,11 @@ class DataConfig:
                 getattr(self, name) >= 2,
                 f"data.{name} is {getattr(self, name)}, must be at least 2",
             )
+        require(
+            self.short_share == 0.0 or self.cut_source,
+            f"data.short_share is {self.short_share}, only cut sources are short: set "
+            "data.cut_source to true, or the share to 0",
+        )
         require(
             0.0 < self.corrupted_share < 1.0,
             f"data.corrupted_share is {self.corrupted_share}, must be above 0 and below 1",

@@ -21,7 +21,7 @@ def find_decode(named: Path | None) -> Path | None:
                 f"no linnet-decode at {named}, build it with ./start.sh --build or install the "
                 "package linnet-server"
             )
-        return named
+        return named.resolve()  # a bare name would be searched for in the path
     built = CHECKOUT / "build" / "release" / "bin" / "linnet-decode"
     if built.is_file():
         return built

@@ -79,6 +79,13 @@ def test_card_says_by_which_criterion_training_ended():
     assert "at its set length, 7,800 seconds, not by convergence" in how_it_ended(timed)
 
 
+def test_card_of_an_unfinished_training_does_not_say_that_it_ended():
+    said = how_it_ended(training("translate", 500, 10**9, ended=False))
+    assert said == "These are weights from before the end of the training, whose set length is " + (
+        "2,000 updates."
+    )
+
+
 def test_validations_after_lowest_loss_are_without_gain():
     for losses, count in (([], 0), ([2.0], 0), ([3.0, 2.0, 2.5, 2.0], 2), ([3.0, 2.0], 0)):
         assert without_gain(losses) == count

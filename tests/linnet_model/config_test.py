@@ -78,6 +78,7 @@ def test_recipes_in_repository_are_valid(name: str):
         ("train.warmup_updates=-1", "train.warmup_updates is -1, must be at least 0"),
         ("train.decay_updates=-1", "train.decay_updates is -1, must be at least 0"),
         ("train.weight_decay=nan", "train.weight_decay is nan, must be at least 0"),
+        ("train.seed=-1", "train.seed is -1, must be at least 0"),
         ("train.threads=-2", "train.threads is -2, must be at least 0"),
         ("train.valid_rows=-1", "train.valid_rows is -1, must be at least 0"),
         ("train.beta1=1", "train.beta1 is 1.0, must be in [0, 1)"),
@@ -85,6 +86,20 @@ def test_recipes_in_repository_are_valid(name: str):
         ("train.epsilon=0", "train.epsilon is 0.0, must be above 0"),
         ("train.final_share=2", "train.final_share is 2.0, must be in [0, 1]"),
         ("data.domains.tatoeba=0", "data.domains.tatoeba is 0.0, must be above 0"),
+        (
+            "data.domains.facts=1",
+            "the domain facts of data.domains or data.valid_domains has a name",
+        ),
+        ("data.valid_domains=['all']", "the domain all of data.domains or data.valid_domains has"),
+        ("data.short_share=0.1", "data.short_share is 0.1, only cut sources are short"),
+        (
+            "bundle.target_language='fr'",
+            "data.quote_share is 0.03 and the languages are en to fr: the marks and verbs of",
+        ),
+        (
+            "data.placeholder_share=0.1\ntokenizer.placeholders=4",
+            "tokenizer.placeholders is 4 and data.placeholder_share needs 5",
+        ),
         ("data.files=[]", "data.files is empty, the usual one is train"),
         ("data.files=['train.tsv.xz']", "data.files has 'train.tsv.xz', it takes names of files"),
         ("data.files=['train', 'valid']", "data.files has 'valid', it takes"),
@@ -120,6 +135,15 @@ def test_names_missing_and_invalid_recipe(tmp_path: Path):
     (tmp_path / "bad.toml").write_text("[model\n")
     with pytest.raises(ConfigError, match="is not TOML"):
         read_recipe(tmp_path / "bad.toml")
+
+
+def test_recipe_may_begin_with_a_byte_order_mark_and_must_be_utf_8(tmp_path: Path):
+    path, text = tmp_path / "r.toml", (RECIPES / "en-de.toml").read_text(encoding="utf-8")
+    path.write_text(text, encoding="utf-8-sig")
+    assert read_recipe(path).bundle.name == "en-de"
+    path.write_bytes(b"# Gr\xfc\xdfe\n")
+    with pytest.raises(ConfigError, match=r"r.toml is not UTF-8: "):
+        read_recipe(path)
 
 
 def test_settings_override_recipe():

@@ -50,6 +50,13 @@ def test_lines_name_their_language_pair(tmp_path: Path):
     assert [json.loads(text) for text in decode_lines(show, tmp_path, [line])] == [line]
 
 
+def test_named_program_is_not_searched_for_on_the_path(tmp_path: Path, monkeypatch):
+    fake_decoder(tmp_path, "")
+    monkeypatch.chdir(tmp_path)
+    (name,) = (path.name for path in tmp_path.iterdir())
+    assert find_decode(Path(name)) == tmp_path / name
+
+
 def test_finds_the_installed_program_on_the_path(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(decode_command, "CHECKOUT", tmp_path / "nowhere")
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -37,6 +37,7 @@ from linnet_model.evaluation.compare_runs import (
     Job,
     best_rate,
     pretraining_loss,
+    sha256,
     train_and_score,
     validation_losses,
 )
@@ -62,13 +63,16 @@ def machine(device: str) -> str:
 
 def version() -> str:
     """Returns the commit of the checkout that this package is in, else the package's version."""
-    described = subprocess.run(
-        ["git", "describe", "--always", "--dirty", "--exclude=*"],
-        cwd=Path(__file__).parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    try:
+        described = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--exclude=*"],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except OSError:  # no git
+        return __version__
     return described.stdout.strip() or __version__
 
 
@@ -83,13 +87,23 @@ def refuse_changed(path: Path, settings: dict[str, Any]) -> None:
     """Refuses a result in `path` that was made with other settings."""
     if not path.exists():
         return
-    made_with = read_json(path).get("settings", {})
+    made_with = with_defaults(read_json(path).get("settings", {}))
     changed = [name for name, value in settings.items() if made_with.get(name) != value]
     require(
         not changed,
         f"{path} was made with another {', '.join(changed)}: remove it to make it again, or choose "
         "another --out",
     )
+
+
+def with_defaults(settings: dict[str, Any]) -> dict[str, Any]:
+    """Returns settings of an older version, in whose recipes later keys had their defaults."""
+    result, defaults = dict(settings), to_tables(Recipe())
+    if "recipe" in settings:
+        result["recipe"] = {k: defaults[k] | settings["recipe"].get(k, {}) for k in defaults}
+    if "pretraining" in settings:
+        result["pretraining"] = with_defaults(settings["pretraining"])
+    return result
 
 
 def test_sets(recipe: Recipe, options: argparse.Namespace) -> list[str]:
@@ -121,10 +135,14 @@ def command_of(parser: argparse.ArgumentParser, options: argparse.Namespace) -> 
 
 def inputs(recipe: Recipe, options: argparse.Namespace) -> dict[str, Any]:
     """Returns the settings on which all trainings of a recipe depend."""
-    files = (options.data / recipe.data.folder).iterdir()
+    folder = options.data / recipe.data.folder
     return {
         "recipe": to_tables(recipe),
-        "data": {file.name: file.stat().st_size for file in files},
+        "data": {
+            str(file.relative_to(folder)): sha256(file)
+            for file in sorted(folder.rglob("*"))
+            if file.is_file()
+        },
         "device": options.device,
     }
 
@@ -137,6 +155,7 @@ def make_vocabulary(
     tables, found = to_tables(recipe), inputs(recipe, options)
     settings = {"data": tables["data"], "files": found["data"], "tokenizer": tables["tokenizer"]}
     settings["pieces"] = recipe.model.vocabulary
+    settings["from"] = sha256(start / "source.spm") if start else None
     path = folder / "vocabulary.json"
     refuse_changed(path, settings)
     folder.mkdir(parents=True, exist_ok=True)
@@ -379,6 +398,8 @@ def main(arguments: list[str] | None = None) -> None:
         bool(options.pretrain) or not (options.pretrained or options.pretrain_set),
         "--pretrained and --pretrain-set need --pretrain, the recipe of the pre-trainings",
     )
+    options.mixers = list(dict.fromkeys(options.mixers))
+    options.rates = list(dict.fromkeys(options.rates))
     options.pretrained = options.pretrained or options.out / "pretrained"
     unused = [name for name in options.tune if name not in options.mixers]
     require(not unused, f"--tune {' '.join(unused)}: not one of --mixers")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
+import hashlib
 import json
 import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from linnet_model.evaluation.score_run import answers_of_run, test_rows
 from linnet_model.export.command import export
 from linnet_model.json_files import read_json, write_json
 from linnet_model.network.model_config import require
+from linnet_model.tokenizer import load_tokenizer
 from linnet_model.train.command import DIVERGED
 from linnet_model.train.data import labelled
 from linnet_model.train.validation import exact_match
@@ -70,21 +73,32 @@ class Diverged(ConfigError):
     """A training that ended because its gradient was not finite."""
 
 
-def refuse_other_training(training: Training) -> None:
-    """Refuses a run folder that was trained by another recipe. linnet-train --resume alone would
-    take up a training that has ended with other updates or another validation. Limits and search
-    options change no weights."""
-    path, tables = training.run / "comparison.json", to_tables(training.recipe)
+def settings_of_weights(recipe: Recipe) -> dict[str, Any]:
+    """Returns table.key -> value of a recipe, without the table of the bundle."""
+    tables = to_tables(recipe)
     del tables["bundle"]
-    wanted = {
-        f"{name}.{key}": value for name, keys in tables.items() for key, value in keys.items()
-    }
+    return {f"{name}.{key}": value for name, keys in tables.items() for key, value in keys.items()}
+
+
+def sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def refuse_other_training(training: Training) -> None:
+    """Refuses a run folder that was trained by another recipe, with another vocabulary or from the
+    weights of another pre-training. linnet-train --resume alone would take up a training that has
+    ended with other updates or another validation. Limits and search options change no weights."""
+    path, wanted = training.run / "comparison.json", settings_of_weights(training.recipe)
+    wanted["vocabulary"] = sha256(training.run.parent / "source.spm")
     if training.start is not None:
         wanted["pretrained"] = training.start.name
+        wanted["pretraining"] = read_json(training.start / "comparison.json")
     made_with = read_json(path)
     if made_with is None:
         write_json(path, wanted)
         return
+    made_with = settings_of_weights(Recipe()) | made_with  # of before a key was there: its default
     changed = [key for key in wanted | made_with if wanted.get(key) != made_with.get(key)]
     require(
         not changed,
@@ -211,6 +225,21 @@ def scores_of(
         name: labelled(pairs[: options.rows or None], recipe.data)
         for name, pairs in test_rows(folder, recipe.data, tests).items()
     }
+    references = {
+        name: read_references(folder, recipe.data, name, pairs) for name, pairs in rows.items()
+    }
+    if task not in ANSWERED:  # linnet-decode refuses what is too long
+        tokenizer = load_tokenizer(training.run / "source.spm", recipe.data.capitals_mark)
+        for name, pairs in rows.items():
+            fits = [
+                len(tokenizer.encode(pair.source)) < recipe.bundle.max_source_tokens
+                for pair in pairs
+            ]
+            rows[name] = list(compress(pairs, fits))
+            references[name] = list(compress(references[name], fits))
+            require(
+                len(rows[name]) > 0, f"no text of test.{name}.tsv fits bundle.max_source_tokens"
+            )
     texts = [pair.source for pairs in rows.values() for pair in pairs]
     if task in ANSWERED:
         answers = answers_of_run(training.run, texts, recipe.bundle)
@@ -223,8 +252,7 @@ def scores_of(
     scores: dict[str, list[float]] = {}
     for name, pairs in rows.items():
         given, answers = answers[: len(pairs)], answers[len(pairs) :]
-        references = read_references(folder, recipe.data, name, pairs)
-        for measure, score in interval(task, references, given).items():
+        for measure, score in interval(task, references[name], given).items():
             scores[measure if len(rows) == 1 else f"{measure}, {name}"] = score
     return len(texts), scores
 

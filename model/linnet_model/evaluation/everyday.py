@@ -20,6 +20,7 @@ from linnet_model.evaluation.decoding import choose_decoding
 from linnet_model.evaluation.texts import lines_of
 from linnet_model.export.card import JUDGEMENTS, KEPT, write_card
 from linnet_model.json_files import read_json, write_json
+from linnet_model.network.model_config import require
 
 GOAL = 90  # answers out of a hundred that keep meaning and facts
 MEANING, FACT = "meaning lost", "fact lost"
@@ -77,6 +78,11 @@ def judgements(bundle: Path, decode: Path | None) -> dict[str, Any]:
             f"{bundle} has the task {manifest['task']} and reads {language}, the sentences are for "
             "translators from en or de"
         )
+    require(
+        (bundle / "training.json").is_file(),
+        f"{bundle} has no training.json, without which it has no card to show verdicts in: bundles "
+        "of linnet-export have one",
+    )
     before = (read_json(bundle / JUDGEMENTS) or {}).get("judged", [])
     check(before)
     decoding = choose_decoding("command", decode, [], publish=True)

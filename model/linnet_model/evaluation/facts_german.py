@@ -55,21 +55,16 @@ def time(hour: int, minute: int, afternoon: bool) -> Fact:
     clock of 24 hours, so that in the afternoon an English hour needs "pm" or an evening, and in the
     morning neither may be there. An hour needs "at", "o'clock" or the half of the day, or it may be
     another number."""
-    halves = (r"a\.?m\b\.?", r"p\.?m\b\.?")
-    half, other = halves[afternoon], halves[not afternoon]
-    words = (
-        r"in the (?:afternoon|evening)|tonight|at night",
-        r"in the morning",
-    )
-    late, early = words
+    half, other = (r"a\.?m\b\.?", r"p\.?m\b\.?")[:: -1 if afternoon else 1]
+    late = r"in the (?:afternoon|evening)|tonight|at night"
     minutes = rf"[:.]{minute:02}"
     clock = rf"{hour}{minutes}" if minute else rf"{hour}(?:[:.]00)?(?: o'clock)?"
     if afternoon:
         forms = rf"(?:{clock} ?(?:{half}|{late})|{hour + 12}{minutes})"
     elif minute:
-        forms = rf"0?{clock}(?! ?(?:{other}|{late}))"
+        forms = rf"0?{clock}(?: ?{half})?(?! ?(?:{other}|{late}))"
     else:
-        marked = rf"{hour}(?:[:.]00| ?{half}| o'clock| {early})"
+        marked = rf"{hour}(?:[:.]00(?: ?{half})?| ?{half}| o'clock| in the morning)"
         forms = rf"(?:0?{marked}|at {hour}(?![:.]?\d))(?! ?(?:{other}|{late}))"
     german = (
         f"{hour + 12 * afternoon}:{minute:02} Uhr" if minute else f"{hour + 12 * afternoon} Uhr"
@@ -78,7 +73,9 @@ def time(hour: int, minute: int, afternoon: bool) -> Fact:
 
 
 def amount(value: int, euros: bool) -> Fact:
-    name, names = ("Euro", "euros?|EUR|€") if euros else ("Dollar", r"(?:US )?dollars?|USD|\$")
+    name, names = (
+        ("Euro", "euros?|EUR|€") if euros else ("Dollar", r"(?:US )?dollars?|USD|(?:US)?\$")
+    )
     forms = rf"(?:{digits(value)}(?:\.00)? ?(?:{names})|(?:{names}) ?{digits(value)}(?:\.00)?)"
     return Fact("amount", f"{grouped(value)} {name}", forms)
 

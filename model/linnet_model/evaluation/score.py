@@ -156,6 +156,13 @@ def score(
         references = read_references(folder, config, domain, pairs)
         fits = [fits_the_model(pair.source) for pair in pairs]
         pairs, references = list(compress(pairs, fits)), list(compress(references, fits))
+        if not pairs:
+            print(
+                f"linnet-score: {domain} left out, none of its {len(every)} rows has a text of at "
+                f"most the {longest} tokens that the model reads",
+                file=sys.stderr,
+            )
+            continue
         texts = [pair.source for pair in pairs]
         style = config.styles.get(domain, "")
         begin = time.monotonic()
@@ -188,6 +195,8 @@ def score(
         best = {k: max(b[k] for b in tests[-1]["baselines"].values()) for k in tests[-1]["model"]}
         shown = "  ".join(f"{k} {v:.2f} ({best[k]:.2f})" for k, v in tests[-1]["model"].items())
         print(f"{domain:12} {len(pairs):5} rows  {shown}  {seconds:.0f} s", flush=True)
+    if not tests:
+        raise DataError(f"no test set of {folder} has a text that the model reads")
     examples = training["recipe"]["bundle"].get("examples", [])
     examples = [*examples, *card_examples(task, language)]
     styles = styles_of(manifest)

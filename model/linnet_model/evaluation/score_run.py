@@ -7,6 +7,7 @@ Every score has a baseline: that of a trivial model with the same training texts
 from __future__ import annotations
 
 import functools
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -45,7 +46,7 @@ from linnet_model.train.validation import (
 
 def test_domains(folder: Path, wanted: list[str]) -> list[str]:
     """Returns the domains of a folder's test.<domain>.tsv, or `wanted` if they exist."""
-    found = sorted(path.name.split(".")[1] for path in folder.glob("test.*.tsv"))
+    found = sorted(path.name[len("test.") : -len(".tsv")] for path in folder.glob("test.*.tsv"))
     for domain in wanted:
         if domain not in found:
             raise ConfigError(
@@ -179,9 +180,18 @@ def score_parses(
 def score_labels(
     decode: Any, training: list[Pair], tests: dict[str, list[Pair]], answers_folder: Path | None
 ) -> list[dict[str, Any]]:
-    """Returns accuracy and macro-F1 over all test rows, and the recall of each label."""
+    """Returns accuracy and macro-F1 over all test rows with a label of the training, and the recall
+    of each label. Says how many rows have another one."""
     known = {pair.target for pair in training}
-    pairs = [pair for rows in tests.values() for pair in rows if pair.target in known]
+    every = [pair for rows in tests.values() for pair in rows]
+    pairs = [pair for pair in every if pair.target in known]
+    if len(pairs) < len(every):
+        others = sorted({pair.target for pair in every} - known)
+        print(
+            f"linnet-score: {len(every) - len(pairs)} of {len(every)} rows left out, the training "
+            f"has no {', '.join(others)}",
+            file=sys.stderr,
+        )
     if not pairs:
         raise DataError(f"no test row has one of the labels {', '.join(sorted(known))}")
     answers = decode([pair.source for pair in pairs])

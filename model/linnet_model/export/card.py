@@ -234,6 +234,10 @@ def how_it_ended(training: dict[str, Any]) -> str:
     position, train = training["position"], training["recipe"]["train"]
     length = f"{train['seconds']:,.0f} seconds" if train.get("seconds") else ""
     length = length or f"{train['updates']:,} updates"
+    if training.get("ended") is False:  # older bundles do not say
+        return (
+            f"These are weights from before the end of the training, whose set length is {length}."
+        )
     met: dict[str, bool] = {}
     if training["recipe"]["bundle"]["task"] == "translate":
         tokens = position["target_tokens"] + position.get("earlier_target_tokens", 0)

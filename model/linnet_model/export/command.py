@@ -40,6 +40,7 @@ from linnet_model.styles import style_ids, styled_languages
 from linnet_model.tokenizer import free_placeholders, known_placeholders, load_tokenizer
 from linnet_model.train.checkpoint import averaged_model, checkpoints
 from linnet_model.train.stages import earlier_stages, read_stages, result_of
+from linnet_model.train.training_log import has_ended, whole_lines
 
 EXAMPLES = """examples:
   linnet-export --run runs/en-de --out bundles/en-de --bundle-version 2026-11-21
@@ -74,9 +75,7 @@ def golden_examples(
 def training_facts(run: Path, recipe: Recipe, position: Any, parameters: int) -> dict[str, Any]:
     """Returns the content of training.json, from the run folder."""
     settings = read_json(run / "settings.json")
-    log = [
-        json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()
-    ]
+    log = [json.loads(line) for line in whole_lines(run / "log.jsonl")]
     valid = [
         entry for entry in log if entry["kind"] == "valid" and entry["update"] <= position.update
     ]
@@ -99,6 +98,7 @@ def training_facts(run: Path, recipe: Recipe, position: Any, parameters: int) ->
         "sentencepiece": settings["sentencepiece"],
         "train": settings["train"],
         "last_validation": valid[-1] if valid else None,
+        "ended": has_ended(run, position.update),
         "validations_without_gain": without_gain([entry["nll_all"] for entry in valid]),
     }
 

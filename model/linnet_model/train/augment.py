@@ -9,7 +9,7 @@ import re
 from collections import defaultdict
 
 from linnet_model.capitals import in_capitals
-from linnet_model.data_config import DataConfig
+from linnet_model.data_config import MAX_PLACEHOLDERS, PLACEHOLDERS_USED, DataConfig
 from linnet_model.text_files import Pair, turned
 from linnet_model.train.extracts import extracts
 from linnet_model.train.fact_pairs import fact_pairs
@@ -84,14 +84,13 @@ def quoted(source: str, target: str, rng: random.Random) -> tuple[str, str]:
 
 
 SHARED_WORD = re.compile(r"[^\W_]+(?:[-.'][^\W_]+)*")
-MAX_PLACEHOLDERS = 3  # per pair; the server may use more, but rarely does
 
 
 def with_placeholders(source: str, target: str, mark: str, rng: random.Random) -> tuple[str, str]:
     """Replaces some of the words that occur exactly once on both sides by <ph0>, <ph1>, ... in the
     order of the source, and sometimes appends one to both sides, where emoji occur. `mark` is the
     placeholder that marks capitals; it is not used."""
-    names = [f"<ph{n}>" for n in range(MAX_PLACEHOLDERS + 1) if f"<ph{n}>" != mark]
+    names = [f"<ph{n}>" for n in range(PLACEHOLDERS_USED) if f"<ph{n}>" != mark]
     in_target = SHARED_WORD.findall(target)
     words = SHARED_WORD.findall(source)
     shared = [w for w in words if words.count(w) == 1 == in_target.count(w)]
@@ -113,9 +112,10 @@ def upper(text: str) -> str:
 
 def uppercased(source: str, target: str, mark: str) -> tuple[str, str]:
     """Returns both sides in upper case. The target of a source that gets the mark has the mark too
-    and is unchanged otherwise, because decoding restores the capitals (capitals.py)."""
+    and is unchanged otherwise, because decoding restores the capitals (capitals.py); but a target
+    that is in capitals by itself has none that could be restored."""
     source = upper(source)
-    if mark and in_capitals(source):
+    if mark and in_capitals(source) and not in_capitals(target):
         return source, f"{mark} {target}"
     return source, upper(target)
 

@@ -222,7 +222,7 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
 
 def start(options: argparse.Namespace) -> None:
     """Trains the stages of the recipe that are not finished. What can be wrong in any of them is
-    found before the first, not after hours."""
+    found before the first, not after hours, but for what depends on the vocabulary."""
     stages = read_stages(options.recipe, options.set)
     if any(stage.recipe.bundle.task in SERVED for stage in stages):  # the bundle's card needs it
         for stage in stages:

@@ -61,17 +61,22 @@ class PairDataset:
                         and pair.domain not in ADDED  # whose targets are anywhere in the source
                         and rng.random() < config.short_share
                     )
-                    source = source[: (config.short_tokens if short else longest) - 1]
+                    kept = source[: (min(config.short_tokens, longest) if short else longest) - 1]
+                    if len(kept) < len(source) and pair.domain in ADDED:
+                        self.dropped[pair.domain] += 1  # its target may be in what was cut
+                        continue
+                    source = kept
                 if len(source) >= longest or len(target) >= config.max_target_tokens:
                     self.dropped[pair.domain] += 1
                     continue
                 sources.append(numpy.array([*source, EOS], dtype=numpy.int32))
                 targets.append(numpy.array([*target, EOS], dtype=numpy.int32))
                 self.domains.append(pair.domain)
-        if not sources:
+        for domain in sorted(self.dropped.keys() - set(self.domains)):
             raise DataError(
-                f"none of {len(pairs)} rows is shorter than {longest} source and "
-                f"{config.max_target_tokens} target tokens"
+                f"none of the {self.dropped[domain]} rows of {domain} is shorter than {longest} "
+                f"source and {config.max_target_tokens} target tokens: raise "
+                "data.max_source_tokens or data.max_target_tokens, or leave the domain out"
             )
         self.keep(sources, targets)
 
@@ -169,6 +174,10 @@ def epoch_rows(dataset: PairDataset, shares: dict[str, float], rng: numpy.random
         share = shares.get(domain, 1.0)
         whole, part = int(share), round((share - int(share)) * len(rows))
         parts += [rows] * whole + [rng.permutation(rows)[:part]]
+    if sum(map(len, parts)) == 0:
+        raise DataError(
+            f"the shares of data.domains leave none of {len(dataset)} rows in an epoch, raise one"
+        )
     return numpy.concatenate(parts)
 
 

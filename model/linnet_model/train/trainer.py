@@ -223,7 +223,7 @@ def run(
                 },
             )
             if train.seconds:
-                progress.updates = max(update, round(update * train.updates / scheduled))
+                progress.expect(max(update, round(update * train.updates / scheduled)))
             progress.log(update, nll, rate)
             position.unlogged_nll, position.unlogged_tokens = 0.0, 0
             measured, measured_tokens = now, 0

@@ -78,6 +78,12 @@ class Progress:
         if sys.stderr.isatty():
             self.bar = tqdm(total=updates, initial=update, unit="update", mininterval=5.0)
 
+    def expect(self, updates: int) -> None:
+        """Changes the number of updates, of a training whose length is a time."""
+        self.updates = updates
+        if self.bar is not None:
+            self.bar.total = updates
+
     def advance(self) -> None:
         if self.bar is not None:
             self.bar.update()

@@ -65,10 +65,10 @@ def perplexities(
     """Returns the perplexity per token and, for a language model, per word, with the end of a text
     as one word. The latter does not depend on the tokenizer and compares models."""
     nll, tokens = losses[domain]
-    found = {"perplexity": math.exp(nll / tokens)}
+    found = {"perplexity": math.exp(min(nll / tokens, 700.0))}  # e^710 overflows
     if type(dataset) is LanguageModelDataset:
         words = dataset.words.total() if domain == "all" else dataset.words[domain]
-        found["word_perplexity"] = math.exp(min(nll / words, 700.0))  # e^710 overflows
+        found["word_perplexity"] = math.exp(min(nll / words, 700.0))
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import json
 import re
@@ -11,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from linnet_model.config import ConfigError, ModelConfig, read_recipe
+from linnet_model import __version__
+from linnet_model.config import ConfigError, ModelConfig, read_recipe, to_tables
 from linnet_model.evaluation import (
     compare,
     compare_plots,
@@ -95,6 +97,50 @@ def test_refuses_results_of_other_settings(tmp_path):
     path.write_text('{"dynamic": [1.5]}')  # an older linnet-compare stored no settings
     with pytest.raises(ConfigError, match="was made with another rows"):
         compare.refuse_changed(path, {"rows": 6})
+
+
+def test_results_of_before_a_key_was_in_the_recipe_are_kept(tmp_path, recipe_file):
+    path, recipe = tmp_path / "value.json", to_tables(read_recipe(recipe_file))
+    settings = {"recipe": recipe, "pretraining": {"recipe": recipe, "device": "cpu"}}
+    older = json.loads(json.dumps(settings))
+    for found in (older, older["pretraining"]):
+        del found["recipe"]["data"]["placeholder_share"]
+    compare.kept(path, older, lambda: 1)
+    compare.refuse_changed(path, settings)
+    settings["recipe"]["data"]["placeholder_share"] = 0.5
+    with pytest.raises(ConfigError, match="was made with another recipe"):
+        compare.refuse_changed(path, settings)
+
+
+def test_run_of_another_vocabulary_or_pretraining_is_refused(tmp_path, recipe_file):
+    base, start = read_recipe(recipe_file), tmp_path / "start"
+    run = tmp_path / "light-1-pretrained"
+    for folder in (run, start):
+        folder.mkdir()
+    (tmp_path / "source.spm").write_bytes(b"one")
+    (start / "comparison.json").write_text('{"train.updates": 5}')
+    training = compare_runs.Training(base, recipe_file, [], run, start)
+    for _ in range(2):
+        compare_runs.refuse_other_training(training)
+    (start / "comparison.json").write_text('{"train.updates": 6}')
+    with pytest.raises(ConfigError, match="was trained with another pretraining"):
+        compare_runs.refuse_other_training(training)
+    (tmp_path / "source.spm").write_bytes(b"two")
+    with pytest.raises(ConfigError, match="was trained with another vocabulary, pretraining"):
+        compare_runs.refuse_other_training(training)
+
+
+def test_edit_that_keeps_the_size_of_a_file_is_seen(recipe_file, data_folder):
+    options = argparse.Namespace(data=data_folder, device="cpu")
+    recipe, file = read_recipe(recipe_file), data_folder / "toy" / "test.even.tsv"
+    before = compare.inputs(recipe, options)
+    file.write_text("\n".join(reversed(file.read_text().splitlines())) + "\n")
+    assert compare.inputs(recipe, options) != before
+
+
+def test_version_without_git_is_that_of_the_package(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    assert compare.version() == __version__
 
 
 def test_missing_test_set_fails_before_training(tmp_path, recipe_file, data_folder, capsys):
@@ -371,7 +417,11 @@ def test_compares_two_mixers_end_to_end(tmp_path, recipe_file, data_folder, prog
     out, page = tmp_path / "runs", tmp_path / "page.md"
     page.write_text("\n".join(compare_report.markers("toy-cpu")), encoding="utf-8")
     arguments = ["--recipe", str(recipe_file), "--data", str(data_folder), "--out", str(out)]
-    arguments += ["--mixers", "dynamic", "self_attention", "--test", "even", "--rows", "5"]
+    arguments += ["--mixers", "dynamic", "self_attention", "dynamic", "--test", "even"]
+    arguments += ["--rows", "6"]
+    file = data_folder / "toy" / "test.even.tsv"
+    too_long = "one " * 300
+    file.write_text(f"{too_long}\t{too_long}\teven\n{file.read_text()}")
     arguments += ["--rounds", "1", "--updates-timed", "1", "--lengths", "2", "4"]
     arguments += ["--tune", "self_attention", "--rates", "1e-9", "1e-2", "1e30"]
     arguments += ["--report", str(tmp_path), "--page", str(page)]
@@ -392,7 +442,7 @@ def test_compares_two_mixers_end_to_end(tmp_path, recipe_file, data_folder, prog
     assert "| self_attention |" in page.read_text(encoding="utf-8")
     assert written["command"] == (
         "linnet-compare --recipe toy.toml --data DATA --out OUT --mixers dynamic self_attention "
-        "--tune self_attention --rates 1e-09 0.01 1e+30 --test even --rows 5 --rounds 1 "
+        "--tune self_attention --rates 1e-09 0.01 1e+30 --test even --rows 6 --rounds 1 "
         "--updates-timed 1 --lengths 2 4"
     )
     assert str(tmp_path) not in json.dumps(written)

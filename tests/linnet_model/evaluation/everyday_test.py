@@ -75,6 +75,10 @@ def test_command_writes_answers_to_judge_and_the_card(
     assert f"| {third} | {third.upper()} | not judged yet |" in card
 
 
-def test_refuses_summariser(capsys):
+def test_refuses_summariser_and_bundle_without_card(tmp_path: Path, capsys):
+    imported = shutil.copytree(BUNDLES / "en-de", tmp_path / "imported")
+    (imported / "training.json").unlink()
+    assert main(["--bundle", str(imported)]) != 0
+    assert "has no training.json, without which it has no card" in capsys.readouterr().err
     assert main(["--bundle", str(BUNDLES / "en-summary")]) != 0
     assert "the sentences are for translators from en or de" in capsys.readouterr().err

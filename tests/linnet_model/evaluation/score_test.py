@@ -12,7 +12,7 @@ from linnet_model.evaluation.score import (
     measure,
     read_references,
 )
-from linnet_model.evaluation.score_run import score_parses, test_domains, test_rows
+from linnet_model.evaluation.score_run import score_labels, score_parses, test_domains, test_rows
 from linnet_model.text_files import DataError, Pair
 
 # Functions of the package, not tests.
@@ -90,6 +90,17 @@ def test_refuses_unknown_test_set_with_list(tmp_path: Path):
     assert test_domains(tmp_path, []) == ["news"]
     with pytest.raises(ConfigError, match=r"no test.law.tsv in .*, there are news"):
         test_domains(tmp_path, ["law"])
+    (tmp_path / "test.wmt.14.tsv").write_text("a\tb\twmt\n")
+    assert test_domains(tmp_path, ["wmt.14"]) == ["wmt.14"]
+
+
+def test_rows_with_labels_that_the_training_lacks_are_named(capsys):
+    training = [Pair("a", "yes", "x"), Pair("b", "no", "x")]
+    tests = {"x": [Pair("c", "yes", "x"), Pair("d", "maybe", "x")]}
+    (row,) = score_labels(lambda texts: ["yes"] * len(texts), training, tests, None)
+    assert (row["rows"], row["model"]["accuracy"]) == (1, 100.0)
+    said = capsys.readouterr().err
+    assert "linnet-score: 1 of 2 rows left out, the training has no maybe" in said
 
 
 def test_keeps_other_scores_of_same_weights(capsys):

@@ -13,6 +13,7 @@ from linnet_model.train.augment import (
     joined_pairs,
     quoted,
     renamed,
+    uppercased,
     varied,
     with_placeholders,
 )
@@ -190,3 +191,20 @@ def test_reverse_keeps_the_languages_apart():
     assert any(" Der " in f" {pair.source}" for pair in facts)
     assert any(" The " in f" {pair.target}" for pair in facts)
     assert not any(" The " in f" {pair.source}" for pair in facts)
+
+
+def test_placeholders_leave_out_the_mark_of_capitals():
+    source = target = "Tom Kyoto 30 Boston"
+    for mark in ("<ph0>", "<ph3>", "<ph7>"):
+        for seed in range(50):
+            left, right = with_placeholders(source, target, mark, random.Random(seed))
+            assert left == right
+            assert mark not in left
+
+
+def test_target_in_capitals_gets_no_mark():
+    assert uppercased("the dog barks", "der Hund bellt", "<ph7>") == (
+        "THE DOG BARKS",
+        "<ph7> der Hund bellt",
+    )
+    assert uppercased("THE DOG", "DER HUND", "<ph7>") == ("THE DOG", "DER HUND")

@@ -4,6 +4,7 @@ import random
 from pathlib import Path
 
 import numpy
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +13,7 @@ from linnet_model.config import ModelConfig
 from linnet_model.data_config import DataConfig
 from linnet_model.network.dropout import KeepAll
 from linnet_model.network.encoder_decoder import EOS, PAD, EncoderDecoder
-from linnet_model.text_files import Pair
+from linnet_model.text_files import DataError, Pair
 from linnet_model.train.data import (
     PairDataset,
     batches,
@@ -52,6 +53,36 @@ def test_cuts_share_of_sources_short(tokenizer):
     assert set(lengths) == {8, 40}
     assert 110 < (lengths == 8).sum() < 170  # 140 expected, standard deviation 6.5
     assert set(PairDataset(pairs, tokenizer, config).source_lengths) == {40}
+
+
+def test_short_sources_are_no_longer_than_others(tokenizer):
+    config = DataConfig(
+        folder="x", domains={"x": 1.0}, max_source_tokens=8, cut_source=True, short_share=1.0
+    )
+    dataset = PairDataset([Pair("Ba " * 100, "Be.", "x")], tokenizer, config, random.Random(1))
+    assert set(dataset.source_lengths) == {8}  # short_tokens is 64
+
+
+def test_domain_without_a_row_that_fits_is_refused(tokenizer):
+    config = DataConfig(folder="x", domains={"x": 1.0, "y": 1.0}, max_source_tokens=12)
+    rows = [Pair("Ba.", "Be.", "x"), Pair("Ba " * 40, "Be.", "y"), Pair("Ba " * 40, "Be.", "y")]
+    with pytest.raises(DataError, match=r"none of the 2 rows of y is shorter than 12 source and"):
+        PairDataset(rows, tokenizer, config)
+
+
+def test_extracts_of_cut_texts_are_left_out(tokenizer):
+    config = DataConfig(folder="x", domains={"x": 1.0}, max_source_tokens=12, cut_source=True)
+    rows = [Pair("Ba " * 40, "Be.", name) for name in ("x", "sentences")]
+    dataset = PairDataset([*rows, Pair("Ba.", "Be.", "sentences")], tokenizer, config)
+    assert dataset.domains == ["x", "sentences"]
+    assert dataset.statistics()["sentences"]["dropped_as_too_long"] == 1
+
+
+def test_shares_that_leave_no_row_are_refused(tokenizer):
+    config = DataConfig(folder="x", domains={"x": 0.4})
+    dataset = PairDataset([Pair("Ba.", "Be.", "x")], tokenizer, config)
+    with pytest.raises(DataError, match=r"data.domains leave none of 1 rows in an epoch"):
+        epoch_batches(dataset, {"x": 0.4}, 1, 0, 100, 100)
 
 
 def test_echoes_have_target_as_source(data_folder: Path):

@@ -88,6 +88,15 @@ def test_progress_without_terminal_is_periodic_line(monkeypatch: pytest.MonkeyPa
     )
 
 
+def test_progress_follows_the_length_of_a_timed_training(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("linnet_model.train.training_log.sys.stderr.isatty", lambda: True)
+    progress = Progress(update=0, updates=1000)
+    progress.expect(400)
+    assert progress.bar is not None
+    assert (progress.updates, progress.bar.total) == (400, 400)
+    progress.close()
+
+
 def test_writes_log_for_tensorboard(recipe_file: Path, data_folder: Path, tmp_path: Path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
