@@ -4,11 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 
-from linnet_model.bundle import model_sha256, read_manifest
+from linnet_model.bundle import model_sha256, read_bundle_weights, read_manifest
 from linnet_model.export.card import JUDGEMENTS, KEPT
 from linnet_model.export.command import main as export
 from linnet_model.json_files import read_json, write_json
+from linnet_model.train.checkpoint import load_checkpoint
 from linnet_model.train.command import main as train
 
 LICENCES = {"even": "CC BY-NC-SA 4.0", "odd": "CC0 1.0"}
@@ -95,3 +97,25 @@ def test_verdicts_are_kept_but_shown_only_for_the_weights_that_were_judged(run: 
     write_json(bundle / JUDGEMENTS, judgements)
     assert "| one | two |" not in exported_card(run)
     assert read_json(bundle / JUDGEMENTS) == judgements
+
+
+def test_weights_are_averaged_with_those_of_another_run_of_the_same_vocabulary(
+    run: Path, data_folder: Path, tmp_path: Path, capsys
+):
+    more, recipe = tmp_path / "more", str(tmp_path / "my.toml")
+    flags = ["--recipe", recipe, "--data", str(data_folder), "--out", str(more)]
+    assert train([*flags, "--device", "cpu", "--init-from", str(run)]) == 0
+    out = tmp_path / "mean"
+    flags = ["--run", str(more), "--out", str(out), "--bundle-version", "1", "--weights", "float32"]
+    assert export([*flags, "--average-with", str(run)]) == 0
+    stored, _ = read_bundle_weights(out)
+    one, other = (load_checkpoint(folder)["average"] for folder in (run, more))
+    for name, weights in stored.items():
+        assert torch.allclose(weights, (one[name] + other[name]) / 2, atol=1e-6), name
+    assert any(not torch.equal(one[name], other[name]) for name in one)
+    card = (out / "MODEL_CARD.md").read_text(encoding="utf-8")
+    assert "are the mean of those of this training and of run (Wortsman et al. 2022" in card
+
+    (run / "source.spm").write_bytes(b"another")
+    assert export([*flags, "--average-with", str(run)]) == 1
+    assert "source.spm is another vocabulary than" in capsys.readouterr().err

@@ -211,6 +211,15 @@ def recipe_part(training: dict[str, Any]) -> list[str]:
             if valid
             else []
         ),
+        *(
+            [
+                "The stored weights are the mean of those of this training and of "
+                f"{training['averaged_with']} (Wortsman et al. 2022, arXiv 2109.01903). The scores "
+                "are theirs, the validation is that of this training alone."
+            ]
+            if "averaged_with" in training
+            else []
+        ),
         "",
     ]
 

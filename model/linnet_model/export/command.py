@@ -29,16 +29,17 @@ from linnet_model.bundle import (
     write_manifest,
 )
 from linnet_model.command_line import command, parser_for
-from linnet_model.config import SERVED, ConfigError, Recipe, to_tables
+from linnet_model.config import SERVED, ConfigError, ModelConfig, Recipe, to_tables
 from linnet_model.export.card import JUDGEMENTS, data_of_stages, write_card
 from linnet_model.export.search import Options, beam_search
 from linnet_model.json_files import read_json, write_json
-from linnet_model.network.encoder_decoder import EOS, parameter_count
+from linnet_model.network.encoder_decoder import EOS, EncoderDecoder, parameter_count
 from linnet_model.sources import sources_of
 from linnet_model.stored_weights import WEIGHT_TYPES
 from linnet_model.styles import style_ids, styled_languages
 from linnet_model.tokenizer import free_placeholders, known_placeholders, load_tokenizer
-from linnet_model.train.checkpoint import averaged_model, checkpoints
+from linnet_model.train.checkpoint import averaged_model, checkpoints, same_sizes
+from linnet_model.train.command import read_weights
 from linnet_model.train.stages import earlier_stages, read_stages, result_of
 from linnet_model.train.training_log import has_ended, whole_lines
 
@@ -103,6 +104,22 @@ def training_facts(run: Path, recipe: Recipe, position: Any, parameters: int) ->
     }
 
 
+def average_in(
+    model: EncoderDecoder, sizes: ModelConfig, tokenizer_file: Path, other: Path
+) -> None:
+    """Replaces the weights of the model by the mean of them and of those of a bundle, run or
+    checkpoint, which must have the same sizes and vocabulary. The mean of a model and of what it
+    was fine-tuned from keeps most of both (Wortsman et al. 2022, arXiv 2109.01903)."""
+    weights, found = read_weights(other)
+    same_sizes(sizes, found)
+    theirs = (other if other.is_dir() else other.parent) / tokenizer_file.name
+    if theirs.read_bytes() != tokenizer_file.read_bytes():
+        raise ConfigError(f"{theirs} is another vocabulary than {tokenizer_file}")
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.add_(weights[name].to(parameter.dtype)).div_(2)
+
+
 def without_gain(losses: list[float]) -> int:
     """Returns how many validations came after the one with the lowest loss."""
     return len(losses) - 1 - losses.index(min(losses)) if losses else 0
@@ -137,6 +154,7 @@ def export(
     provisional: bool,
     overrides: Recipe | None = None,
     note: str = "",
+    average_with: Path | None = None,
 ) -> dict[str, Any]:
     files = checkpoints(run) if run.is_dir() else [run]
     if not files:
@@ -153,11 +171,15 @@ def export(
         recipe.bundle = overrides.bundle
         recipe.data.terms |= overrides.data.terms
     tokenizer_file = folder / "source.spm"
+    if average_with is not None:
+        average_in(model, recipe.model, tokenizer_file, result_of(average_with))
     mark = recipe.data.capitals_mark
     tokenizer = load_tokenizer(tokenizer_file, mark)
     training = training_facts(folder, recipe, position, parameter_count(model))
     training["averaged_checkpoints"] = average
     training["note"] = note
+    if average_with is not None:
+        training["averaged_with"] = average_with.resolve().name
     mixers = dict.fromkeys(recipe.model.encoder_mixers + recipe.model.decoder_mixers)
     facts = BundleFacts(
         version=version,
@@ -237,6 +259,13 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         help="average the last N checkpoints [%(default)s]",
     )
     how.add_argument(
+        "--average-with",
+        type=Path,
+        metavar="PATH",
+        help="average with the weights of this bundle, run or checkpoint, such as that from which "
+        "the run went on: the mean keeps most of what both know",
+    )
+    how.add_argument(
         "--weights",
         choices=WEIGHT_TYPES,
         default="bfloat16",
@@ -273,6 +302,7 @@ def main(arguments: list[str] | None = None) -> None:
         options.provisional,
         read_stages(options.recipe)[-1].recipe if options.recipe else None,
         options.note,
+        options.average_with,
     )
     read_manifest(options.out)
     print_files(manifest)
