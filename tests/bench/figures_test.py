@@ -71,7 +71,7 @@ ALLOWED = {
     },
     "docs/GPU.md": {"below 64 MiB": "a limit", "a record of 32 bytes": "a type"},
     "docs/MODELS.md": {
-        "to German the facts of 1,000": "the size of a test",
+        "and German the facts of 1,000": "the size of a test",
         "15 % of it in spans": "a setting",
     },
     "docs/RUNBOOKS.md": {
