@@ -29,6 +29,7 @@ from typing import Any
 import torch
 
 from linnet_model import __version__
+from linnet_model.bundle import sha256
 from linnet_model.command_line import command, count_from, parser_for
 from linnet_model.config import SERVED, ConfigError, Recipe, read_recipe, to_tables
 from linnet_model.decode_command import find_decode
@@ -37,7 +38,6 @@ from linnet_model.evaluation.compare_runs import (
     Job,
     best_rate,
     pretraining_loss,
-    sha256,
     train_and_score,
     validation_losses,
 )

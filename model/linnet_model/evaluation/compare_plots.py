@@ -47,17 +47,17 @@ def plot_scores(results: dict[str, Any], path: Path) -> None:
         squeeze=False,
         figsize=(2.5 + 2.6 * len(measures), 1 + 0.28 * len(runs)),
     )
-    kinds = [False, True] if "pretraining" in results else [None]
+    offsets = {False: -0.15, True: 0.15} if "pretraining" in results else {None: 0}
     for axes, measure in zip(panels[0], measures, strict=True):
         for row, mixer in enumerate(runs):
-            for pretrained in kinds:
+            for pretrained, offset in offsets.items():
                 found = ended([r for r in runs[mixer] if r.get("pretrained") is pretrained])
                 if not found:  # all of them diverged: the row stays empty
                     continue
                 middle, low, high = score_of(found, measure)
                 axes.errorbar(
                     middle,
-                    row + (0.15 if pretrained else -0.15 if pretrained is False else 0),
+                    row + offset,
                     xerr=[[max(0.0, middle - low)], [max(0.0, high - middle)]],
                     fmt="o",
                     capsize=2,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
-import hashlib
 import json
 import os
 import subprocess
@@ -19,10 +18,11 @@ import sacrebleu
 from rouge_score import rouge_scorer
 from sacrebleu.metrics.base import Metric
 
+from linnet_model.bundle import sha256
 from linnet_model.config import ANSWERED, ConfigError, Recipe, to_tables
 from linnet_model.decode_command import decode_texts
 from linnet_model.evaluation.compare_models import as_settings, recipe_of, weights_in
-from linnet_model.evaluation.score import read_references
+from linnet_model.evaluation.score import fits_a_model, read_references
 from linnet_model.evaluation.score_run import answers_of_run, test_rows
 from linnet_model.export.command import export
 from linnet_model.json_files import read_json, write_json
@@ -78,11 +78,6 @@ def settings_of_weights(recipe: Recipe) -> dict[str, Any]:
     tables = to_tables(recipe)
     del tables["bundle"]
     return {f"{name}.{key}": value for name, keys in tables.items() for key, value in keys.items()}
-
-
-def sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def refuse_other_training(training: Training) -> None:
@@ -232,7 +227,7 @@ def scores_of(
         tokenizer = load_tokenizer(training.run / "source.spm", recipe.data.capitals_mark)
         for name, pairs in rows.items():
             fits = [
-                len(tokenizer.encode(pair.source)) < recipe.bundle.max_source_tokens
+                fits_a_model(tokenizer, pair.source, recipe.bundle.max_source_tokens)
                 for pair in pairs
             ]
             rows[name] = list(compress(pairs, fits))

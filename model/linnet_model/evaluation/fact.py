@@ -18,19 +18,3 @@ class Fact:
 
 def literal(text: str) -> Fact:
     return Fact("address", text, re.escape(text))
-
-
-MONTHS = (
-    ("January", "Januar"),
-    ("February", "Februar"),
-    ("March", "März"),
-    ("April", "April"),
-    ("May", "Mai"),
-    ("June", "Juni"),
-    ("July", "Juli"),
-    ("August", "August"),
-    ("September", "September"),
-    ("October", "Oktober"),
-    ("November", "November"),
-    ("December", "Dezember"),
-)

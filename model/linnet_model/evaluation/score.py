@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import sacrebleu
+from sentencepiece import SentencePieceProcessor
 
 from linnet_model.bundle import model_sha256, read_manifest
 from linnet_model.command_line import command, count_from, parser_for
@@ -60,6 +61,11 @@ def read_references(
     if len(references) < len(pairs):
         raise DataError(f"{path} has {len(lines)} lines for {len(read)} rows of test.{domain}.tsv")
     return references[: len(pairs)]
+
+
+def fits_a_model(tokenizer: SentencePieceProcessor, text: str, longest: int) -> bool:
+    """Returns whether the text and the end token are at most `longest` tokens."""
+    return len(tokenizer.encode(text)) + 1 <= longest
 
 
 def measure(task: str, references: list[list[str]], answers: list[str]) -> dict[str, float]:
@@ -144,9 +150,6 @@ def score(
     longest = manifest["limits"]["max_source_tokens"]
     before = before_source(manifest)  # of any style, as all have as many
 
-    def fits_the_model(text: str) -> bool:
-        return len(before) + len(reading.encode(text)) + 1 <= longest  # with the end token
-
     def answered(texts: list[str], style: str = "") -> list[str]:
         return decoding.answers(bundle, manifest, texts, style) if texts else []
 
@@ -154,7 +157,7 @@ def score(
     for domain, every in test_rows(folder, config, domains).items():
         pairs = every[:limit] if limit else every
         references = read_references(folder, config, domain, pairs)
-        fits = [fits_the_model(pair.source) for pair in pairs]
+        fits = [fits_a_model(reading, pair.source, longest - len(before)) for pair in pairs]
         pairs, references = list(compress(pairs, fits)), list(compress(references, fits))
         if not pairs:
             print(

@@ -46,7 +46,9 @@ from linnet_model.train.validation import (
 
 def test_domains(folder: Path, wanted: list[str]) -> list[str]:
     """Returns the domains of a folder's test.<domain>.tsv, or `wanted` if they exist."""
-    found = sorted(path.name[len("test.") : -len(".tsv")] for path in folder.glob("test.*.tsv"))
+    found = sorted(
+        path.name.removeprefix("test.").removesuffix(".tsv") for path in folder.glob("test.*.tsv")
+    )
     for domain in wanted:
         if domain not in found:
             raise ConfigError(
