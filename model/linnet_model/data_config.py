@@ -87,7 +87,7 @@ class DataConfig:
     # A smaller power gives more and shorter pieces; batches are sized without them and may exceed
     # batch_target_tokens.
     sampling_alpha: float = 0.0
-    # Rows added, as a share of all: two to four sentences of a domain, joined with blanks, so that
+    # Rows added, as a share of all: two to four sentences of a domain, joined to one text, so that
     # a model of short sentences meets longer texts (Kondo et al. 2021).
     join_share: float = 0.0
     # Rows added, as a share of all: made-up addresses, numbers and names, copied unchanged.

@@ -142,14 +142,16 @@ def varied(source: str, target: str, config: DataConfig, rng: random.Random) -> 
     return source, target
 
 
-END_OF_SENTENCE = re.compile(r"""[.!?…]["'”’“)]*$""")
+CLOSED = """["'”’“)」』）]*$"""  # marks behind the end of a sentence
+END_OF_SENTENCE = re.compile(f"[.!?…؟।。！？]{CLOSED}")
+FULL_WIDTH_END = re.compile(f"[。！？]{CLOSED}")  # Chinese and Japanese have no blank behind it
 MAX_JOINED = 4  # rows
 
 
 def joined_pairs(
     pairs: list[Pair], shares: dict[str, float], count: int, rng: random.Random
 ) -> list[Pair]:
-    """Joins two to four random rows of a domain, both sides with blanks, so that a model of short
+    """Joins two to four random rows of a domain, on both sides, so that a model of short
     sentences meets longer texts (Kondo et al. 2021, arXiv 2104.08478, who join two). Takes rows
     that are sentences on both sides; a domain is drawn as often as its share says."""
     whole = [
@@ -164,11 +166,15 @@ def joined_pairs(
     result = []
     for first in rng.choices(whole, weights, k=count) if whole else []:
         rows = [first, *rng.choices(of_domain[first.domain], k=rng.randint(1, MAX_JOINED - 1))]
-        source, target = (
-            " ".join(sides) for sides in zip(*((p.source, p.target) for p in rows), strict=True)
-        )
+        source, target = as_text([p.source for p in rows]), as_text([p.target for p in rows])
         result.append(Pair(source, target, "joined"))
     return result
+
+
+def as_text(sentences: list[str]) -> str:
+    """Joins sentences with blanks, where their language has any."""
+    text = "".join(it if FULL_WIDTH_END.search(it) else it + " " for it in sentences)
+    return text.removesuffix(" ")
 
 
 def augmented(pairs: list[Pair], config: DataConfig, seed: int) -> list[Pair]:

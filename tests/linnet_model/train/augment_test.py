@@ -155,6 +155,18 @@ def test_joins_sentences_of_a_domain_on_both_sides():
     assert 270 < talked < 330  # 300 expected, standard deviation 8.7
 
 
+def test_joins_sentences_as_their_language_does():
+    pairs = [Pair(f"I see {n}.", f"我看到{n}。", "x") for n in range(9)]
+    for pair in joined_pairs(pairs, {"x": 1.0}, 20, random.Random(1)):
+        numbers = re.findall("[0-9]", pair.source)
+        assert pair.source == " ".join(f"I see {n}." for n in numbers)
+        assert pair.target == "".join(f"我看到{n}。" for n in numbers)
+    others = [Pair("“あ。”", "「A。」", "x"), Pair("क।", "هل؟", "x")]
+    joined = joined_pairs(others, {}, 50, random.Random(1))
+    assert {"“あ。”क।", "क। “あ。”"} <= {pair.source for pair in joined}
+    assert {"「A。」هل؟", "هل؟ 「A。」"} <= {pair.target for pair in joined}
+
+
 def test_joins_nothing_where_no_row_is_a_sentence():
     titles = [Pair("Contents", "Inhalt", "x"), Pair("Done.", "Erledigt", "x")]
     assert joined_pairs(titles, {"x": 1.0}, 5, random.Random(1)) == []
