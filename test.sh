@@ -94,7 +94,7 @@ style() {
   .venv/bin/ruff check model tests client/python || status=1
   .venv/bin/mypy --config-file model/pyproject.toml || status=1
   if command -v shellcheck >/dev/null; then
-    find . \( -path ./.deps -o -path ./.venv -o -path ./build \) -prune -o \( -name '*.sh' -o -path ./.ci/run \) -print0 |
+    find . \( -path ./.deps -o -path ./.venv -o -path ./build \) -prune -o \( -name '*.sh' -o -path ./.ci/run -o -path './tests/*/run' \) -print0 |
       xargs -0 shellcheck || status=1
   else
     echo "shellcheck is not installed: the shell scripts were not checked"

@@ -2,12 +2,15 @@
 # Prints the licences of the third-party parts in Linnet's programs and beside them: one file for packages and images.
 #
 #   deploy/notices.sh >THIRD_PARTY_NOTICES
+#   deploy/notices.sh --cuda >THIRD_PARTY_NOTICES    also NVIDIA's libraries, of the image for a GPU
 #
 # Debian's shared libraries, to which the programs only link, come with their licences in Debian's packages. The texts are
 # those of the installed parts, so that they belong to exactly these versions.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-site=.deps/python
+site=.deps/python cuda=''
+[[ ${1:-} != --cuda ]] || { cuda=1 && shift; }
+(($# == 0)) || { sed -n '2,8s/^# \{0,1\}//p' deploy/notices.sh >&2 && exit 2; }
 
 # notice TITLE WHERE FILE…: prints a part, the programs that contain it, and its texts.
 notice() {
@@ -30,6 +33,13 @@ notice "LibTorch $torch" "shared libraries beside the programs, with the parts t
   "$site/torch-$torch.dist-info/licenses/"{LICENSE,NOTICE}
 notice "NVIDIA CUPTI $cupti and CUDA runtime $runtime" "shared libraries that LibTorch loads, also without a GPU" \
   "$site/nvidia_cuda_runtime-$runtime.dist-info/licenses/License.txt"
+if [[ $cuda ]]; then
+  while read -r name version; do
+    wheel=$site/${name//-/_}-$version.dist-info
+    licence=$(sed -n 's/^\([^,]*licen[sc]e[^,/]*\.txt\),.*/\1/Ip' "$wheel/RECORD")
+    notice "$name $version" "shared libraries that LibTorch loads for a GPU" "$site/${licence:?"$wheel names no licence"}"
+  done < <(sed -n '/^\[cuda\]$/,/^$/s/^\([^=#]*\)==\([^ ]*\).*/\1 \2/p' deps/versions.txt)
+fi
 notice "gRPC $(sed -n 's/^grpc_\([^ ]*\)\.dsc .*/\1/p' deps/versions.txt), changed by the patches below" \
   "shared libraries beside the programs, with the parts that Debian's copyright file names" \
   /usr/share/doc/libgrpc++-dev/copyright deps/grpc/*.patch

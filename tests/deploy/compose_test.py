@@ -167,6 +167,21 @@ def test_edge_overlay_publishes_the_port_of_haproxy():
     assert set(re.findall(r"\$\{(\w+)", config)) == set(environment)
 
 
+def test_haproxy_of_the_edge_overlays_has_memory_for_a_buffer_of_every_call():
+    config = (ROOT / "deploy/balancers/haproxy-edge.cfg").read_text()
+    connections, buffer, calls = (
+        int(re.search(rf"^ +{name} (\d+)", config, re.MULTILINE)[1])
+        for name in ("maxconn", r"tune\.bufsize", r"tune\.h2\.max-concurrent-streams")
+    )
+    compose = (ROOT / "docker-compose.edge.yml").read_text()
+    kubernetes = (ROOT / "deploy/kubernetes/components/edge/kustomization.yaml").read_text()
+    (compose_gib,) = re.findall(r"mem_limit: (\d+)g", compose)
+    (kubernetes_gib,) = re.findall(r"limits: {memory: (\d+)Gi}", kubernetes)
+    # Half as much again for the connections themselves and their TLS.
+    assert int(compose_gib) * 2**30 >= 1.5 * connections * calls * buffer
+    assert compose_gib == kubernetes_gib
+
+
 def test_env_example_lists_every_variable_with_its_default():
     files = "".join(file.read_text() for file in (FILE, *LAID_OVER))
     variables = dict(re.findall(r"\$\{(\w+):-([^}]*)\}", files))

@@ -61,11 +61,15 @@ def parts(bill: str) -> dict[str, dict]:
 @pytest.fixture(scope="module")
 def notices(tmp_path_factory) -> Path:
     """The notices of this tree, as in the image."""
-    done = subprocess.run([ROOT / "deploy/notices.sh"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
     file = tmp_path_factory.mktemp("notices") / "THIRD_PARTY_NOTICES"
-    file.write_text(done.stdout)
+    file.write_text(printed_notices())
     return file
+
+
+def printed_notices(*arguments: str) -> str:
+    done = subprocess.run([ROOT / "deploy/notices.sh", *arguments], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -150,6 +154,17 @@ def test_every_part_of_the_notices_is_in_the_bill(image, notices):
         known = [part for word, part in ours.items() if word in title]
         assert known, title
         assert set(known) <= names
+
+
+def test_notices_of_the_image_for_a_gpu_have_every_library_of_its_bill(image):
+    texts = printed_notices("--cuda")
+    names = [part for part in parts(run(*image, "--cuda")).values() if "nvidia-" in part["name"]]
+    assert len(names) > len(section("cuda")) > 10
+    for part in names:
+        title = part["name"].removeprefix("nvidia-cuda-")
+        assert re.search(
+            rf"^.*\b{title} {part['version']}\b.*: ", texts, re.MULTILINE | re.IGNORECASE
+        )
 
 
 def test_debian_packages_are_the_installed_ones(image):

@@ -53,9 +53,10 @@ def test_page_commands_give_an_answer(tmp_path, program):
 
 def test_recipe_names_every_file_of_layout():
     (layout,) = re.findall(r"^```\nDATA/\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    recipe = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)[1]
     for name in ("train", "valid", "test"):
         assert f"{name}.en" in layout
-        assert f"{name}_source" in (ROOT / "docs/RECIPE_OPTIONS.md").read_text(encoding="utf-8")
+        assert f'{name}_source = "{name}.en"' in recipe
 
 
 def test_missing_licence_fails_before_training(recipe_file, data_folder, tmp_path, capsys):

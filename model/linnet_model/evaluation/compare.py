@@ -88,7 +88,7 @@ def refuse_changed(path: Path, settings: dict[str, Any]) -> None:
     if not path.exists():
         return
     made_with = with_defaults(read_json(path).get("settings", {}))
-    changed = [name for name, value in settings.items() if made_with.get(name) != value]
+    changed = [key for key in settings | made_with if settings.get(key) != made_with.get(key)]
     require(
         not changed,
         f"{path} was made with another {', '.join(changed)}: remove it to make it again, or choose "

@@ -1,7 +1,7 @@
 """The report of linnet-compare: its result file, and a table and plots on a page.
 
-Speeds are the median over the rounds of the ratio to dynamic in the same round: on a busy machine
-such ratios are stable, the times themselves are not.
+Speeds are the median over the rounds of the ratio to the first mixer in the same round: on a busy
+machine such ratios are stable, the times themselves are not.
 """
 
 from __future__ import annotations

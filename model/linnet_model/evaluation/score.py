@@ -286,7 +286,8 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         "--answers",
         type=Path,
         metavar="DIR",
-        help="write source, reference and answer of all rows, one .tsv per test set",
+        help="write source, reference and answer of all rows, one .tsv per test set, of a "
+        "classifier labels.tsv",
     )
     options = parser.parse_args(arguments)
     if options.run and (options.engine != "auto" or options.decode or options.decode_flag):

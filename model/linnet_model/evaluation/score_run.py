@@ -1,7 +1,8 @@
 """Scores a run of linnet-train on its test sets without a bundle: language models, pre-trained
 models, classifiers and parsers, which cannot be exported.
 
-Every score has a baseline: that of a trivial model with the same training texts.
+Perplexities of a language model and labels stand beside those of a trivial model with the same
+training texts.
 """
 
 from __future__ import annotations
@@ -63,6 +64,12 @@ def test_rows(folder: Path, config: DataConfig, wanted: list[str]) -> dict[str, 
     """Reads the rows of each test set: the recipe's plain files, or every test.<domain>.tsv."""
     empty = config.empty_lines
     if any(config.plain("test")):
+        others = [domain for domain in wanted if domain != PLAIN_DOMAIN]
+        if others:
+            raise ConfigError(
+                f"there is no test set {others[0]}, that of data.test_source and data.test_target "
+                f"has the name {PLAIN_DOMAIN}"
+            )
         source, target = (folder / name if name else None for name in config.plain("test"))
         return {PLAIN_DOMAIN: turned(read_plain(source, target, "warn", empty), config)}
     if any(config.plain("train")):
@@ -95,9 +102,13 @@ def unigram_perplexities(training: PairDataset, test: PairDataset) -> dict[str, 
 
 
 def score_texts(
-    model: EncoderDecoder, recipe: Recipe, training: PairDataset, tests: dict[str, PairDataset]
+    model: EncoderDecoder,
+    recipe: Recipe,
+    tests: dict[str, PairDataset],
+    training: PairDataset | None = None,
 ) -> list[dict[str, Any]]:
-    """Returns the perplexities of a language model or a pre-trained model, per test set."""
+    """Returns the perplexities of a language model or a pre-trained model, per test set; those of
+    the training's tokens are the baseline of a language model."""
     rows = []
     for name, dataset in tests.items():
         losses = token_losses(
@@ -107,15 +118,12 @@ def score_texts(
             recipe.train.batch_target_tokens,
             recipe.train.batch_source_tokens,
         )
-        baseline = {}
-        if recipe.data.objective == "language_model":
-            baseline = unigram_perplexities(training, dataset)
         rows.append(
             {
                 "domain": name,
                 "rows": len(dataset),
                 "model": perplexities(dataset, losses),
-                "baseline": baseline,
+                "baseline": unigram_perplexities(training, dataset) if training else {},
             }
         )
     return rows
@@ -230,22 +238,27 @@ def score_run(
         name: labelled(rows[: limit or None], config)
         for name, rows in test_rows(folder, config, wanted).items()
     }
-    training = training_pairs(folder, config, recipe.train.seed, Reading())
-    seed = recipe.train.seed
+    seed, baseline = recipe.train.seed, "none"
     if recipe.bundle.task in ("language_model", "pretrain"):
-        rows = score_texts(
-            model,
-            recipe,
-            make_dataset(training, tokenizer, config, seed),
-            {name: make_dataset(pairs, tokenizer, config, seed) for name, pairs in tests.items()},
-        )
-        baseline = "frequencies of the training's tokens"
+        if answers_folder is not None:
+            raise ConfigError(
+                f"{run} has the task {recipe.bundle.task}, which gives no answers: leave out "
+                "--answers"
+            )
+        sets = {name: make_dataset(pairs, tokenizer, config, seed) for name, pairs in tests.items()}
+        training = None
+        if recipe.bundle.task == "language_model":
+            read = training_pairs(folder, config, seed, Reading())
+            training = make_dataset(read, tokenizer, config, seed)
+            baseline = "frequencies of the training's tokens"
+        rows = score_texts(model, recipe, sets, training)
     elif recipe.bundle.task in ANSWERED:
         decode = functools.partial(answers_of, model, recipe, tokenizer)
         if recipe.bundle.task == "parse":
-            rows, baseline = score_parses(decode, tests, answers_folder), "none"
+            rows = score_parses(decode, tests, answers_folder)
         else:
-            rows = score_labels(decode, training, tests, answers_folder)
+            pairs = training_pairs(folder, config, seed, Reading())
+            rows = score_labels(decode, pairs, tests, answers_folder)
             baseline = "the most frequent label of the training"
     else:
         raise ConfigError(

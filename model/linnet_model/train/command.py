@@ -103,6 +103,16 @@ def vocabulary_beside(init: Path) -> Path:
     return (init if init.is_dir() else init.parent) / "source.spm"
 
 
+def refuse_other_vocabulary(init: Path, tokenizer: Path) -> None:
+    """Refuses a vocabulary that is not the one beside the weights to start from."""
+    beside, wanted = vocabulary_beside(init), vocabulary_beside(tokenizer)
+    if beside.exists() and wanted.exists() and beside.read_bytes() != wanted.read_bytes():
+        raise ConfigError(
+            f"--init-from {init} has another vocabulary than --tokenizer-from {tokenizer}, and its "
+            "weights belong to its own: leave out --tokenizer-from"
+        )
+
+
 def same_vocabulary(path: Path, wanted: Path) -> None:
     """Refuses the vocabulary of a run without a checkpoint, left by another start that was refused
     or killed, if it is not the wanted one: the weights would get the wrong pieces."""
@@ -231,13 +241,15 @@ def start(options: argparse.Namespace) -> None:
     out, first = options.out, first_unfinished(stages, options.out, options.resume)
     for stage in stages[first + 1 :]:
         check_data(options.data, stage.recipe.data)
+    init = None if options.init_from is None else result_of(options.init_from)
+    vocabulary = init if options.tokenizer_from is None else result_of(options.tokenizer_from)
+    if init is not None and vocabulary is not None:
+        refuse_other_vocabulary(init, vocabulary)
     out.mkdir(parents=True, exist_ok=True)
     write_names(out, stages)
     for stage in stages[first + 1 :]:
         # It has no checkpoint; a vocabulary there is of an earlier start, perhaps with another one.
         (stage.folder(out) / "source.spm").unlink(missing_ok=True)
-    init = None if options.init_from is None else result_of(options.init_from)
-    vocabulary = init if options.tokenizer_from is None else result_of(options.tokenizer_from)
     for number, stage in enumerate(stages):
         folder = stage.folder(out)
         if number < first:

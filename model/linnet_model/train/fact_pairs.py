@@ -201,14 +201,14 @@ STREETS = ("Street", "Road", "Avenue", "Drive")
 GERMAN_STREETS = ("straße", "weg", "allee", "platz", "gasse")
 # The texts translate some of these, such as Mary and Maria; before a surname they stay.
 GIVEN_NAMES = """
-Anna Maria Julia Laura Emma Eva Sarah Lisa Sophie Clara Helen Mary Alice Jane Marie Irene Martha
-Peter Thomas David Robert Frank Paul Michael Martin George Henry John James Max Felix Oscar Hugo
+Eva Sarah Lisa Sophie Clara Helen Mary Alice Jane Marie Irene Martha Susan Karin Monika Petra Rosa
+Paul Michael Martin George Henry John James Max Felix Oscar Hugo Simon Stefan Walter Bruno Edward
 Ahmed Fatima Olga Ivan Chen Aisha Diego Elena Pablo Nadia Omar Yuki Ingrid Lars Pierre Luca Giulia
 """.split()  # noqa: SIM905 - a literal would have a line for each
 # First parts of German streets that are words, and are not translated either.
 STREET_WORDS = """
 Haupt Schul Berg Linden Wald Ring Goethe Schiller Dorf Wiesen Rosen Markt Brunnen Feld Birken
-Schloss Bahn Post Hafen Mühl Kloster Sonnen Garten See Park
+Schloss Bahn Post Hafen Kloster Sonnen See Ufer Acker Tal
 """.split()  # noqa: SIM905
 Value = tuple[str, str]
 

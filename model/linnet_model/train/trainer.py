@@ -180,8 +180,8 @@ def run(
     """Trains for recipe.train.updates, or for recipe.train.seconds of `clock` including validation
     and checkpoints. Both also run at the end, after which the log has a line "end".
 
-    Raises ArithmeticError, before anything is saved, if a gradient or the validation loss is not
-    finite."""
+    Raises ArithmeticError if a gradient or the validation loss is not finite; weights of such a
+    gradient are not saved."""
     train, position = trainer.recipe.train, trainer.position
     progress = Progress(position.update, train.updates)
     saved = measured = clock()  # the last checkpoint; from when on tokens are counted for the speed
@@ -268,7 +268,13 @@ def validate(
             f"train.learning_rate ({recipe.train.learning_rate})"
         )
     scores, texts = decoded_sample(
-        model, valid, tokenizer, recipe.train.valid_rows, trainer.device, recipe.bundle.task
+        model,
+        valid,
+        tokenizer,
+        recipe.train.valid_rows,
+        trainer.device,
+        recipe.bundle.task,
+        recipe.data.max_target_tokens,
     )
     scores = {**perplexities(valid, totals), **scores}
     log.write("valid", update, {**losses, **scores})

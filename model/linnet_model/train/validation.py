@@ -20,8 +20,6 @@ from linnet_model.network.encoder_decoder import EOS, PAD, EncoderDecoder
 from linnet_model.train.data import Batch, PairDataset, make_batch, sequential_batches
 from linnet_model.train.objectives import LanguageModelDataset
 
-# Other tasks: it depends on the source.
-MAX_ANSWER_TOKENS = {"summarize": 40, "classify": 16, "parse": 256}
 ROUGE = ("rouge1", "rouge2", "rougeL")
 
 
@@ -154,9 +152,11 @@ def decoded_sample(
     rows: int,
     device: torch.device,
     task: str,
+    max_tokens: int,
 ) -> tuple[dict[str, float], list[tuple[str, str, str]]]:
     """Decodes the first `rows` pairs; returns their scores and (source, reference, answer) of each.
-    Both are empty for a language model, and for no rows."""
+    Both are empty for a language model, and for no rows. An answer has at most `max_tokens`, a
+    translation also at most twice the tokens of the longest source beside it, and ten."""
     if not model.has_source or rows == 0:
         return {}, []
     chosen = numpy.arange(min(rows, len(dataset)))
@@ -165,7 +165,9 @@ def decoded_sample(
     for begin in range(0, len(chosen), 50):
         part = chosen[begin : begin + 50]
         batch = make_batch(dataset, part).to(device)
-        limit = MAX_ANSWER_TOKENS.get(task, int(batch.lengths.max()) * 2 + 10)
+        limit = max_tokens
+        if task == "translate":
+            limit = min(limit, int(batch.lengths.max()) * 2 + 10)
         for row, ids in zip(part, greedy(model, batch.source, batch.lengths, limit), strict=True):
             answers[int(row)] = tokenizer.decode(ids)
     texts = []

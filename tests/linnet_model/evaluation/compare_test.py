@@ -29,6 +29,8 @@ def test_refuses_results_of_other_settings(tmp_path):
     compare.kept(path, {"rows": 5, "rounds": 2, "device": "cpu"}, lambda: 1)
     with pytest.raises(ConfigError, match=r"value.json was made with another rows, rounds: remove"):
         compare.refuse_changed(path, {"rows": 6, "rounds": 1, "device": "cpu"})
+    with pytest.raises(ConfigError, match="was made with another device"):  # of a tuned rate, say
+        compare.refuse_changed(path, {"rows": 5, "rounds": 2})
     path.write_text('{"dynamic": [1.5]}')  # an older linnet-compare stored no settings
     with pytest.raises(ConfigError, match="was made with another rows"):
         compare.refuse_changed(path, {"rows": 6})

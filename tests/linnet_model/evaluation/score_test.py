@@ -60,6 +60,8 @@ def test_references_follow_rows_that_are_left_out(tmp_path: Path, plain: bool):
         (tmp_path / "test.text.tsv").write_text("".join(f"{s}\t{t}\ttext\n" for s, t in rows))
     others = "".join(f"t{n}\tother {n}\n" for n in range(1, 6))
     (tmp_path / "refs.text.tsv").write_text(others)
+    with pytest.raises(ConfigError, match="there is no test set law" if plain else "no test.law"):
+        test_rows(tmp_path, config, ["law"])
     pairs = test_rows(tmp_path, config, ["text"])["text"]
     assert [pair.source for pair in pairs] == ["s1", "s3", "s5"]
     wanted = [[f"t{n}", f"other {n}"] for n in (1, 3, 5)]

@@ -101,6 +101,7 @@ def test_exported_import_equals_original_checkpoint(tmp_path, name, layout):
         {"sharing": "output", "target_vocabulary": 24, "glu": False, "pre_norm": False},
         {"decoder_mixers": ["light"], "positions": "none", "dropout": 0.25, "weight_dropout": 0.2},
         {"encoder_mixers": ["dynamic"], "positions": "learned", "max_positions": 91},
+        {"encoder_mixers": ["light"], "weight_softmax": False},
     ],
     ids=lambda sizes: " ".join(map(str, sizes)),
 )

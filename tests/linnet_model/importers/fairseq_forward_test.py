@@ -158,7 +158,7 @@ def test_taps_without_a_softmax_equal_fairseq(tmp_path: Path):
     args = argparse.Namespace(**(read.options | {"weight_softmax": False}))
     torch.save({"args": args, "model": read.weights}, file)
     model = read_model(file).model
-    assert set(read_model(file).facts.config.decoder_mixers) == {"depthwise"}
+    assert not read_model(file).facts.config.weight_softmax
     arrays = oracle.forward(name)
     source, lengths = padded(arrays["source"])
     target, _ = padded(arrays["target"])

@@ -151,7 +151,6 @@ def test_maps_layer_norms_of_old_transformers(tmp_path):
         (DYNAMIC, {"decoder_glu": False}, "encoder_glu is True and decoder_glu is False"),
         (DYNAMIC, {"encoder_attention_heads": 8}, "encoder_attention_heads is 8 and decoder_att"),
         (DYNAMIC, {"encoder_normalize_before": True}, "encoder_normalize_before is True and"),
-        (DYNAMIC, {"weight_softmax": False}, "weight_softmax is False and the encoder has dynamic"),
         (DYNAMIC, {"encoder_layers": 5}, "encoder_layers is 5, the weights have 3"),
         (DYNAMIC, {"decoder_kernel_size_list": [3, 7, 31]}, "decoder_kernel_size_list is"),
         (DYNAMIC, {"adaptive_softmax_cutoff": "50,60"}, "adaptive_softmax_cutoff is '50,60'"),

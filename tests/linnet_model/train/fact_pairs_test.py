@@ -8,9 +8,20 @@ import pytest
 from linnet_model.config import ConfigError, read_recipe
 from linnet_model.data_config import DataConfig
 from linnet_model.evaluation import facts_english, facts_german
+from linnet_model.evaluation.facts import FIRST
 from linnet_model.text_files import Pair
 from linnet_model.train.augment import augmented
-from linnet_model.train.fact_pairs import FRAMES, SLOTS, amount, date, fact_pairs, number, time
+from linnet_model.train.fact_pairs import (
+    FRAMES,
+    GIVEN_NAMES,
+    SLOTS,
+    STREET_WORDS,
+    amount,
+    date,
+    fact_pairs,
+    number,
+    time,
+)
 
 
 def slots(frame: str) -> list[str]:
@@ -34,6 +45,11 @@ def test_sentences_of_the_evaluation_are_not_trained_on():
 
     for side, forms in enumerate((facts_english, facts_german)):
         assert not {words(frame[side]) for frame in FRAMES} & set(map(words, forms.TEMPLATES))
+
+
+def test_names_and_streets_of_the_evaluation_are_not_trained_on():
+    assert not set(FIRST) & set(GIVEN_NAMES)
+    assert not set(facts_german.STREETS) & set(STREET_WORDS)
 
 
 def test_numbers_have_the_marks_of_their_language():

@@ -258,6 +258,9 @@ def test_language_model_is_scored_but_not_exported(
     (test,) = scored(run, data_folder)["tests"]
     assert test["model"]["perplexity"] < test["baseline"]["perplexity"] < 400
     assert test["model"]["word_perplexity"] < test["baseline"]["word_perplexity"]
+    answers = ["--run", str(run), "--data", str(data_folder), "--answers", str(tmp_path / "a")]
+    assert score.main(answers) == 1
+    assert "which gives no answers: leave out --answers" in capsys.readouterr().err
     capsys.readouterr()
     assert (
         export_main(["--run", str(run), "--out", str(tmp_path / "b"), "--bundle-version", "1"]) == 1

@@ -317,6 +317,11 @@ def test_vocabulary_of_an_earlier_start_is_refused(
         said = f"{left} is of an earlier start and differs from {beside}: remove {left}, or choose"
         assert said in capsys.readouterr().err
     left.unlink()
+    # Nor do weights take the vocabulary of another folder.
+    both = ["--init-from", str(first), "--tokenizer-from", str(tokenizer_file)]
+    assert train(recipe_file, data_folder, tmp_path / "both", *once, *both) == 1
+    assert f"--init-from {first} has another vocabulary than" in capsys.readouterr().err
+    assert not (tmp_path / "both").exists()
     assert train(recipe_file, data_folder, out, *once, "--init-from", str(first)) == 0
     assert left.read_bytes() == beside.read_bytes()
     # Without weights to start from, it is trained again: recipe or data may have changed.

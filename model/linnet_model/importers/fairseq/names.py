@@ -97,7 +97,6 @@ class Pair:
     ours: str
     theirs: tuple[str, ...]  # rows stacked in this order
     taps: bool = False  # [H, K] in ours, [H, 1, K] in fairseq
-    channels: int = 0  # of taps that ours has per channel, [K, channels]; 0: per head
 
 
 def pairs(config: ModelConfig) -> Iterator[Pair]:
@@ -113,12 +112,12 @@ def pairs(config: ModelConfig) -> Iterator[Pair]:
         if config.embedding_norm:
             yield from module(f"{input_embedding}.norm", f"{side}.layernorm_embedding")
         for i, mixer in enumerate(getattr(config, f"{side}_mixers")):
-            yield from layer_pairs(f"{side}.{i}", f"{side}.layers.{i}", side, mixer, config.width)
+            yield from layer_pairs(f"{side}.{i}", f"{side}.layers.{i}", side, mixer)
         if config.pre_norm:
             yield from module(f"{side}_norm", f"{side}.layer_norm")
 
 
-def layer_pairs(ours: str, theirs: str, side: str, mixer: str, width: int) -> Iterator[Pair]:
+def layer_pairs(ours: str, theirs: str, side: str, mixer: str) -> Iterator[Pair]:
     light = mixer in CONVOLUTIONS
     if light:
         yield from module(f"{ours}.mixer.linear1", f"{theirs}.linear1")
@@ -127,13 +126,7 @@ def layer_pairs(ours: str, theirs: str, side: str, mixer: str, width: int) -> It
                 f"{ours}.mixer.conv.weight_linear.weight", (f"{theirs}.conv.weight_linear.weight",)
             )
         else:
-            # Without a softmax the taps of a head are those of each of its channels.
-            yield Pair(
-                f"{ours}.mixer.conv.weight",
-                (f"{theirs}.conv.weight",),
-                taps=True,
-                channels=width if mixer == "depthwise" else 0,
-            )
+            yield Pair(f"{ours}.mixer.conv.weight", (f"{theirs}.conv.weight",), taps=True)
         yield from module(f"{ours}.mixer.linear2", f"{theirs}.linear2")
     else:
         yield from stacked(f"{ours}.mixer.query_key_value", f"{theirs}.self_attn", "qkv")
@@ -176,13 +169,6 @@ def from_fairseq(theirs: Mapping[str, Tensor], config: ModelConfig) -> dict[str,
             weight = torch.cat(parts) if len(parts) > 1 else parts[0]
             if pair.taps:
                 weight = weight.reshape(weight.size(0), -1)
-            if pair.channels:
-                require(
-                    0 < weight.size(0) <= pair.channels and pair.channels % weight.size(0) == 0,
-                    f"{pair.theirs[0]} has {weight.size(0)} heads, which do not divide "
-                    f"{pair.channels} channels",
-                )
-                weight = weight.repeat_interleave(pair.channels // weight.size(0), dim=0).t()
             out[pair.ours] = weight
     take_copies(left, theirs, config)
     if left or missing:

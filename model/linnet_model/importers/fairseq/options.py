@@ -109,14 +109,6 @@ def model_facts(options: Mapping[str, Any], weights: Mapping[str, Tensor]) -> Mo
     positions = position_kind(options)
     if positions == "learned":
         source, target = learned_positions(weights)
-    if convolutions and not options.get("weight_softmax", True):
-        for side, (mixers, _) in sides.items():
-            require(
-                "dynamic" not in mixers,
-                f"weight_softmax is False and the {side} has dynamic convolutions, which are not "
-                "supported without a softmax; lightweight ones are",
-            )
-            mixers[:] = ["depthwise"] * len(mixers)
     config = ModelConfig(
         vocabulary=weights["encoder.embed_tokens.weight"].size(0),
         target_vocabulary=table(weights, "decoder.embed_tokens.weight").size(0),
@@ -128,6 +120,7 @@ def model_facts(options: Mapping[str, Any], weights: Mapping[str, Tensor]) -> Mo
         encoder_mixers=sides["encoder"][0],
         decoder_mixers=sides["decoder"][0],
         glu=bool(both(options, "glu", True)) if convolutions else True,
+        weight_softmax=bool(options.get("weight_softmax", True)) if convolutions else True,
         pre_norm=bool(both(options, "normalize_before", False)),
         sharing=sharing(options),
         positions=positions,
@@ -352,7 +345,7 @@ def options_of(
             }
     if convolutions:
         return options | {
-            "weight_softmax": True,
+            "weight_softmax": config.weight_softmax,
             "input_dropout": config.input_dropout,
             "weight_dropout": config.weight_dropout,
         }
