@@ -84,12 +84,16 @@ const GemmChoice* GemmTable::Find(const GemmShape& shape) const {
 }
 
 const GemmChoice* GemmTable::FindOrChoose(const GemmShape& shape, GemmLibrary& library) {
-  const std::lock_guard lock(mutex_);
-  auto found = choices_.find(shape);
-  if (found == choices_.end()) {
-    found = choices_.emplace(shape, ChooseGemm(shape, library)).first;
+  const std::lock_guard one_thread(choosing_);
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = choices_.find(shape);
+    if (found != choices_.end()) return found->second ? &*found->second : nullptr;
   }
-  return found->second ? &*found->second : nullptr;
+  std::optional<GemmChoice> choice = ChooseGemm(shape, library);
+  const std::lock_guard lock(mutex_);
+  const auto added = choices_.emplace(shape, std::move(choice)).first;
+  return added->second ? &*added->second : nullptr;
 }
 
 std::vector<std::string> GemmTable::Describe() const {

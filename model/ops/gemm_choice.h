@@ -84,7 +84,8 @@ class GemmTable {
   std::vector<std::string> Describe() const;
 
  private:
-  mutable std::mutex mutex_;  // also held while candidates are timed, so that one thread does
+  std::mutex choosing_;       // held while candidates are timed, so that one thread does
+  mutable std::mutex mutex_;  // of choices_; not held meanwhile: other engines look theirs up
   std::map<GemmShape, std::optional<GemmChoice>> choices_;
 };
 

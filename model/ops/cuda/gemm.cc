@@ -165,10 +165,20 @@ class CublasLt final : public GemmLibrary {
     return candidates;
   }
 
-  // Before each run the device's cache is overwritten, as the other layers' weights overwrite it
-  // between two steps.
+  // Where there is no memory to time an algorithm, it does not run.
   std::optional<double> Seconds(const GemmShape& shape, const GemmAlgorithm& algorithm,
                                 int runs) override {
+    try {
+      return Median(shape, algorithm, runs);
+    } catch (const c10::OutOfMemoryError&) {
+      return std::nullopt;
+    }
+  }
+
+ private:
+  // Before each run the device's cache is overwritten, as the other layers' weights overwrite it
+  // between two steps.
+  std::optional<double> Median(const GemmShape& shape, const GemmAlgorithm& algorithm, int runs) {
     if (!flush_.defined()) {
       flush_ = at::empty({2 * int64_t{at::cuda::getCurrentDeviceProperties()->l2CacheSize}},
                          at::TensorOptions(at::kCUDA).dtype(at::kByte));
@@ -192,7 +202,6 @@ class CublasLt final : public GemmLibrary {
     return milliseconds[runs / 2] / 1e3;
   }
 
- private:
   class Event {
    public:
     Event() { C10_CUDA_CHECK(cudaEventCreate(&event_)); }

@@ -1,8 +1,12 @@
 #include <ATen/core/CachingHostAllocator.h>
 #include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 
 #include <exception>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
 
 #include "model/ops/graph.h"
 
@@ -34,34 +38,52 @@ class Recording final : public at::cuda::CUDAGraph {
   }
 };
 
+// Held while a graph is recorded or destroyed. Each registers itself in torch's random generator of
+// the device, in a set without a lock (torch 2.11), and engines have threads of their own.
+std::mutex& GraphMutex() {
+  static auto* const mutex = new std::mutex;  // threads may use it until the process ends
+  return *mutex;
+}
+
 class CudaGraph final : public Graph {
  public:
-  CudaGraph(at::MempoolId_t pool, c10::function_ref<void()> work) {
+  // `first`: the memory that steps have used before goes back to the device. The graph has a pool
+  // of its own, and the allocator does not take from the others while one is recorded.
+  CudaGraph(at::MempoolId_t pool, bool first, c10::function_ref<void()> work) {
+    const std::lock_guard lock(GraphMutex());
+    if (first) c10::cuda::CUDACachingAllocator::emptyCache();
+    graph_.emplace();
     try {
       // Thread-local mode: other threads (an encoder, another engine) may allocate during the
       // capture.
-      graph_.capture_begin(pool, cudaStreamCaptureModeThreadLocal);
+      graph_->capture_begin(pool, cudaStreamCaptureModeThreadLocal);
       work();
-      graph_.capture_end();
+      graph_->capture_end();
     } catch (...) {
-      graph_.AfterError();
+      graph_->AfterError();
+      graph_.reset();
       throw;
     }
   }
+  ~CudaGraph() override {
+    const std::lock_guard lock(GraphMutex());
+    graph_.reset();
+  }
 
-  void Launch() override { graph_.replay(); }
+  void Launch() override { graph_->replay(); }
 
  private:
-  Recording graph_;
+  std::optional<Recording> graph_;
 };
 
 class CudaGraphRecorder final : public GraphRecorder {
  public:
   std::unique_ptr<Graph> Record(c10::function_ref<void()> work) override {
-    return std::make_unique<CudaGraph>(pool_, work);
+    return std::make_unique<CudaGraph>(pool_, std::exchange(first_, false), work);
   }
 
  private:
+  bool first_ = true;
   const at::MempoolId_t pool_ = at::cuda::graph_pool_handle();
 };
 

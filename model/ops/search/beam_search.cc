@@ -185,6 +185,8 @@ void BeamStep(const at::Tensor& plan, const at::Tensor& logits, const at::Tensor
   const BeamTables unpacked = Unpack(kOp, plan, tables);
   const int64_t rows = plan.size(0);
   CheckFloats(kOp, {{"logits", logits}});
+  TORCH_CHECK(logits.device() == plan.device(), kOp, ": logits are on ", logits.device(),
+              " and plan is on ", plan.device(), "; both need one device");
   CheckRank(kOp, {"logits", logits}, 2, "[R, V]");
   CheckSize(kOp, {"logits", logits}, 0, "R", rows, "plan");
   CheckContiguous(kOp, {"logits", logits}, "it is too large to be copied at each step");
