@@ -384,6 +384,10 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             f"{path} has schema version {manifest.get('schema_version')}, this reads "
             f"{SCHEMA_VERSION}"
         )
+    named = [entry["name"] for entry in manifest.get("files", [])]
+    for name in named + [name for key, name in manifest.items() if key.endswith("_file")]:
+        if Path(name).name != name:
+            raise ConfigError(f"{path} names {name!r}, which is outside of the bundle's folder")
     for entry in manifest.get("files", []):
         file = Path(folder) / entry["name"]
         if not file.is_file():

@@ -11,7 +11,7 @@ from safetensors import SafetensorError, safe_open
 
 from linnet_model.importers.fairseq.import_fairseq import read_model as read_fairseq
 from linnet_model.importers.files import check_downloaded
-from linnet_model.importers.huggingface.config import CONFIG, read_json
+from linnet_model.importers.huggingface.config import CONFIG, required_json
 from linnet_model.importers.huggingface.families import FAMILIES, check_type
 from linnet_model.importers.huggingface.weights import weight_files
 from linnet_model.importers.huggingface_marian.config import read_facts as read_huggingface_marian
@@ -109,7 +109,7 @@ def readme_license(folder: Path) -> str | None:
 
 
 def describe_hugging_face(folder: Path) -> Facts:
-    table = read_json(folder / CONFIG)
+    table = required_json(folder / CONFIG)
     family, toolkit = FAMILIES[check_type(folder / CONFIG, table, FAMILIES)]
     facts: Facts = [("model", f"{family}, of Hugging Face's transformers")]
     languages = "--source-language CODE --target-language CODE"

@@ -103,7 +103,7 @@ def weights_in(config: ModelConfig) -> int:
         return parameter_count(EncoderDecoder(config))
 
 
-def recipe_of(name: str, base: Recipe, seed: int, rate: float | None = None) -> Recipe:
+def recipe_with(name: str, base: Recipe, seed: int, rate: float | None = None) -> Recipe:
     """Returns the recipe of a row, with another learning rate if one is given."""
     recipe = copy.deepcopy(base)
     recipe.model = settings_of(name, base.model)

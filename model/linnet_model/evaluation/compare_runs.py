@@ -21,7 +21,7 @@ from sacrebleu.metrics.base import Metric
 from linnet_model.bundle import sha256
 from linnet_model.config import ANSWERED, ConfigError, Recipe, to_tables
 from linnet_model.decode_command import decode_texts
-from linnet_model.evaluation.compare_models import as_settings, recipe_of, weights_in
+from linnet_model.evaluation.compare_models import as_settings, recipe_with, weights_in
 from linnet_model.evaluation.score import fits_a_model, read_references
 from linnet_model.evaluation.score_run import answers_of_run, test_rows
 from linnet_model.export.command import export
@@ -133,7 +133,7 @@ def training_of(
 ) -> Training:
     """Returns the training of a job with that learning rate, or with the recipe's."""
     return Training(
-        recipe_of(job.mixer, base, job.seed, rate),
+        recipe_with(job.mixer, base, job.seed, rate),
         options.recipe,
         options.set,
         options.out / (job.name if rate is None else f"{job.name}-rate-{rate}"),
@@ -168,7 +168,7 @@ def best_rate(mixer: str, losses: dict[str, float | None]) -> float:
 
 def pretraining_loss(mixer: str, base: Recipe, options: argparse.Namespace) -> float:
     """Pre-trains a mixer; returns the validation loss."""
-    recipe = recipe_of(mixer, base, base.train.seed)
+    recipe = recipe_with(mixer, base, base.train.seed)
     run = options.pretrained / mixer
     return train(Training(recipe, options.pretrain, options.pretrain_set, run), options)
 

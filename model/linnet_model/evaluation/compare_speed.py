@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from linnet_model.config import ConfigError, Recipe
-from linnet_model.evaluation.compare_models import recipe_of
+from linnet_model.evaluation.compare_models import recipe_with
 from linnet_model.tokenizer import load_tokenizer
 from linnet_model.train.command import Trainer, pick_device
 from linnet_model.train.data import PairDataset, training_pairs
@@ -33,7 +33,7 @@ def training_speed(options: argparse.Namespace, base: Recipe) -> dict[str, list[
         base.data,
         random.Random(base.train.seed),
     )
-    trainers = {m: Trainer(recipe_of(m, base, 1), dataset, device) for m in options.mixers}
+    trainers = {m: Trainer(recipe_with(m, base, 1), dataset, device) for m in options.mixers}
     clock = time.process_time if device.type == "cpu" else time.monotonic
     rates: dict[str, list[float]] = {mixer: [] for mixer in options.mixers}
     for turn in range(options.rounds + 1):

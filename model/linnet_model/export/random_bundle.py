@@ -25,11 +25,11 @@ from linnet_model.tokenizer import train_tokenizer
 from linnet_model.train.made_up import word
 
 # The engine serves only encoder-decoders.
-SERVED = [name for name in PRESETS if name != "language_model"]
-MAX_TOKENS = 1024  # default limit of sources and targets
+SERVED_PRESETS = [name for name in PRESETS if name != "language_model"]
+DEFAULT_TOKENS = 1024  # default limit of sources and targets
 # Default limit of targets if the decoder attends to the whole target: each slot holds keys and
 # values of so many positions per layer.
-MAX_TOKENS_ATTENTION = 256
+DEFAULT_TOKENS_ATTENTION = 256
 
 
 def made_up_lines(count: int, seed: int) -> list[str]:
@@ -63,7 +63,7 @@ def random_bundle(
     tokenizer: bool = False,
     task: str = "translate",
     bundle_name: str | None = None,
-    source_tokens: int = MAX_TOKENS,
+    source_tokens: int = DEFAULT_TOKENS,
     target_tokens: int | None = None,
     candidates: int = 0,
     languages: Sequence[str] = (),
@@ -76,7 +76,7 @@ def random_bundle(
     sizes = preset(name, vocabulary, mixer)
     whole_target = sizes.attends_to_whole_target()
     if target_tokens is None:
-        target_tokens = MAX_TOKENS_ATTENTION if whole_target else MAX_TOKENS
+        target_tokens = DEFAULT_TOKENS_ATTENTION if whole_target else DEFAULT_TOKENS
     if whole_target:
         sizes.max_positions = target_tokens + max_forced(pairs) + 1
     torch.manual_seed(seed)
@@ -123,10 +123,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser = parser_for(__doc__)
     parser.add_argument(
         "--preset",
-        choices=SERVED,
+        choices=SERVED_PRESETS,
         required=True,
         metavar="NAME",
-        help=f"preset of sizes: {', '.join(SERVED)}",
+        help=f"preset of sizes: {', '.join(SERVED_PRESETS)}",
     )
     parser.add_argument(
         "--out",
@@ -165,7 +165,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--max-source-tokens",
         type=int,
-        default=MAX_TOKENS,
+        default=DEFAULT_TOKENS,
         metavar="N",
         help="limit of sources, with the end token [%(default)s]",
     )
@@ -173,8 +173,8 @@ def main(arguments: list[str] | None = None) -> None:
         "--max-target-tokens",
         type=int,
         metavar="N",
-        help=f"limit of targets [{MAX_TOKENS}; {MAX_TOKENS_ATTENTION} if the decoder attends to "
-        "the whole target]",
+        help=f"limit of targets [{DEFAULT_TOKENS}; {DEFAULT_TOKENS_ATTENTION} if the decoder "
+        "attends to the whole target]",
     )
     parser.add_argument(
         "--shortlist",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
 import sentencepiece
@@ -19,6 +20,16 @@ def check_downloaded(file: Path) -> None:
             f"{file} is a pointer of git-lfs, not the file itself: run git lfs pull in its folder, "
             "or download the file",
         )
+
+
+def refuse_compressed(archive: Path) -> None:
+    """Refuses a zip file with compressed entries, which torch does not write: a few bytes could
+    become any number."""
+    with zipfile.ZipFile(archive) as opened:
+        packed = [it.filename for it in opened.infolist() if it.compress_type != zipfile.ZIP_STORED]
+    require(
+        not packed, f"{archive} has the compressed entry {(packed or [''])[0]!r}, torch has none"
+    )
 
 
 def load_sentencepiece(file: Path) -> sentencepiece.SentencePieceProcessor:

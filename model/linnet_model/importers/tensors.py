@@ -10,6 +10,15 @@ from torch import Tensor
 from linnet_model.network.model_config import require
 
 
+def refuse_expanded(file: Path, name: str, tensor: Tensor) -> None:
+    """Refuses a tensor that repeats numbers of its file: a few bytes could ask for any memory."""
+    wanted, stored = tensor.numel() * tensor.element_size(), tensor.untyped_storage().nbytes()
+    require(
+        wanted <= stored,
+        f"{file}: {name} has the shape {list(tensor.shape)} and {stored} bytes, it needs {wanted}",
+    )
+
+
 class Source:
     """The tensors of a file, or of a folder, that have not been used yet."""
 

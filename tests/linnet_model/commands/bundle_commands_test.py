@@ -221,6 +221,16 @@ def test_convert_leaves_out_the_signature(bundle: Path, tmp_path: Path):
     assert names == {file.name for file in bundle.iterdir()}
 
 
+def test_convert_writes_into_no_other_folder(bundle: Path, tmp_path: Path, capsys):
+    copied = Path(shutil.copytree(bundle, tmp_path / "copied"))
+    manifest = json.loads((copied / "manifest.json").read_text(encoding="utf-8"))
+    manifest |= {"model_file": "../other/model.pt", "files": []}
+    (copied / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    flags = ["convert", str(copied), "--out", str(tmp_path / "a"), "--dtype", "bfloat16"]
+    assert main(flags) == 1
+    assert "names '../other/model.pt', which is outside" in capsys.readouterr().err
+
+
 def test_convert_refuses_by_name(bundle: Path, tmp_path: Path, capsys):
     flags = ["convert", str(bundle), "--out", str(tmp_path / "a")]
     assert main([*flags, "--dtype", "float32"]) == 1

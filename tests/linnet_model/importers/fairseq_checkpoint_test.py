@@ -135,6 +135,21 @@ def test_refuses_files_that_torch_did_not_write(tmp_path, junk):
         read_checkpoint(tmp_path / "none.pt")
 
 
+def test_refuses_tensors_that_repeat_what_the_file_holds(tmp_path):
+    weights = {"encoder.embed_tokens.weight": torch.zeros(1, 1).expand(2**24, 2**14)}
+    file = save({"model": weights, "args": argparse.Namespace()}, tmp_path / "model.pt")
+    with pytest.raises(ConfigError, match=r"has the shape \[16777216, 16384\] and 4 bytes"):
+        read_checkpoint(file)
+
+
+def test_refuses_compressed_entries(tmp_path):
+    file = tmp_path / "model.pt"
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("archive/data.pkl", bytes(1000))
+    with pytest.raises(ConfigError, match=r"has the compressed entry 'archive/data\.pkl'"):
+        read_checkpoint(file)
+
+
 def test_refuses_truncated_file(tmp_path):
     for name, kind in oracle.CHECKPOINTS[:2]:
         whole = oracle.checkpoint(name, kind).read_bytes()

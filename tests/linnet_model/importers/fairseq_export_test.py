@@ -110,9 +110,11 @@ def test_native_models_survive_round_trip(tmp_path, sizes, layout):
     file = exported(["--bundle", str(bundle)], tmp_path / "model.pt", layout)
     weights, config = read_bundle_weights(bundle)
     again = read_model(file)
-    config.max_positions = (
-        again.facts.config.max_positions
-    )  # fairseq does not store it if it is unused
+    if config.positions == "learned":
+        options = read_checkpoint(file).options  # fairseq makes tables of so many rows, and two
+        assert options["max_source_positions"] == options["max_target_positions"] == 91
+    else:  # fairseq does not store it
+        config.max_positions = again.facts.config.max_positions
     assert again.facts.config == config
     assert_same_model(weights, dict(again.model.named_parameters()))
     # Without a tokenizer the symbols are fillers.

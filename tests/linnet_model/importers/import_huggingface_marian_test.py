@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -384,6 +385,36 @@ def test_does_not_execute_pickled_code(folder: Path, capsys, tmp_path: Path):
     torch.save({"final_logits_bias": Trap()}, folder / "pytorch_model.bin")
     assert "pytorch_model.bin cannot be read" in refusal(folder, capsys)
     assert not (tmp_path / "sprung").exists()
+
+
+def test_refuses_pickles_that_ask_for_more_than_they_hold(folder: Path, capsys):
+    (folder / "model.safetensors").unlink()
+    file = folder / "pytorch_model.bin"
+    torch.save({"final_logits_bias": torch.zeros(1, 1).expand(2**22, 2**10)}, file)
+    assert "has the shape [4194304, 1024] and 4 bytes" in refusal(folder, capsys)
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("archive/data.pkl", bytes(1000))
+    assert "has the compressed entry 'archive/data.pkl'" in refusal(folder, capsys)
+    torch.save([torch.ones(1)], file)
+    assert "holds a list, not tensors by name" in refusal(folder, capsys)
+
+
+def test_refuses_added_tokens(folder: Path, tmp_path: Path, capsys):
+    special = {"0": {"content": "</s>"}}
+    vocabulary = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
+    assert vocabulary["</s>"] == 0
+    (folder / "tokenizer_config.json").write_text("{}", encoding="utf-8")
+    change(folder, "tokenizer_config.json", added_tokens_decoder=special)
+    assert convert(folder, tmp_path / "whole") == 0
+    added = special | {str(len(vocabulary)): {"content": "<hl>"}}
+    change(folder, "tokenizer_config.json", added_tokens_decoder=added)
+    assert "has the added token '<hl>' with the id" in refusal(folder, capsys)
+
+
+def test_refuses_numbers_that_json_cannot_hold(folder: Path, capsys):
+    file = folder / "config.json"
+    file.write_text(file.read_text().replace("{", '{"extra": ' + "1" * 5000 + ",", 1))
+    assert "config.json is not JSON" in refusal(folder, capsys)
 
 
 def test_refuses_vocabulary_that_does_not_fit(folder: Path, capsys):

@@ -169,6 +169,13 @@ def test_refuses_what_it_cannot_read_by_name(tiny, folder: Path, capsys):
     assert "gives </s> the id 2, the configuration has 3" in refusal(tiny, folder, capsys)
 
 
+def test_refuses_added_tokens(tiny, folder: Path, capsys):
+    table = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+    added = table["added_tokens_decoder"] | {"99999": {"content": "<hl>"}}
+    change(folder, "tokenizer_config.json", added_tokens_decoder=added)
+    assert "has the added token '<hl>' with the id 99999" in refusal(tiny, folder, capsys)
+
+
 def test_names_missing_files(tiny, folder: Path, capsys):
     names = ["sentencepiece.bpe.model", "config.json"]
     for name in names + ["special_tokens_map.json"] * (tiny.kind == "nllb"):

@@ -23,7 +23,8 @@ from typing import Any
 
 import torch
 
-from linnet_model.importers.files import check_downloaded
+from linnet_model.importers.files import check_downloaded, refuse_compressed
+from linnet_model.importers.tensors import refuse_expanded
 from linnet_model.network.model_config import ConfigError, require
 
 # Names in pickles of tensors and plain containers, which torch's weights-only reader handles.
@@ -91,6 +92,7 @@ def read_checkpoint(path: Path) -> FairseqCheckpoint:
             isinstance(name, str) and isinstance(weight, torch.Tensor),
             f"{path} has {name!r} of type {type(weight).__name__} among its weights",
         )
+        refuse_expanded(path, name, weight)
     if content.get("cfg") is not None:
         options, generation = options_of_cfg(plain(content["cfg"])), "cfg"
     else:
@@ -137,6 +139,7 @@ def names_in(path: Path) -> set[str]:
     """Returns every module.name in the pickles of a checkpoint."""
     with Path(path).open("rb") as file:
         if file.read(len(ZIP)) == ZIP:
+            refuse_compressed(path)
             with zipfile.ZipFile(path) as archive:
                 inside = [n for n in archive.namelist() if n.endswith("/data.pkl")]
                 require(len(inside) == 1, f"{path} is no checkpoint of torch: it has no data.pkl")

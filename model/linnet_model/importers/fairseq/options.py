@@ -307,6 +307,8 @@ def options_of(
         not (convolutions and config.embedding_norm),
         "model.embedding_norm is true, fairseq's convolutional models have no such norm",
     )
+    if config.positions == "learned":  # the rows of the tables
+        max_source_tokens, max_target_tokens = config.max_positions, config.max_positions - 1
     options: dict[str, Any] = {
         "arch": "lightconv" if convolutions else "transformer",
         "_name": "lightconv" if convolutions else "transformer",

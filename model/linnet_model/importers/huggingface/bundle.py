@@ -21,7 +21,7 @@ from linnet_model.bundle import (
 )
 from linnet_model.config import BundleConfig, to_tables
 from linnet_model.importers.golden import transformers_examples
-from linnet_model.importers.huggingface.config import CONFIG, ModelFacts, read_json
+from linnet_model.importers.huggingface.config import CONFIG, ModelFacts, required_json
 from linnet_model.importers.huggingface.weights import read_weights, weight_files
 from linnet_model.importers.origin import Origin
 from linnet_model.languages import LanguageTokens
@@ -59,7 +59,7 @@ def read_model(folder: Path, sizes: ModelConfig, our_weights: Conversion) -> Enc
 
 def folder_name(folder: Path) -> str:
     """The name of a folder, and the name that transformers has written into it."""
-    named = read_json(folder / CONFIG).get("_name_or_path")
+    named = required_json(folder / CONFIG).get("_name_or_path")
     told = f", in its {CONFIG} `{named}`" if isinstance(named, str) and named.strip() else ""
     return f"folder `{folder.resolve().name}`{told}"
 

@@ -104,7 +104,7 @@ class ModelFacts:
     no_repeat_ngram_size: int
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def required_json(path: Path) -> dict[str, Any]:
     """Reads a JSON object without duplicate keys."""
 
     def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def read_json(path: Path) -> dict[str, Any]:
     require(path.is_file(), f"{path.parent} has no {path.name}")
     try:
         table = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=pairs)
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # also of a number of thousands of digits
         raise ConfigError(f"{path} is not JSON: {error}") from None
     require(isinstance(table, dict), f"{path} is not a JSON object")
     return table
@@ -160,11 +160,11 @@ def read_tables(
     """Reads and checks both files. `only` has the supported values of keys for each model_type that
     is read. If generation_config.json exists, all keys of the search are those of that file."""
     file = folder / CONFIG
-    table = read_json(file)
+    table = required_json(file)
     kind = check_type(file, table, only)
     told = {file: table}
     if (folder / TOKENIZER).is_file():
-        told[folder / TOKENIZER] = read_json(folder / TOKENIZER)
+        told[folder / TOKENIZER] = required_json(folder / TOKENIZER)
     check_tokenizer(folder, kind, told)
     of_search = SEARCH_READ | SEARCH_NO_EFFECT | SEARCH_ONLY.keys()
     check_known(file, table, read | no_effect | only[kind].keys() | of_search)
@@ -172,7 +172,7 @@ def read_tables(
     search_file, search = file, table
     if (folder / GENERATION).is_file():
         search_file = folder / GENERATION
-        search = read_json(search_file)
+        search = required_json(search_file)
         check_known(search_file, search, of_search | IDS)
     search_only = {key: values for key, values in SEARCH_ONLY.items() if key not in read}
     check_values(search_file, search, search_only)

@@ -7,17 +7,16 @@ the model computes.
 
 from __future__ import annotations
 
-import pickle
+import zipfile
 from pathlib import Path
 
-import safetensors
 import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from linnet_model.importers.files import check_downloaded
-from linnet_model.importers.huggingface.config import read_json
-from linnet_model.importers.tensors import Source
+from linnet_model.importers.files import check_downloaded, refuse_compressed
+from linnet_model.importers.huggingface.config import required_json
+from linnet_model.importers.tensors import Source, refuse_expanded
 from linnet_model.network.encoder_decoder import sinusoids
 from linnet_model.network.model_config import ConfigError, ModelConfig, require
 
@@ -46,7 +45,7 @@ def weight_files(folder: Path) -> list[Path]:
 
 def shards(index: Path) -> list[Path]:
     """Returns the files that an index lists, each once."""
-    table = read_json(index).get("weight_map")
+    table = required_json(index).get("weight_map")
     require(
         isinstance(table, dict) and bool(table) and all(isinstance(n, str) for n in table.values()),
         f"{index} has no weight_map, which names the file of each tensor",
@@ -79,15 +78,23 @@ def read_file(file: Path) -> dict[str, Tensor]:
         if file.suffix == ".safetensors":
             weights = load_file(file)
         else:
+            if zipfile.is_zipfile(file):
+                refuse_compressed(file)
             weights = torch.load(file, map_location="cpu", weights_only=True)
-    except (safetensors.SafetensorError, pickle.UnpicklingError, RuntimeError, EOFError) as error:
+    except ConfigError:
+        raise
+    except Exception as error:  # torch's reader raises many types
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ConfigError(f"{file} cannot be read: {first}") from None
+    require(
+        isinstance(weights, dict), f"{file} holds a {type(weights).__name__}, not tensors by name"
+    )
     for name, tensor in weights.items():
         require(
             isinstance(tensor, Tensor) and tensor.is_floating_point(),
             f"{file}: {name} is not a tensor of floating-point numbers",
         )
+        refuse_expanded(file, name, tensor)
         bad = int((~torch.isfinite(tensor)).sum())
         require(
             bad == 0, f"{file}: {name} has {bad} of {tensor.numel()} values that are not finite"

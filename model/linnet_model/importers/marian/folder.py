@@ -72,12 +72,12 @@ def named(files: list[Path]) -> str:
 
 def find_spm(folder: Path, found: list[Path], hint: str) -> tuple[Path, Path]:
     """Returns the SentencePiece models of source and target."""
-    if len(found) == 1:
-        return found[0], found[0]
     sides = [
         [file for file in found if file.name.startswith(beginnings)]
         for beginnings in (("src", "source"), ("trg", "target"))
     ]
+    if len(found) == 1 and not any(sides):
+        return found[0], found[0]
     vocabularies = [f.name for f in folder.iterdir() if f.name.endswith((".yml", ".vocab"))]
     also = f" (vocabularies as {', '.join(sorted(vocabularies))} are not read)"
     require(

@@ -45,7 +45,7 @@ from linnet_model.importers.origin import NO_ORIGIN, Origin
 from linnet_model.network.encoder_decoder import EncoderDecoder, parameter_count
 from linnet_model.network.model_config import ConfigError, ModelConfig, require
 
-MAX_TOKENS = 512  # default limit of sources and targets
+DEFAULT_TOKENS = 512  # default limit of sources and targets
 # Marian never chooses the unknown token; this far below all others no search does.
 UNKNOWN_PENALTY = 1e4
 TARGET_RATIO, TARGET_OFFSET = 3.0, 10  # Marian's max-length-factor, with room for short sources
@@ -182,7 +182,7 @@ def command_line() -> argparse.ArgumentParser:
         add(
             f"--max-{side}-tokens",
             type=int,
-            default=MAX_TOKENS,
+            default=DEFAULT_TOKENS,
             metavar="N",
             help=f"limit of {side}s{also} [%(default)s]",
         )

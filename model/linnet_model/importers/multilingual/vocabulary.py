@@ -16,15 +16,19 @@ from typing import Any
 
 from linnet_model.bundle import TokenizerFiles
 from linnet_model.importers.files import sentencepiece_pieces
-from linnet_model.importers.huggingface.config import TOKENIZER, read_json
-from linnet_model.importers.huggingface.vocabulary import read_vocabulary
+from linnet_model.importers.huggingface.config import TOKENIZER, required_json
+from linnet_model.importers.huggingface.vocabulary import (
+    added_tokens,
+    name_of,
+    read_vocabulary,
+    refuse_added,
+)
 from linnet_model.importers.multilingual.codes import M2M100, MBART50, WMT21
 from linnet_model.importers.multilingual.config import MBART, MultilingualFacts
 from linnet_model.network.model_config import require
 
 SPM, VOCABULARY = "sentencepiece.bpe.model", "vocab.json"
 SPECIAL = "special_tokens_map.json"
-ADDED, FAST = "added_tokens.json", "tokenizer.json"
 FAIRSEQ = ["<s>", "<pad>", "</s>", "<unk>"]
 MASK = "<mask>"
 
@@ -39,40 +43,6 @@ class Tokens:
     control_ids: list[int]  # ids that are no text
     nllb: bool
     legacy: bool  # the source language stands behind the end token
-
-
-def name_of(token: Any) -> str:
-    """A token is a string, or a table with its content."""
-    return token if isinstance(token, str) else str(token.get("content", ""))
-
-
-def added_tokens(folder: Path, tokenizer: dict[str, Any]) -> dict[str, int]:
-    """Returns the tokens beside the vocabulary with the ids that the first file with any gives
-    them; none if no file does."""
-    found: list[tuple[Any, Any]] = []
-    table = tokenizer.get("added_tokens_decoder")
-    if isinstance(table, dict) and table:
-        file = folder / TOKENIZER
-        found = [(token, int(i) if i.isdecimal() else i) for i, token in table.items()]
-    elif (folder / ADDED).is_file():
-        file = folder / ADDED
-        found = list(read_json(file).items())
-    elif (folder / FAST).is_file():
-        file = folder / FAST
-        listed = read_json(file).get("added_tokens")
-        require(
-            isinstance(listed, list) and all(isinstance(token, dict) for token in listed),
-            f"{file} has no list added_tokens",
-        )
-        found = [(token, token.get("id")) for token in listed or []]
-    else:
-        return {}
-    for token, number in found:
-        require(
-            isinstance(token, str | dict) and type(number) is int,
-            f"{file} has an added token without an id, or with {number!r} for one",
-        )
-    return {name_of(token): number for token, number in found}
 
 
 def language_names(folder: Path, kind: str, tokenizer: dict[str, Any]) -> list[str]:
@@ -90,7 +60,7 @@ def language_names(folder: Path, kind: str, tokenizer: dict[str, Any]) -> list[s
     # NLLB-200: every folder lists them.
     file = folder / SPECIAL
     require(file.is_file(), f"{folder} has no {SPECIAL}, which names the languages in their order")
-    listed = read_json(file).get("additional_special_tokens")
+    listed = required_json(file).get("additional_special_tokens")
     require(
         isinstance(listed, list) and all(isinstance(t, str | dict) for t in listed),
         f"{file} has no list additional_special_tokens, which names the languages",
@@ -148,7 +118,7 @@ def read_tokens(folder: Path, facts: MultilingualFacts) -> Tokens:
             f"{folder / VOCABULARY} begins with {', '.join(pieces[:4])}, it must with "
             f"{', '.join(FAIRSEQ)}",
         )
-    tokenizer = read_json(folder / TOKENIZER) if (folder / TOKENIZER).is_file() else {}
+    tokenizer = required_json(folder / TOKENIZER) if (folder / TOKENIZER).is_file() else {}
     names = language_names(folder, facts.model_type, tokenizer)
     languages = language_ids(folder, names, len(pieces), rows, tokenizer)
     whole = pieces + [""] * (max(languages.values()) + 1 - len(pieces))
@@ -164,6 +134,12 @@ def read_tokens(folder: Path, facts: MultilingualFacts) -> Tokens:
             ours.get(piece, number) == number,
             f"{folder} gives {piece} the id {number}, the configuration has {ours.get(piece)}",
         )
+    refuse_added(
+        folder,
+        tokenizer,
+        {piece: i for i, piece in enumerate(whole) if i < 4 or piece in languages},
+        (MASK,),
+    )
     twice = [piece for piece, count in Counter(filter(None, whole)).items() if count > 1]
     require(not twice, f"{folder} has the token {', '.join(map(repr, twice[:3]))} twice")
     bad = next((piece for piece in pieces if "\n" in piece or not piece), None)
