@@ -299,11 +299,10 @@ class AsyncClient:
             request.CopyFrom(settings)
             request.contents.extend(contents)
             reply = await self._unary(self._text.Translate, request, timeout, request_id)
-            if plan.alone:
-                keep_language(settings, reply)
+            keep_language(settings, reply)
             return list(reply.translations)
 
-        return await _run_plan(plan, answers, first_alone=plan.alone and not source)
+        return await _run_plan(plan, answers, first_alone=not source)
 
     @overload
     async def summarize(
@@ -360,9 +359,10 @@ class AsyncClient:
             request.CopyFrom(settings)
             request.contents.extend(contents)
             reply = await self._unary(self._text.Summarize, request, timeout, request_id)
+            keep_language(settings, reply)
             return list(reply.summaries)
 
-        return await _run_plan(Plan.of(text, whole=True), answers)
+        return await _run_plan(Plan.of(text, whole=True), answers, first_alone=not language)
 
     async def score(
         self, request: api.ScoreRequest, *, timeout: float | None = None, request_id: str = ""

@@ -285,8 +285,7 @@ class Client:
             del request.contents[:]
             request.contents.extend(contents)
             reply = self._unary(self._text.Translate, request, timeout, request_id)
-            if plan.alone:
-                keep_language(request, reply)
+            keep_language(request, reply)
             return reply.translations
 
         return _run_plan(plan, answers)
@@ -347,7 +346,9 @@ class Client:
         def answers(contents: list[str]) -> Collection[TextAnswer]:
             del request.contents[:]
             request.contents.extend(contents)
-            return self._unary(self._text.Summarize, request, timeout, request_id).summaries
+            reply = self._unary(self._text.Summarize, request, timeout, request_id)
+            keep_language(request, reply)
+            return reply.summaries
 
         return _run_plan(Plan.of(text, whole=True), answers)
 

@@ -88,10 +88,13 @@ class Options:
             raise LinnetError.local(
                 "certificate_file and key_file belong together: give both, or none"
             )
-        if not self.keepalive * 1000 < 1 << 31 or not self.max_reply_bytes < 1 << 31:
+        if not 0.001 <= self.keepalive < (1 << 31) / 1000:
             raise LinnetError.local(
-                f"keepalive is {self.keepalive} s and max_reply_bytes {self.max_reply_bytes}, they "
-                "must be below 24 days and 2 GiB"
+                f"keepalive is {self.keepalive} s, it must be at least 0.001 s and below 24 days"
+            )
+        if not 1 <= self.max_reply_bytes < 1 << 31:
+            raise LinnetError.local(
+                f"max_reply_bytes is {self.max_reply_bytes}, it must be at least 1 and below 2 GiB"
             )
         if self.token_file and not self.tls and not self.is_this_machine():
             raise LinnetError.local(

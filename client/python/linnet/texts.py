@@ -90,7 +90,8 @@ def check_lines(lines: object, name: str, *, asynchronous: bool = False) -> None
     """Raises LinnetError for an argument over which no loop can go. Does not begin to iterate: an
     error of the caller's iterator is passed on unchanged."""
     methods = ("__iter__", "__getitem__", *(("__aiter__",) if asynchronous else ()))
-    if not any(hasattr(lines, method) for method in methods):
+    # The lines of a string would be its characters.
+    if isinstance(lines, str | bytes) or not any(hasattr(lines, method) for method in methods):
         kind = type(lines).__name__
         raise LinnetError.local(f"{name} is a {kind}, not an iterable of lines", field=name)
 
@@ -250,11 +251,16 @@ class Plan:
         return joined[0] if self.alone else joined
 
 
-def keep_language(request: api.TranslateRequest, reply: api.TranslateResponse) -> None:
-    """The parts of a text are in one language: uses the one that was detected in the first of them
-    for the others, if the request names none."""
-    if not request.source_language_code and reply.HasField("detected_language"):
-        request.source_language_code = reply.detected_language.language_code
+def keep_language(
+    request: api.TranslateRequest | api.SummarizeRequest,
+    reply: api.TranslateResponse | api.SummarizeResponse,
+) -> None:
+    """The texts of a list are in one language, as those of a request: uses the one that was detected
+    in the first call for the others, if the request names none."""
+    summarised = isinstance(request, api.SummarizeRequest)
+    field = "language_code" if summarised else "source_language_code"
+    if not getattr(request, field) and reply.HasField("detected_language"):
+        setattr(request, field, reply.detected_language.language_code)
 
 
 def check_request_alone(**given: object) -> None:

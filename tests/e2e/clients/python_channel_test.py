@@ -134,9 +134,11 @@ def test_does_not_retry_against_the_servers_wish(linnet, fake):
     with linnet.Client(server.address) as client, pytest.raises(linnet.LinnetError):
         client.translate(english(linnet, "a"))
     assert len(server.calls) == 1
-    once = linnet.Options(fake(lambda number: busy(1)).address, retry=linnet.Retry(1))
+    willing = fake(lambda number: busy(1))
+    once = linnet.Options(willing.address, retry=linnet.Retry(1))
     with linnet.Client(once) as client, pytest.raises(linnet.LinnetError):
         client.translate(english(linnet, "a"))
+    assert len(willing.calls) == 1
 
 
 @pytest.mark.parametrize("code", ["INTERNAL", "CANCELLED", "DEADLINE_EXCEEDED"])

@@ -109,21 +109,22 @@ def test_call_that_is_too_large_is_made_in_smaller_ones(little, translate):
     assert translate(server, texts[0]) == texts[0].upper()
 
 
-def test_parts_of_a_text_have_the_language_of_the_first(little, linnet):
+@pytest.mark.parametrize("text", ["a\n" * 12, ["a"] * 12], ids=["a text", "a list"])
+def test_all_calls_have_the_language_of_the_first(little, linnet, text):
     server = little(lines=3)
-    text = "a\n" * 12
 
-    async def asynchronous() -> str:
+    async def asynchronous() -> str | list[str]:
         async with linnet.AsyncClient(server.address) as client:
             return await client.translate(text, to="de")
 
-    def blocking() -> str:
+    def blocking() -> str | list[str]:
         with linnet.Client(server.address) as client:
             return client.translate(text, to="de")
 
+    wanted = text.upper() if isinstance(text, str) else [it.upper() for it in text]
     for translated in (blocking, lambda: asyncio.run(asynchronous())):
         server.languages.clear()
-        assert translated() == text.upper()
+        assert translated() == wanted
         answered = server.languages
         assert answered[0] == "", "the language is detected"
         assert set(answered[1:]) == {"en"}
