@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -10,6 +11,9 @@
 
 namespace linnet::server {
 namespace {
+
+// Max entries of a table of edits: 1 MiB.
+constexpr size_t kMaxEdits = 1 << 18;
 
 bool IsBlank(char c) { return absl::ascii_isspace(static_cast<unsigned char>(c)); }
 
@@ -48,16 +52,13 @@ std::vector<size_t> Ends(const model::Tokenizer& tokenizer, std::span<const mode
   return ends;
 }
 
+using Words = std::span<const absl::string_view>;
+
 // Matches each word of `decoded` to a word of `written` by minimum edit distance (Levenshtein on
-// words); an inserted word is matched to its neighbour.
-std::vector<size_t> Match(const std::vector<absl::string_view>& decoded,
-                          const std::vector<absl::string_view>& written) {
+// words); an inserted word is matched to its neighbour. `decoded` is not empty.
+std::vector<size_t> MatchByEdits(Words decoded, Words written) {
   const size_t n = decoded.size(), m = written.size();
   std::vector<size_t> matches(n);
-  if (n == m || m == 0) {
-    for (size_t i = 0; i < n; ++i) matches[i] = i;
-    return matches;
-  }
   std::vector<std::vector<int>> edits(n + 1, std::vector<int>(m + 1));
   for (size_t i = 0; i <= n; ++i) edits[i][0] = static_cast<int>(i);
   for (size_t j = 0; j <= m; ++j) edits[0][j] = static_cast<int>(j);
@@ -77,6 +78,33 @@ std::vector<size_t> Match(const std::vector<absl::string_view>& decoded,
       --j;
     }
   }
+  return matches;
+}
+
+// Matches each word of `decoded` to one of `written`: equal ones at the start and at the end, and
+// those between by their edits. So many that the table of the edits would be large, as a copy may
+// have, are matched in order.
+std::vector<size_t> Match(Words decoded, Words written) {
+  const size_t n = decoded.size(), m = written.size();
+  std::vector<size_t> matches(n);
+  for (size_t i = 0; i < n; ++i) matches[i] = m == 0 ? i : std::min(i, m - 1);
+  if (n == m || m == 0) return matches;
+  const size_t shorter = std::min(n, m);
+  size_t same = 0, last = 0;
+  while (same < shorter && decoded[same] == written[same]) ++same;
+  while (last < shorter - same && decoded[n - 1 - last] == written[m - 1 - last]) {
+    ++last;
+    matches[n - last] = m - last;
+  }
+  const Words left = decoded.subspan(same, n - same - last);
+  const Words right = written.subspan(same, m - same - last);
+  if (left.empty() || (left.size() + 1) * (right.size() + 1) > kMaxEdits) return matches;
+  if (right.empty()) {  // these were inserted
+    std::fill_n(matches.begin() + same, left.size(), std::min(same, m - 1));
+    return matches;
+  }
+  const std::vector<size_t> between = MatchByEdits(left, right);
+  for (size_t i = 0; i < between.size(); ++i) matches[same + i] = same + between[i];
   return matches;
 }
 

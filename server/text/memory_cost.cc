@@ -30,7 +30,7 @@ int64_t PrepareBytes(int64_t text_bytes) {
 }
 
 int64_t EncodeBytes(int64_t text_bytes) {
-  return 256 * std::min(text_bytes, kMaxEncodedBytes) + 4096;
+  return kEncodeBytesPerByte * std::min(text_bytes, kMaxEncodedBytes) + 4096;
 }
 
 int64_t SegmentBytes(int64_t source_tokens) {

@@ -13,6 +13,7 @@ namespace linnet::server {
 
 // The tokenizer needs some 200 bytes of memory per byte of text, so it gets at most this much text
 // to find that a text is too long.
+inline constexpr int64_t kEncodeBytesPerByte = 256;
 inline constexpr int64_t kMaxEncodedBytes = 16 << 10;
 
 // Working memory of the language detector. It belongs to a thread of the text pool, so few calls

@@ -45,6 +45,7 @@ bool Copies(const TextRequest& request) {
 }
 
 absl::Status Unreadable(absl::string_view field, absl::Status status) {
+  if (!ErrorReason(status).empty()) return status;  // there is no memory to read it
   return AtField(field, Reason::kUnreadableText, std::move(status));
 }
 
@@ -55,14 +56,16 @@ absl::Status TooManySegments(absl::string_view field, int max_segments) {
                   {{"maxSegments", absl::StrCat(max_segments)}});
 }
 
-// Tokenises a text, or only its start if that alone has more than `max_tokens`.
+// Tokenises a text, or only its start if that alone has more than `max_tokens`. Few texts are so
+// long and have so few tokens; their memory is held until the call ends.
 absl::StatusOr<Tokens> EncodeStart(const model::Tokenizer& tokenizer, absl::string_view text,
-                                   int max_tokens) {
+                                   int max_tokens, const PrepareLimits& limits) {
   if (std::ssize(text) > kMaxEncodedBytes) {
     size_t end = kMaxEncodedBytes;
     while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
     auto start = tokenizer.Encode(text.substr(0, end));
     if (!start.ok() || std::ssize(*start) > max_tokens) return start;
+    RETURN_IF_ERROR(limits.hold(kEncodeBytesPerByte * std::ssize(text)));
   }
   return tokenizer.Encode(text);
 }
@@ -81,7 +84,7 @@ absl::StatusOr<std::vector<Part>> Sentences(const TextRequest& request, const st
   const bool copies = Copies(request);
   const auto encode = [&](absl::string_view part) -> absl::StatusOr<model::CopyingText> {
     if (copies && std::ssize(part) <= kMaxEncodedBytes) return tokenizer.EncodeCopying(part);
-    ASSIGN_OR_RETURN(Tokens tokens, EncodeStart(tokenizer, part, max_tokens));
+    ASSIGN_OR_RETURN(Tokens tokens, EncodeStart(tokenizer, part, max_tokens, limits));
     return model::CopyingText{.tokens = std::move(tokens)};
   };
   // Parts that were tokenised to see whether they fit, by their begin. The last one counted at a
@@ -94,7 +97,10 @@ absl::StatusOr<std::vector<Part>> Sentences(const TextRequest& request, const st
   absl::Status held;
   auto count_tokens = [&](absl::string_view part) {
     auto read = encode(part);
-    if (!read.ok()) return 0;  // the error is returned below
+    if (!read.ok()) {  // the error is returned below
+      if (!ErrorReason(read.status()).empty() && held.ok()) held = read.status();
+      return 0;
+    }
     const int count = static_cast<int>(read->tokens.size()) + 1;
     const int begin = static_cast<int>(part.data() - text.data());
     if (count <= max_tokens && held.ok()) {
@@ -172,8 +178,8 @@ absl::StatusOr<std::vector<Part>> Whole(const TextRequest& request, const std::s
   const absl::string_view trimmed = model::Trimmed(text);
   const auto begin = static_cast<int>(trimmed.data() - text.data());
   const model::TextSegment all = {.begin = begin, .end = begin + static_cast<int>(trimmed.size())};
-  auto tokens =
-      EncodeStart(*request.model->source_tokenizer, model::OneLine(trimmed), MaxTokens(request));
+  auto tokens = EncodeStart(*request.model->source_tokenizer, model::OneLine(trimmed),
+                            MaxTokens(request), limits);
   if (!tokens.ok()) return Unreadable(field, tokens.status());
   std::vector<Part> parts;
   if (tokens->empty()) return parts;
@@ -186,10 +192,11 @@ absl::StatusOr<std::vector<Part>> Whole(const TextRequest& request, const std::s
 }
 
 // Tokenises a target; eos is last.
-absl::StatusOr<Tokens> Target(const TextRequest& request, const TextItem& item) {
+absl::StatusOr<Tokens> Target(const TextRequest& request, const TextItem& item,
+                              const PrepareLimits& limits) {
   const ServedModel& model = *request.model;
   const int max = model.bundle.manifest.limits().max_target_tokens();
-  auto tokens = EncodeStart(*model.target_tokenizer, model::OneLine(*item.target), max);
+  auto tokens = EncodeStart(*model.target_tokenizer, model::OneLine(*item.target), max, limits);
   if (!tokens.ok()) return Unreadable(item.target_path, tokens.status());
   if (std::ssize(*tokens) > max) {
     return BadField(
@@ -311,7 +318,7 @@ absl::StatusOr<PreparedText> PrepareText(const TextRequest& request, const TextI
                                          : "text has no character that the model reads");
   }
   if (item.target != nullptr) {
-    ASSIGN_OR_RETURN(work.segments.front().target, Target(request, item));
+    ASSIGN_OR_RETURN(work.segments.front().target, Target(request, item, limits));
   }
   if (request.length.has_value()) {
     const auto chunks = static_cast<int>(work.segments.size());
@@ -341,7 +348,7 @@ absl::StatusOr<PreparedText> PrepareText(const TextRequest& request, const TextI
   }
   if (request.split) work.tail = text.substr(copied);
   work.truncated = request.long_input == linnet::v1::LONG_INPUT_TRUNCATE &&
-                   !absl::StripAsciiWhitespace(absl::string_view(text).substr(copied)).empty();
+                   !model::Trimmed(absl::string_view(text).substr(copied)).empty();
   return work;
 }
 

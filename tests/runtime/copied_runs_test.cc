@@ -62,6 +62,18 @@ TEST(CopiedRunsTest, JoinsOtherScriptsAcrossBlanks) {
   EXPECT_THAT(Runs("مرحبا بكم في"), ElementsAre("مرحبا بكم في"));
 }
 
+TEST(CopiedRunsTest, LettersOfUnspacedScriptsAreCopiedOneByOne) {
+  // As if 东 and 京 were letters of the vocabulary.
+  const auto spelling = [](absl::string_view part) {
+    return part == "东" || part == "京" ? Spelling::kSpelled : Spelling::kUnspellable;
+  };
+  const std::string text = "东龘京龘龘东";
+  std::vector<std::string> runs;
+  for (const TextRun& run : FindUnspellable(text, {}, spelling))
+    runs.push_back(text.substr(run.begin, run.end - run.begin));
+  EXPECT_THAT(runs, ElementsAre("龘", "龘龘"));
+}
+
 TEST(CopiedRunsTest, RunsOfSymbolsIncludeJoiners) {
   EXPECT_THAT(Runs("I ♥ you"), ElementsAre("♥"));
   EXPECT_THAT(Runs("👩\u200D💻 works ❤\uFE0F!"), ElementsAre("👩\u200D💻", "❤\uFE0F"));

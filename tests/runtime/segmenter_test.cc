@@ -303,7 +303,7 @@ double CountedPerByte(const std::string& text, int max_tokens) {
 }
 
 TEST(SegmenterTest, TakesLinearTime) {
-  for (const char* piece : {"word ", "x", "word, ", "Sentence. ", "J. ", "。", "?a"}) {
+  for (const char* piece : {"word ", "x", "word, ", "Sentence. ", "J. ", "。", "?a", "。\"a"}) {
     std::string small, large;
     while (small.size() < 10'000) small += piece;
     while (large.size() < 300'000) large += piece;

@@ -67,6 +67,8 @@ TEST(TextLengthTest, CountsSentencesOnlyBehindTheEndOfOne) {
   EXPECT_EQ(CompleteSentencesIn("A dog runs. It", "en"), 0);
   EXPECT_EQ(CompleteSentencesIn("He called Dr.", "en"), 0);
   EXPECT_EQ(CompleteSentencesIn("Er sagte \"Ja.\"", "de"), 1);
+  EXPECT_EQ(CompleteSentencesIn("Der Mann ist 30.", "de-AT"), 1);
+  EXPECT_EQ(CompleteSentencesIn("Am 3.", "en"), 1);
 }
 
 TEST(TextLengthTest, TokensBeginWordsAfterWhiteSpace) {

@@ -25,9 +25,10 @@ TEST(WhiteSpaceTest, OneLineHasABlankForEveryBreak) {
 }
 
 TEST(WhiteSpaceTest, KnowsScriptsWithoutBlanks) {
-  for (const char* text : {"我爱你", "我爱你。", "你好吗？", "ありがとう", "ขอบคุณ"})
+  for (const char* text : {"我爱你", "我爱你。", "你好吗？", "ありがとう", "ขอบคุณ",
+                           "他说：“你好。”", "他说\"好。\"", "「はい。」", "ﾊｲ｡"})
     EXPECT_TRUE(EndsInUnspacedScript(text)) << text;
-  for (const char* text : {"", "a", "a.", "à", "привет"})
+  for (const char* text : {"", "a", "a.", "à", "привет", "He said “no.”", "\""})
     EXPECT_FALSE(EndsInUnspacedScript(text)) << text;
 }
 

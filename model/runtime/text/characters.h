@@ -50,6 +50,14 @@ inline bool SameWord(UChar32 before, UChar32 after) {
   return combining || (!IsUnspacedScript(before) && !IsUnspacedScript(after));
 }
 
+// True for quotation marks and closing brackets. The mark that opens in one language closes in
+// another: “ in German.
+inline bool IsClosing(UChar32 c) {
+  const int8_t type = u_charType(c);
+  return type == U_END_PUNCTUATION || type == U_FINAL_PUNCTUATION ||
+         type == U_INITIAL_PUNCTUATION || c == '"' || c == '\'';
+}
+
 inline bool IsWhiteSpace(UChar32 c) { return u_isUWhiteSpace(c); }
 
 // Line feed, vertical tab, form feed, carriage return, next line, line and paragraph separator.

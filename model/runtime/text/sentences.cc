@@ -20,18 +20,13 @@ namespace linnet::model {
 namespace {
 
 constexpr int kMaxWordsOfAbbreviation = 4;  // "u. v. a. m."
+constexpr int kLongestListNumber = 64;      // bytes, with the white space before it
 constexpr int kLongestLinkedWord = 8;  // max bytes of a later word in an abbreviation: "i. Allg."
 
 bool IsOpening(UChar32 c) {
   const int8_t type = u_charType(c);
   return type == U_START_PUNCTUATION || type == U_INITIAL_PUNCTUATION ||
          type == U_FINAL_PUNCTUATION || c == '"' || c == '\'';
-}
-
-bool IsClosing(UChar32 c) {
-  const int8_t type = u_charType(c);
-  return type == U_END_PUNCTUATION || type == U_FINAL_PUNCTUATION ||
-         type == U_INITIAL_PUNCTUATION || c == '"' || c == '\'';
 }
 
 // The last word of text[0, end) without brackets and quotes around it; `begin` is where it starts
@@ -151,9 +146,12 @@ bool IsInsideWord(absl::string_view sentence) {
          (sentence[end - 1] == '.' || sentence[end - 1] == '?' || sentence[end - 1] == '!');
 }
 
-// "1." or "a." alone is the number of what follows.
+// "1." or "a." alone is the number of what follows. A long text is none, and is not searched for
+// the begin of a word that may be as long.
 bool IsListNumber(absl::string_view sentence) {
   int begin = 0;
+  if (SkipWhiteSpaceBefore(sentence, static_cast<int>(sentence.size())) > kLongestListNumber)
+    return false;
   const absl::string_view word = WordBefore(sentence, static_cast<int>(sentence.size()), begin);
   return SkipWhiteSpaceBefore(sentence, begin) == 0 && (IsNumbering(word, 3) || IsInitials(word));
 }

@@ -6,10 +6,10 @@
 namespace linnet::model {
 namespace {
 
-// As wide as a letter of Chinese or Japanese, as their marks are (UAX #11).
-bool IsWide(UChar32 c) {
+// A mark of Chinese or Japanese: as wide as their letters, or the narrow form of one (UAX #11).
+bool IsEastAsian(UChar32 c) {
   const int width = u_getIntPropertyValue(c, UCHAR_EAST_ASIAN_WIDTH);
-  return width == U_EA_WIDE || width == U_EA_FULLWIDTH;
+  return width == U_EA_WIDE || width == U_EA_FULLWIDTH || width == U_EA_HALFWIDTH;
 }
 
 }  // namespace
@@ -37,9 +37,14 @@ std::string OneLine(absl::string_view text) {
 }
 
 bool EndsInUnspacedScript(absl::string_view text) {
-  if (text.empty()) return false;
-  const UChar32 last = CharacterBefore(text, static_cast<int>(text.size())).code_point;
-  return IsUnspacedScript(last) || IsWide(last);
+  auto end = static_cast<int>(text.size());
+  while (end > 0) {
+    const Character last = CharacterBefore(text, end);
+    if (IsUnspacedScript(last.code_point) || IsEastAsian(last.code_point)) return true;
+    if (!IsClosing(last.code_point)) return false;
+    end = last.begin;
+  }
+  return false;
 }
 
 }  // namespace linnet::model

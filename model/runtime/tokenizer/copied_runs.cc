@@ -8,13 +8,12 @@
 namespace linnet::model {
 namespace {
 
-// The end of the word, blank or symbol at `begin`.
+// The end of the word, letter of an unspaced script, blank or symbol at `begin`.
 int UnitEnd(absl::string_view text, int begin) {
   Character character = CharacterAt(text, begin);
-  if (!InWord(character.code_point)) return character.end;
   while (character.end < std::ssize(text)) {
     const Character next = CharacterAt(text, character.end);
-    if (!InWord(next.code_point)) break;
+    if (!SameWord(character.code_point, next.code_point)) break;
     character = next;
   }
   return character.end;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "model/runtime/text/abbreviations.h"
 #include "model/runtime/text/characters.h"
 #include "model/runtime/text/segmenter.h"
 
@@ -86,14 +87,16 @@ int WordsIn(absl::string_view text) {
 }
 
 int CompleteSentencesIn(absl::string_view text, absl::string_view language_code) {
-  // The text behind a sentence decides whether it has ended: "Dr." ends none, "home." does.
-  constexpr absl::string_view kNext = "The";
-  const std::string followed = absl::StrCat(text, " ", kNext);
+  // The text behind a sentence decides whether it has ended: "Dr." ends none, "home." does, and
+  // "30." does before a word that starts a German sentence.
+  const Abbreviations* table = AbbreviationsOf(language_code.substr(0, language_code.find('-')));
+  const absl::string_view next = table == nullptr ? "The" : table->starters.front();
+  const std::string followed = absl::StrCat(text, " ", next);
   const auto segments = SplitText(followed, language_code, std::numeric_limits<int>::max(),
                                   [](absl::string_view) { return 1; });
   if (!segments.ok() || segments->empty()) return 0;
   const TextSegment& last = segments->back();
-  const bool ended = absl::string_view(followed).substr(last.begin) == kNext;
+  const bool ended = absl::string_view(followed).substr(last.begin) == next;
   return ended ? static_cast<int>(segments->size()) - 1 : 0;
 }
 

@@ -190,9 +190,11 @@ TEST(TextAnswerTest, TruncatesLongTextOnRequest) {
   auto request = SummaryOf(LongText());
   request.set_long_input(linnet::v1::LONG_INPUT_TRUNCATE);
   request.add_contents("The dog runs.");
+  request.add_contents("The dog runs.\u00A0\u3000");
   SummarizeResponse response;
   ASSERT_THAT(fixture.Call(&TextCalls::Summarize, request, response), IsOk());
   EXPECT_TRUE(response.summaries(0).truncated());
+  EXPECT_FALSE(response.summaries(2).truncated()) << "white space is nothing to read";
   ASSERT_EQ(response.summaries(0).segments_size(), 1);
   EXPECT_EQ(response.summaries(0).text(),
             request.contents(0).substr(0, response.summaries(0).segments(0).source_end()));
