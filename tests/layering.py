@@ -144,6 +144,7 @@ EXCEPTIONS = {
     "tests/bench/figures.py": "tests/gpu",  # the report of a GPU
     "tests/deploy/first_start.py": "tests/bench",  # the facts of a machine
     "tests/deploy/balancer_repeats_test.py": "tests/e2e",  # raw HTTP/2
+    "tests/deploy/balancers_test.py": "tests/e2e",  # the same
     "tests/deploy/edge_test.py": "tests/e2e",  # raw HTTP/2, certificates of clients
     "tests/e2e/security/proxy_test.py": "tests/deploy",  # HAProxy
     "tests/e2e/soak_test.py": "tests/bench",  # the facts of a machine

@@ -25,8 +25,6 @@ constexpr std::array kCodes = {absl::StatusCode::kOk,
                                absl::StatusCode::kInvalidArgument,
                                absl::StatusCode::kDeadlineExceeded,
                                absl::StatusCode::kNotFound,
-                               absl::StatusCode::kPermissionDenied,
-                               absl::StatusCode::kUnauthenticated,
                                absl::StatusCode::kResourceExhausted,
                                absl::StatusCode::kFailedPrecondition,
                                absl::StatusCode::kUnimplemented,
@@ -185,6 +183,10 @@ void Metrics::CallStarted(Method method) { methods_.at(method)->in_flight->Incre
 void Metrics::CallEnded(Method method, absl::StatusCode code, absl::Duration total,
                         bool clients_fault) {
   PerMethod& handles = *methods_.at(method);
+  if (code == absl::StatusCode::kPermissionDenied || code == absl::StatusCode::kUnauthenticated) {
+    handles.in_flight->Decrement();
+    return Denied(code);
+  }
   auto ended = handles.ended.find(code);
   if (ended == handles.ended.end()) ended = handles.ended.find(absl::StatusCode::kUnknown);
   (clients_fault ? handles.short_deadline : ended->second)->Increment();

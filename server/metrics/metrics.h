@@ -124,6 +124,7 @@ class Metrics final : public AdmissionObserver {
 
   void CallStarted(Method method);
   // `clients_fault`: the client caused the error, although the code is one of a service failure.
+  // UNAUTHENTICATED and PERMISSION_DENIED, which only the token of a call causes, count as Denied.
   void CallEnded(Method method, absl::StatusCode code, absl::Duration total,
                  bool clients_fault = false);
   void Rejected(RejectReason reason) override;
@@ -131,7 +132,7 @@ class Metrics final : public AdmissionObserver {
   void SetAdmitted(int64_t tokens, int64_t bytes, absl::Duration drain) override;
   // The end of validity of the server's certificate. Without a call the metric is 0.
   void SetCertificateEnd(absl::Time end);
-  // A call was refused because of its token: UNAUTHENTICATED or PERMISSION_DENIED.
+  // A call was refused because of its token, with one of these codes, before it was started.
   void Denied(absl::StatusCode code);
   // `ready`: the server accepts calls.
   void SetReady(bool ready);

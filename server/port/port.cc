@@ -54,6 +54,7 @@ constexpr int64_t kFirstBytes = 256 << 10;
 constexpr char kMaxHeldBeforeMessage[] = "linnet.max_held_before_message";
 constexpr char kMaxHeldInMessages[] = "linnet.max_held_in_messages";
 
+// The largest value of an argument: 2 GiB.
 int Bytes(int64_t bytes) {
   return static_cast<int>(std::min<int64_t>(bytes, std::numeric_limits<int>::max()));
 }

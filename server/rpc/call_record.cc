@@ -103,11 +103,7 @@ CallRecord::CallRecord(const CallServices& services, Method method,
     }
     return;
   }
-  if (absl::IsInvalidArgument(refused_)) {
-    services_.metrics.Rejected(RejectReason::kInvalid);
-  } else {
-    services_.metrics.Denied(refused_.code());
-  }
+  if (absl::IsInvalidArgument(refused_)) services_.metrics.Rejected(RejectReason::kInvalid);
 }
 
 void CallRecord::Headers() {
@@ -140,9 +136,11 @@ grpc::Status CallRecord::Ended(absl::Status status, const CallFacts& facts) {
 grpc::Status CallRecord::Describe(absl::Status status, const CallFacts& facts,
                                   absl::Duration total) {
   status = WithRequestId(caller_.request_id, WithErrorInfo(std::move(status)));
-  const LogLevel level = absl::IsInternal(status)                 ? LogLevel::kError
-                         : status.ok() && !IsAdminMethod(method_) ? LogLevel::kDebug
-                                                                  : LogLevel::kInfo;
+  // Anybody may send a wrong token, as often as they like.
+  const bool usual = (status.ok() && !IsAdminMethod(method_)) || absl::IsUnauthenticated(status);
+  const LogLevel level = absl::IsInternal(status) ? LogLevel::kError
+                         : usual                  ? LogLevel::kDebug
+                                                  : LogLevel::kInfo;
   // Messages of other errors may quote the request, so only an INTERNAL one is logged in full.
   std::vector<LogField> fields = {
       {"method", MethodName(method_)},

@@ -35,9 +35,8 @@ class DocumentCall final : public CallReactor,
         [weak = call->weak_from_this()] {
           if (auto self = weak.lock()) self->Step();
         },
-        call->record_.caller());
+        call->record_.caller(), call->record_.refused());
     calls.DrainLater(call->stream_);
-    if (!call->record_.refused().ok()) call->stream_->Fail(call->record_.refused());
     call->Step();
     return call.get();
   }

@@ -13,7 +13,7 @@ class Exposer;
 
 namespace linnet::server {
 
-// Serves /metrics over HTTP, and a page with a link to it at /, on two threads of its own while it
+// Serves /metrics over HTTP, and a page with a link to it at /, on threads of its own while it
 // lives.
 class MetricsPage {
  public:

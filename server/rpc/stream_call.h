@@ -61,19 +61,16 @@ class StreamCall final : public SingleRequestCall<StreamRequest, Response> {
     Step();
   }
 
-  void End(absl::Status status) override {
-    {
-      MutexLock lock(mu_);
-      ended_ = std::move(status);
-    }
-    Step();
-  }
+  void End(absl::Status status) override { Step(/*written=*/false, std::move(status)); }
 
-  // Writes the next part, or the response, or finishes. Decides under the lock, acts after it.
-  void Step(bool written = false) {
+  // Writes the next part, or the response, or finishes. Decides under the lock, acts after it. Once
+  // `ended` is set and the lock released, another thread may finish and delete the call, unless
+  // this one has set writing_.
+  void Step(bool written = false, std::optional<absl::Status> ended = std::nullopt) {
     std::optional<absl::Status> end;
     {
       MutexLock lock(mu_);
+      if (ended.has_value()) ended_ = std::move(ended);
       if (written) writing_ = false;
       if (writing_) return;
       // After an error the unsent parts are dropped.

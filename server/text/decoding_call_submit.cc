@@ -70,8 +70,6 @@ absl::Status DecodingCall::Submit() {
       sequences.push_back(std::move(sequence));
     }
   }
-  if (const auto hits = segments.size() - sequences.size(); hits > 0)
-    request_.model->metrics->CacheHits(static_cast<int>(hits));
   needed.answer =
       pool_.EstimateTime(TextStage::kAnswer, FlowOf(context_.caller), request_.text_bytes);
   if (const LoadStats loads = request_.model->scheduler->load_stats();
@@ -81,6 +79,8 @@ absl::Status DecodingCall::Submit() {
   }
   // A call that the cache has answered costs no work, and nothing remains to be estimated.
   if (!sequences.empty()) RETURN_IF_ERROR(Charge(std::move(needed)));
+  if (const auto hits = segments.size() - sequences.size(); hits > 0)
+    request_.model->metrics->CacheHits(static_cast<int>(hits));
   if (streams()) writer_.emplace(request_, works_, pivot_.get());
   {
     MutexLock lock(mu_);

@@ -56,18 +56,21 @@ Caller WithCall(Caller caller, uint64_t call) {
 
 template <typename Types>
 DocumentStream<Types>::DocumentStream(TextCalls& calls, absl::Time deadline,
-                                      std::function<void()> on_change, Caller caller)
+                                      std::function<void()> on_change, Caller caller,
+                                      absl::Status refused)
     : calls_(calls),
       deadline_(deadline),
       on_change_(std::move(on_change)),
       caller_(WithCall(std::move(caller), calls.NewCall())) {
-  auto permit = calls_.Admit(caller_, 2 * kSmallMessage);
-  MutexLock lock(mu_);
-  if (permit.ok()) {
-    permit_ = *std::move(permit);
-  } else {
-    EndWith(permit.status());
+  std::shared_ptr<Permit> permit;
+  if (refused.ok()) {
+    absl::StatusOr<std::shared_ptr<Permit>> admitted = calls_.Admit(caller_, 2 * kSmallMessage);
+    refused = admitted.status();
+    if (admitted.ok()) permit = *std::move(admitted);
   }
+  MutexLock lock(mu_);
+  permit_ = std::move(permit);
+  if (!refused.ok()) EndWith(std::move(refused));
 }
 
 template <typename Types>
@@ -146,7 +149,10 @@ void DocumentStream<Types>::Take(absl::FunctionRef<absl::Status(Lines&, Hold)> r
   {
     MutexLock lock(mu_);
     if (closed_) return;
-    if (status.ok()) status = Accept(message, std::move(permit));
+    if (status.ok()) {
+      status = Accept(message, std::move(permit));
+      if (!status.ok()) calls_.CountInvalid(status);
+    }
     if (!status.ok()) EndWith(std::move(status));
   }
   Advance();

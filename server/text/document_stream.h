@@ -57,9 +57,10 @@ class DocumentStream : public OpenDocument,
   using Result = typename Types::Result;
 
   // `on_change` is called on any thread, with no lock held, possibly within Take, when a result,
-  // room for a message or the end may be available.
+  // room for a message or the end may be available. A call that was `refused` before is a document
+  // that has failed, and holds no memory.
   DocumentStream(TextCalls& calls, absl::Time deadline, std::function<void()> on_change,
-                 Caller caller = {});
+                 Caller caller = {}, absl::Status refused = absl::OkStatus());
 
   // True if there is room for the lines of another message, no line waits to be retried, and the
   // document is neither closed nor failed.

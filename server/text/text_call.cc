@@ -96,6 +96,11 @@ absl::StatusOr<std::shared_ptr<Permit>> TextCalls::PermitOf(const CallContext& c
   return Admit(context.caller, bytes);
 }
 
+void TextCalls::CountInvalid(const absl::Status& status) const {
+  if (absl::IsPermissionDenied(status)) return;
+  metrics_.Rejected(absl::IsNotFound(status) ? RejectReason::kNotFound : RejectReason::kInvalid);
+}
+
 absl::Status TextCalls::CheckPrepareTime(const CallContext& context, int64_t cost) {
   const absl::Duration needed =
       pool_.EstimateTime(TextStage::kPrepare, FlowOf(context.caller), cost);
@@ -148,15 +153,13 @@ void TextCalls::StartInFlight(const Request& request, Response& response,
                               const CallContext& context, OnPart on_part, End refuse) {
   absl::StatusOr<TextRequest> checked = CheckRequest(request, catalog_, limits_);
   if (!checked.ok()) {
-    metrics_.Rejected(absl::IsNotFound(checked.status()) ? RejectReason::kNotFound
-                                                         : RejectReason::kInvalid);
+    CountInvalid(checked.status());
     return refuse(checked.status());
   }
   CallContext own = WithDeadline(limits_, context);
   if (checked->priority.has_value()) {
     if (absl::Status status = SetPriority("priority", *checked->priority, own.caller);
         !status.ok()) {
-      metrics_.Denied(status.code());
       return refuse(std::move(status));
     }
   }
@@ -292,7 +295,7 @@ void TextCalls::StartDetection(const linnet::v1::DetectLanguageRequest& request,
                                const CallContext& context, End refuse) {
   int64_t text_bytes = 0;
   if (auto status = CheckContents(request.contents(), limits_, text_bytes); !status.ok()) {
-    metrics_.Rejected(RejectReason::kInvalid);
+    CountInvalid(status);
     return refuse(std::move(status));
   }
   auto permit = PermitOf(context, static_cast<int64_t>(request.SpaceUsedLong()));
@@ -331,8 +334,7 @@ absl::Status TextCalls::GetModel(const linnet::v1::GetModelRequest& request,
                                  linnet::v1::GetModelResponse& response) const {
   const absl::StatusOr<std::shared_ptr<ServedModel>> model = catalog_.Named(request.name());
   if (!model.ok()) {
-    metrics_.Rejected(absl::IsNotFound(model.status()) ? RejectReason::kNotFound
-                                                       : RejectReason::kInvalid);
+    CountInvalid(model.status());
     return model.status();
   }
   *response.mutable_model() = (*model)->Describe();

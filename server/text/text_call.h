@@ -70,6 +70,8 @@ class TextCalls {
   absl::Status CheckSettings(const Request& request) const {
     return server::CheckSettings(request, catalog_, limits_);
   }
+  // Counts a request that is refused for what it says; tokens that do not allow it count elsewhere.
+  void CountInvalid(const absl::Status& status) const;
   // Drains the document when a drain begins, or now if one has begun. It may be destroyed earlier.
   void DrainLater(std::weak_ptr<OpenDocument> document);
   // Returns a permit for a call that holds that many bytes, for its context.

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import http2
 import programs
 import pytest
 from concurrent_calls import ConcurrentCalls, failures, percentile
@@ -31,7 +32,8 @@ GERMAN = "Ein Hund läuft über die Straße."
 
 @pytest.fixture(scope="module")
 def replicas(program) -> Iterator[list[Server]]:
-    flags = ("--lame-duck", "2")  # as in docker-compose.yml
+    # The first as in docker-compose.yml, the second as for shares of the balancer's clients.
+    flags = ("--lame-duck", "2", "--trusted-proxies", "127.0.0.1")
     binary = program("linnet-server")
     servers = [Server(binary, *flags, models=BUNDLES / "en-de") for _ in range(3)]
     for server in servers:
@@ -101,6 +103,29 @@ def callers(balanced, whole) -> Iterator[ConcurrentCalls]:
     running.wait_for_calls(20)
     yield running
     running.stop()
+
+
+def test_headers_that_a_client_forges_reach_no_replica(balanced, whole):
+    if balanced.startswith("ipv4:"):
+        pytest.skip("these clients call the replicas themselves")
+    forged = {"x-forwarded-for": "203.0.113.5", "x-client-certificate-subject": "alice"}
+    clients: set[str] = set()
+    end = time.monotonic() + 30
+    while not clients:  # until the balancer has begun and found a replica
+        assert time.monotonic() < end, "no replica was called"
+        try:
+            client = http2.RawClient(balanced, source="127.0.0.2")
+        except ConnectionRefusedError:
+            time.sleep(0.05)
+            continue
+        # Without the name of a model it is refused, which the log shows.
+        stream = client.call("GetModel", b"", **{"x-request-id": "forged", **forged})
+        client.wait_for(http2.HEADERS, stream)
+        client.close()
+        for server in whole:
+            logged = re.findall(r"client=(\S+) request_id=forged", server.log.read_text())
+            clients.update(logged)
+    assert clients == {"ipv4:127.0.0.2"}
 
 
 def answered(server: Server) -> float:

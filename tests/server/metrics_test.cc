@@ -136,12 +136,33 @@ TEST(MetricsTest, CountsDeadlinesTooShortAsClientFaults) {
 TEST(MetricsTest, CountsEachCodeOfTheErrorTableByItsName) {
   for (const ErrorCondition& row : ErrorTable()) {
     Metrics metrics;
+    if (row.code == absl::StatusCode::kUnauthenticated ||
+        row.code == absl::StatusCode::kPermissionDenied) {
+      continue;  // below
+    }
     metrics.CallStarted(Method::kReload);
     metrics.CallEnded(Method::kReload, row.code, absl::ZeroDuration());
     EXPECT_THAT(metrics.Text(), HasSubstr(absl::StrCat("linnet_requests_total{code=\"",
                                                        absl::StatusCodeToString(row.code),
                                                        "\",method=\"Reload\"} 1\n")));
   }
+}
+
+TEST(MetricsTest, CountsCallsThatATokenDoesNotAllowAsDeniedAlone) {
+  Metrics metrics;
+  for (const absl::StatusCode code :
+       {absl::StatusCode::kUnauthenticated, absl::StatusCode::kPermissionDenied,
+        absl::StatusCode::kPermissionDenied}) {
+    metrics.CallStarted(Method::kReload);
+    metrics.CallEnded(Method::kReload, code, absl::ZeroDuration());
+  }
+  const std::string page = metrics.Text();
+  EXPECT_THAT(page, HasSubstr("linnet_denied_total{code=\"UNAUTHENTICATED\"} 1\n"));
+  EXPECT_THAT(page, HasSubstr("linnet_denied_total{code=\"PERMISSION_DENIED\"} 2\n"));
+  EXPECT_THAT(page, HasSubstr("linnet_requests_in_flight{method=\"Reload\"} 0\n"));
+  EXPECT_THAT(page, HasSubstr("linnet_request_duration_seconds_count{method=\"Reload\"} 0\n"));
+  EXPECT_THAT(page, Not(HasSubstr("linnet_requests_total{code=\"UNAUTHENTICATED\"")));
+  EXPECT_THAT(page, Not(HasSubstr("linnet_requests_total{code=\"PERMISSION_DENIED\"")));
 }
 
 TEST(MetricsTest, CountsUnlistedCodesAsUnknown) {

@@ -61,13 +61,14 @@ bool IsFalse(absl::string_view value) {
 
 // True if TLS is switched off: by the last --tls of the arguments, else by the setting.
 bool TlsIsOff(const Settings& settings, const std::vector<std::string>& arguments) {
-  for (auto it = arguments.rbegin(); it != arguments.rend(); ++it) {
-    absl::string_view value = *it;
-    if (value == "--tls") return false;
-    if (absl::ConsumePrefix(&value, "--tls=")) return IsFalse(value);
-  }
   const auto tls = settings.find("tls");
-  return tls != settings.end() && IsFalse(tls->second);
+  bool off = tls != settings.end() && IsFalse(tls->second);
+  for (absl::string_view argument : arguments) {
+    if (argument == "--") break;  // texts follow
+    if (argument == "--tls") off = false;
+    if (absl::ConsumePrefix(&argument, "--tls=")) off = IsFalse(argument);
+  }
+  return off;
 }
 
 bool IsTyped(const CLI::Option& option, const std::vector<std::string>& arguments) {

@@ -91,6 +91,9 @@ TEST_F(CliSettingsTest, TlsCanBeSwitchedOffAgainstTheFile) {
   EXPECT_NE(Run({"health", "--tls", "--timeout", "1s"}), kExitOk) << "a flag overrides it";
   variables_.erase("LINNET_TLS");
   EXPECT_EQ(Run({"health", "--tls=false"}), kExitOk) << err_;
+  const std::vector<std::string> text = {"translate", "--from", "en", "--to",       "de",
+                                         "--timeout", "1s",     "--", "--tls=false"};
+  EXPECT_NE(Run(text), kExitOk) << "a text switches nothing off";
 }
 
 TEST_F(CliSettingsTest, NamesTheLineOfAnUnknownSetting) {

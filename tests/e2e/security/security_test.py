@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import time
 
@@ -178,7 +179,11 @@ def test_accepts_plain_text_tokens_behind_a_tls_proxy(start, run_server, tokens)
     assert server.health("") == 1
     assert server.metric('linnet_denied_total{code="UNAUTHENTICATED"}') == 2
     assert server.metric('linnet_denied_total{code="PERMISSION_DENIED"}') == 2
+    # Nor is it among the calls, or in the log, which anybody could fill.
+    page = server.scrape()
+    assert not re.findall(r'^linnet_requests_total\{.*code="(UNAUTH|PERM).*$', page, re.MULTILINE)
     assert server.stop() == 0
+    assert "UNAUTHENTICATED" not in server.log.read_text()
 
 
 def test_refuses_channelz_without_tokens(run_server, bundles, tokens):
@@ -219,6 +224,7 @@ def test_token_may_limit_priority(start, tokens):
         )
     assert refused.value.code() == grpc.StatusCode.PERMISSION_DENIED
     assert server.api.check_error(refused.value)["ErrorInfo"].reason == "PERMISSION_DENIED"
+    assert server.metric('linnet_denied_total{code="PERMISSION_DENIED"}') == 3
     assert server.stop() == 0
 
 

@@ -196,19 +196,22 @@ TEST(DocumentStreamTest, FailedLineDoesNotAffectOthers) {
 }
 
 TEST(DocumentStreamTest, BadSettingsEndTheDocumentAtOnce) {
-  const auto end = [](TranslateDocumentRequest message) {
+  // Each counts as rejected, once, for this reason.
+  const auto end = [](TranslateDocumentRequest message, const char* reason = "invalid") {
     TextFixture fixture;
     Reader reader(fixture);
     reader.Send(std::move(message));
     const absl::Status status = reader.ReadToTheEnd();
     EXPECT_TRUE(reader.results.empty());
+    EXPECT_THAT(fixture.metrics.Text(),
+                HasSubstr(absl::StrCat("linnet_rejected_total{reason=\"", reason, "\"} 1\n")));
     return status;
   };
   EXPECT_THAT(end(Lines({"The dog."}, 1)),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("settings: is required")));
   auto message = Settings();
   message.mutable_settings()->set_target_language_code("fr");
-  EXPECT_EQ(end(message).code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(end(message, "not_found").code(), absl::StatusCode::kNotFound);
   message = Settings();
   message.mutable_settings()->mutable_options()->set_beam_size(0);
   EXPECT_THAT(end(message), StatusIs(absl::StatusCode::kInvalidArgument,
@@ -222,6 +225,18 @@ TEST(DocumentStreamTest, BadSettingsEndTheDocumentAtOnce) {
   empty.document->Close();
   EXPECT_THAT(empty.ReadToTheEnd(),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("settings: is required")));
+}
+
+TEST(DocumentStreamTest, CallThatWasRefusedIsNotAdmitted) {
+  TextFixture fixture({}, {.max_bytes = 1});
+  const auto reason = [&](absl::Status refused) {
+    Document document(
+        *fixture.calls, absl::InfiniteFuture(), [] {}, {}, std::move(refused));
+    EXPECT_FALSE(document.wants_more());
+    return ErrorReason(*document.finished());
+  };
+  EXPECT_EQ(reason(BadField("x", Reason::kMissing, "is missing")), "MISSING");
+  EXPECT_EQ(reason(absl::OkStatus()), "CALL_TOO_LARGE");
 }
 
 TEST(DocumentStreamTest, LateSettingsEndTheDocumentAfterLinesInFlight) {
