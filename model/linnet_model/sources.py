@@ -13,6 +13,15 @@ SOURCES = Path(__file__).with_name("sources.toml")
 TERMS = ("what", "author", "licence", "attribution")  # required for every domain
 
 
+TRAINED_ON = "trained on texts under "  # begins the licence of a bundle that linnet-export makes
+
+
+def licences_of(domains: Iterable[str], own: dict[str, dict[str, str]] | None = None) -> set[str]:
+    """Returns the licences of some domains; one without is named as unknown."""
+    known = tomllib.loads(SOURCES.read_text(encoding="utf-8")) | (own or {})
+    return {known.get(name, {}).get("licence", f"unknown ({name})") for name in domains}
+
+
 def sources_of(
     domains: Iterable[str], own: dict[str, dict[str, str]] | None = None
 ) -> dict[str, dict[str, Any]]:

@@ -148,7 +148,12 @@ def data_part(training: dict[str, Any]) -> list[str]:
         *(
             [
                 f"The training started from other weights ({training['init_from']}): the table "
-                "lacks texts that only those were trained on."
+                "lacks texts that only those were trained on"
+                + (
+                    f"; behind those are texts under {'; '.join(training['init_licences'])}."
+                    if training.get("init_licences")
+                    else "."
+                )
             ]
             if training.get("init_from")
             else []

@@ -12,6 +12,7 @@ import dataclasses
 import json
 import shutil
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +35,12 @@ from linnet_model.export.card import JUDGEMENTS, data_of_stages, write_card
 from linnet_model.export.search import Options, beam_search
 from linnet_model.json_files import read_json, write_json
 from linnet_model.network.encoder_decoder import EOS, EncoderDecoder, parameter_count
-from linnet_model.sources import sources_of
+from linnet_model.sources import TRAINED_ON, sources_of
 from linnet_model.stored_weights import WEIGHT_TYPES
 from linnet_model.styles import style_ids, styled_languages
 from linnet_model.tokenizer import free_placeholders, known_placeholders, load_tokenizer
 from linnet_model.train.checkpoint import averaged_model, checkpoints, same_sizes
-from linnet_model.train.command import read_weights
+from linnet_model.train.command import licences_behind, read_weights
 from linnet_model.train.stages import earlier_stages, read_stages, result_of
 from linnet_model.train.training_log import has_ended, whole_lines
 
@@ -82,9 +83,10 @@ def training_facts(run: Path, recipe: Recipe, position: Any, parameters: int) ->
     ]
     origin = {name: settings[name] for name in ("recipe_file", "set") if name in settings}
     earlier = earlier_stages(run)
-    init_from = (earlier[0] if earlier else settings).get("init_from")
-    if init_from:
-        origin["init_from"] = Path(init_from).name
+    first = earlier[0] if earlier else settings
+    if first.get("init_from"):
+        origin["init_from"] = Path(first["init_from"]).name
+        origin["init_licences"] = first.get("init_licences", [])
     if earlier:
         origin["earlier_stages"] = earlier
     return {
@@ -125,10 +127,11 @@ def without_gain(losses: list[float]) -> int:
     return len(losses) - 1 - losses.index(min(losses)) if losses else 0
 
 
-def license_line(data: dict[str, Any]) -> str:
+def license_line(data: dict[str, Any], others: Iterable[str] = ()) -> str:
+    """Returns the licences of the texts, and of those that other weights were trained on."""
     sources = sources_of(data["domains"], data["terms"])
-    licenses = sorted({source["licence"] for source in sources.values()})
-    return "trained on texts under " + "; ".join(licenses)
+    licences = {source["licence"] for source in sources.values()}
+    return TRAINED_ON + "; ".join(sorted({*licences, *others}))
 
 
 def refuse_unserved(recipe: Recipe, run: Path) -> None:
@@ -178,12 +181,14 @@ def export(
     training = training_facts(folder, recipe, position, parameter_count(model))
     training["averaged_checkpoints"] = average
     training["note"] = note
+    others = list(training.get("init_licences", []))
     if average_with is not None:
         training["averaged_with"] = average_with.resolve().name
+        others += licences_behind(result_of(average_with))
     mixers = dict.fromkeys(recipe.model.encoder_mixers + recipe.model.decoder_mixers)
     facts = BundleFacts(
         version=version,
-        license=license_line(data_of_stages(training)),
+        license=license_line(data_of_stages(training), others),
         description=f"{recipe.bundle.task} {recipe.bundle.source_language}"
         + (f" to {recipe.bundle.target_language}" if recipe.bundle.task == "translate" else "")
         + f", {', '.join(mixers)}, {parameter_count(model) / 1e6:.1f}M parameters",

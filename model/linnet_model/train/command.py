@@ -30,7 +30,7 @@ from linnet_model.config import (
 )
 from linnet_model.json_files import read_json, write_json
 from linnet_model.network.encoder_decoder import parameter_count
-from linnet_model.sources import sources_of
+from linnet_model.sources import TRAINED_ON, licences_of, sources_of
 from linnet_model.text_files import DataError, Reading, read_split
 from linnet_model.tokenizer import load_tokenizer, train_tokenizer
 from linnet_model.train.checkpoint import checkpoints, load_checkpoint, same_sizes
@@ -159,6 +159,22 @@ def tokens_behind(path: Path) -> int:
     else:
         position = load_checkpoint(path)["position"]
     return int(position.get("target_tokens", 0)) + int(position.get("earlier_target_tokens", 0))
+
+
+def licences_behind(path: Path) -> list[str]:
+    """Returns the licences of the texts of all trainings that led to these weights, as far as the
+    bundle or the run folder tells: each once, in order."""
+    folder = path if path.is_dir() else path.parent
+    manifest = read_json(folder / "manifest.json")
+    if manifest is not None:
+        line = manifest.get("license", "")
+        return sorted(filter(None, line.removeprefix(TRAINED_ON).split("; ")))
+    settings = read_json(folder / "settings.json")
+    if settings is None:
+        return []
+    data = settings["recipe"]["data"]
+    own = licences_of(data["domains"], data.get("terms"))
+    return sorted({*own, *settings.get("init_licences", [])})
 
 
 def pick_device(name: str) -> torch.device:
@@ -310,16 +326,18 @@ def train_run(
     print("\n".join([*lines, "", *statistics_table("validation", valid, {}), ""]), flush=True)
 
     trainer, init_from = Trainer(recipe, dataset, device), str(init or "")
+    init_licences: list[str] = []
     if checkpoint is not None:
         before = read_json(out / "settings.json")
         same_data(dataset.statistics(), before["train"], out)
-        init_from = before.get("init_from", "")
+        init_from, init_licences = before.get("init_from", ""), before.get("init_licences", [])
         trainer.resume(checkpoint)
     elif init is not None:
         weights, sizes = read_weights(init)
         same_sizes(recipe.model, sizes)
         trainer.start_from(weights)
         trainer.position.earlier_target_tokens = tokens_behind(init)
+        init_licences = licences_behind(init)
 
     settings = {
         "recipe": to_tables(recipe),
@@ -335,6 +353,7 @@ def train_run(
         "valid": valid.statistics(),
         "first_update": trainer.position.update,
         "init_from": init_from,
+        "init_licences": init_licences,
     }
     write_json(out / "settings.json", settings)
     print(setting_lines(recipe), flush=True)

@@ -193,6 +193,7 @@ def earlier_stages(run: Path) -> list[dict[str, Any]]:
                 "name": name,
                 "recipe": settings["recipe"],
                 "init_from": settings["init_from"],
+                "init_licences": settings.get("init_licences", []),
                 "train": settings["train"],
                 "position": load_checkpoint(folder)["position"],
             }

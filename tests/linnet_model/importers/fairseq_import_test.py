@@ -166,6 +166,11 @@ def test_maps_layer_norms_of_old_transformers(tmp_path):
         (TRANSFORMER, {"prepend_bos": True}, "prepend_bos is True"),
         (
             TRANSFORMER,
+            {"arch": "transformer_unidirectional_iwslt_de_en"},
+            "arch transformer_unidirectional_iwslt_de_en",
+        ),
+        (
+            TRANSFORMER,
             {"task": "translation_multi_simple_epoch"},
             "the task is translation_multi_simple_epoch, whose models read tokens of languages",
         ),

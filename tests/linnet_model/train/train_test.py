@@ -81,6 +81,40 @@ def test_bfloat16_is_chosen_by_the_hardware(
         assert no.bfloat16 is False
 
 
+def test_licences_of_the_texts_behind_the_weights_are_kept(
+    recipe_file: Path, data_folder: Path, tmp_path: Path
+):
+    def exported(run: Path, name: str, *more: str) -> Path:
+        out = tmp_path / name
+        flags = ["--run", str(run), "--bundle-version", "1", "--out", str(out), *more]
+        assert export_main(flags) == 0
+        return out
+
+    def license_of(bundle: Path) -> str:
+        return json.loads((bundle / "manifest.json").read_text(encoding="utf-8"))["license"]
+
+    assert train(recipe_file, data_folder, tmp_path / "a") == 0
+    first = exported(tmp_path / "a", "first")
+    own = license_of(first).removeprefix("trained on texts under ")
+    assert own != license_of(first)
+    manifest = json.loads((first / "manifest.json").read_text(encoding="utf-8"))
+    manifest["license"] = "trained on texts under A 1.0; B 2.0"
+    (first / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    # By way of a run, that of a resumed training, and of weights that are averaged with.
+    assert train(recipe_file, data_folder, tmp_path / "b", "--init-from", str(first)) == 0
+    longer = ["--init-from", str(first), "--resume", "--set", "train.updates=7"]
+    assert train(recipe_file, data_folder, tmp_path / "b", *longer) == 0
+    assert train(recipe_file, data_folder, tmp_path / "c", "--init-from", str(tmp_path / "b")) == 0
+    wanted = f"trained on texts under {'; '.join(sorted(['A 1.0', 'B 2.0', *own.split('; ')]))}"
+    for bundle in (
+        exported(tmp_path / "b", "second"),
+        exported(tmp_path / "c", "third"),
+        exported(tmp_path / "a", "fourth", "--average-with", str(first)),
+    ):
+        assert license_of(bundle) == wanted
+    assert "A 1.0; B 2.0" in (tmp_path / "second/MODEL_CARD.md").read_text(encoding="utf-8")
+
+
 def test_target_tokens_of_continued_trainings_are_summed(
     recipe_file: Path, data_folder: Path, tmp_path: Path
 ):

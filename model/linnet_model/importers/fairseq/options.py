@@ -78,6 +78,9 @@ def model_facts(options: Mapping[str, Any], weights: Mapping[str, Tensor]) -> Mo
         f"the model (arch {arch}) lacks an encoder or a decoder, only translation models are "
         "supported",
     )
+    # fairseq's examples for simultaneous translation: an encoder that sees no later token, without
+    # an option or a weight that says so.
+    require("unidirectional" not in str(arch), f"the model (arch {arch}) is not supported")
     for name in MUST_BE_OFF:
         require(off(options.get(name)), f"{name} is {options.get(name)!r}, which is not supported")
     require(
