@@ -193,8 +193,8 @@ CLI::App* AddHealth(CLI::App* app, Flags* flags) {
       ->type_name("");
   AddConnectionFlags(health, &flags->client);
   health->footer(
-      "The exit status is 0 if it does, 78 if it does not or cannot be reached, 68 if it does not\n"
-      "answer within --timeout.\n"
+      "The exit status is 0 if it does, 78 if it does not or cannot be reached, 68 if\n"
+      "it does not answer within --timeout.\n"
       "Examples:\n"
       "  linnet health --wait 2m\n"
       "  linnet health linnet.v1.TextService\n"
