@@ -159,15 +159,6 @@ def test_reads_search_settings_from_configuration(folder: Path, tmp_path: Path):
     assert manifest["default_options"]["beam_size"] == 6
 
 
-def test_refuses_search_settings_that_transformers_replaces(folder: Path, tmp_path: Path, capsys):
-    search = json.loads((folder / "generation_config.json").read_text(encoding="utf-8"))
-    change(folder, "config.json", **search)
-    change(folder, "generation_config.json", _from_model_config=True)
-    assert convert(folder, tmp_path / "same") == 0
-    change(folder, "generation_config.json", num_beams=9)
-    assert "_from_model_config true and another num_beams than" in refusal(folder, capsys)
-
-
 @pytest.fixture
 def several(tiny: marian.TinyMarian, tmp_path: Path) -> Path:
     """A folder with several target languages."""

@@ -55,14 +55,6 @@ SEARCH_READ = names(
     "max_length min_length num_beams length_penalty no_repeat_ngram_size bad_words_ids "
     "forced_eos_token_id"
 )
-# Those of transformers, where a file has no value.
-SEARCH_DEFAULTS = {
-    "max_length": 20,
-    "min_length": 0,
-    "num_beams": 1,
-    "length_penalty": 1.0,
-    "no_repeat_ngram_size": 0,
-}
 # Supported values of other keys: those without effect. Null is always supported.
 SEARCH_ONLY: dict[str, tuple[Any, ...]] = {
     "do_sample": (False,),
@@ -182,24 +174,9 @@ def read_tables(
         search_file = folder / GENERATION
         search = required_json(search_file)
         check_known(search_file, search, of_search | IDS)
-        check_origin(search_file, search, table)
     search_only = {key: values for key, values in SEARCH_ONLY.items() if key not in read}
     check_values(search_file, search, search_only)
     return Tables(kind, file, table, search_file, search)
-
-
-def check_origin(file: Path, search: dict[str, Any], table: dict[str, Any]) -> None:
-    """Refuses a generation_config.json that transformers replaces by the search of config.json
-    (GenerationMixin of 4.57), where the two differ."""
-    if not search.get("_from_model_config") or not SEARCH_READ & table.keys():
-        return
-    ours, theirs = SEARCH_DEFAULTS | search, SEARCH_DEFAULTS | table
-    differ = sorted(key for key in SEARCH_READ if ours.get(key) != theirs.get(key))
-    require(
-        not differ,
-        f"{file} has _from_model_config true and another {', '.join(differ)} than {CONFIG}, which "
-        "transformers then takes: remove the key, or the file",
-    )
 
 
 def number(
