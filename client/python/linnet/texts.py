@@ -255,8 +255,8 @@ def keep_language(
     request: api.TranslateRequest | api.SummarizeRequest,
     reply: api.TranslateResponse | api.SummarizeResponse,
 ) -> None:
-    """The texts of a list are in one language, as those of a request: uses the one that was detected
-    in the first call for the others, if the request names none."""
+    """The texts of a list are in one language, as those of a request: uses the one that was
+    detected in the first call for the others, if the request names none."""
     summarised = isinstance(request, api.SummarizeRequest)
     field = "language_code" if summarised else "source_language_code"
     if not getattr(request, field) and reply.HasField("detected_language"):
