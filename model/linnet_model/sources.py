@@ -16,9 +16,13 @@ TERMS = ("what", "author", "licence", "attribution")  # required for every domai
 TRAINED_ON = "trained on texts under "  # begins the licence of a bundle that linnet-export makes
 
 
+def known_sources(own: dict[str, dict[str, str]] | None) -> dict[str, dict[str, Any]]:
+    return tomllib.loads(SOURCES.read_text(encoding="utf-8")) | (own or {})
+
+
 def licences_of(domains: Iterable[str], own: dict[str, dict[str, str]] | None = None) -> set[str]:
     """Returns the licences of some domains; one without is named as unknown."""
-    known = tomllib.loads(SOURCES.read_text(encoding="utf-8")) | (own or {})
+    known = known_sources(own)
     return {known.get(name, {}).get("licence", f"unknown ({name})") for name in domains}
 
 
@@ -27,7 +31,7 @@ def sources_of(
 ) -> dict[str, dict[str, Any]]:
     """Returns the entries of some domains from sources.toml or `own`, the recipe's data.terms. A
     domain without all of TERMS is an error."""
-    known = tomllib.loads(SOURCES.read_text(encoding="utf-8")) | (own or {})
+    known = known_sources(own)
     missing = [domain for domain in domains if not known.get(domain, {}).keys() >= {*TERMS}]
     if missing:
         raise ConfigError(

@@ -38,6 +38,11 @@ def read_vocabulary(file: Path, rows: int) -> list[str]:
     return [piece for piece in pieces if piece is not None]
 
 
+def tokenizer_table(folder: Path) -> dict[str, Any]:
+    """Returns the settings of the tokenizer; none if the folder has no file of them."""
+    return required_json(folder / TOKENIZER) if (folder / TOKENIZER).is_file() else {}
+
+
 def name_of(token: Any) -> str:
     """A token is a string, or a table with its content."""
     return token if isinstance(token, str) else str(token.get("content", ""))

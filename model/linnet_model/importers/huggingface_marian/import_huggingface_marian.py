@@ -28,8 +28,13 @@ from linnet_model.importers.huggingface.bundle import (
     read_model,
     write_transformers_bundle,
 )
-from linnet_model.importers.huggingface.config import TOKENIZER, ModelFacts, required_json
-from linnet_model.importers.huggingface.vocabulary import read_vocabulary, refuse_added, some
+from linnet_model.importers.huggingface.config import ModelFacts
+from linnet_model.importers.huggingface.vocabulary import (
+    read_vocabulary,
+    refuse_added,
+    some,
+    tokenizer_table,
+)
 from linnet_model.importers.huggingface_marian.config import read_facts
 from linnet_model.importers.huggingface_marian.weights import our_weights
 from linnet_model.importers.origin import NO_ORIGIN, Origin
@@ -116,8 +121,7 @@ def read_tokenizer(folder: Path, facts: ModelFacts) -> TokenizerFiles:
         for i, piece in enumerate(vocabularies["source"])
         if i in special or piece.startswith(">>")  # the names of target languages
     }
-    table = required_json(folder / TOKENIZER) if (folder / TOKENIZER).is_file() else {}
-    refuse_added(folder, table, known)
+    refuse_added(folder, tokenizer_table(folder), known)
     return TokenizerFiles(
         source=folder / SOURCE_SPM,
         target=folder / TARGET_SPM,

@@ -22,6 +22,7 @@ from linnet_model.importers.huggingface.vocabulary import (
     name_of,
     read_vocabulary,
     refuse_added,
+    tokenizer_table,
 )
 from linnet_model.importers.multilingual.codes import M2M100, MBART50, WMT21
 from linnet_model.importers.multilingual.config import MBART, MultilingualFacts
@@ -118,7 +119,7 @@ def read_tokens(folder: Path, facts: MultilingualFacts) -> Tokens:
             f"{folder / VOCABULARY} begins with {', '.join(pieces[:4])}, it must with "
             f"{', '.join(FAIRSEQ)}",
         )
-    tokenizer = required_json(folder / TOKENIZER) if (folder / TOKENIZER).is_file() else {}
+    tokenizer = tokenizer_table(folder)
     names = language_names(folder, facts.model_type, tokenizer)
     languages = language_ids(folder, names, len(pieces), rows, tokenizer)
     whole = pieces + [""] * (max(languages.values()) + 1 - len(pieces))

@@ -14,8 +14,12 @@ from pathlib import Path
 
 from linnet_model.bundle import SpecialIds, TokenizerFiles
 from linnet_model.importers.files import sentencepiece_pieces
-from linnet_model.importers.huggingface.config import TOKENIZER, required_json
-from linnet_model.importers.huggingface.vocabulary import read_vocabulary, refuse_added
+from linnet_model.importers.huggingface.config import TOKENIZER
+from linnet_model.importers.huggingface.vocabulary import (
+    read_vocabulary,
+    refuse_added,
+    tokenizer_table,
+)
 from linnet_model.importers.multilingual.vocabulary import FAIRSEQ, MASK
 from linnet_model.importers.summarisers.config import BART, SummariserFacts
 from linnet_model.network.model_config import ConfigError, require
@@ -57,7 +61,7 @@ def check_special(
 def check_added(folder: Path, known: dict[str, int]) -> None:
     """Refuses tokens that were added to a tokenizer: text would be split at them."""
     file = folder / TOKENIZER
-    table = required_json(file) if file.is_file() else {}
+    table = tokenizer_table(folder)
     require(
         not table.get("add_prefix_space"),
         f"{file} has add_prefix_space true, a blank before each text is not supported",
@@ -127,7 +131,7 @@ def read_pegasus(folder: Path, facts: SummariserFacts) -> Tokens:
         spm[:3] == ["<pad>", "</s>", "<unk>"],
         f"{file} begins with the pieces {', '.join(spm[:3])}, it must with <pad>, </s>, <unk>",
     )
-    table = required_json(folder / TOKENIZER) if (folder / TOKENIZER).is_file() else {}
+    table = tokenizer_table(folder)
     offset = table.get("offset", PEGASUS_OFFSET)
     require(
         offset == PEGASUS_OFFSET,
