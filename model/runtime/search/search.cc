@@ -88,7 +88,7 @@ BeamSearch::Rules BeamSearch::RulesFor(int i) const {
   if (steps_ < options_.min_target_tokens || constraints_.Unmet(progress_[i]) > 0 ||
       length == TargetLength::State::kShort)
     rules.excluded.push_back(special_.eos);
-  const auto forbidden = constraints_.Forbidden(progress_[i]);
+  const auto forbidden = constraints_.Forbidden(progress_[i], TargetOf(hypothesis.tokens));
   rules.excluded.insert(rules.excluded.end(), forbidden.begin(), forbidden.end());
   std::sort(rules.excluded.begin(), rules.excluded.end());
   const auto excluded = std::ssize(rules.excluded);

@@ -6,8 +6,10 @@
 #include <memory>
 #include <random>
 #include <set>
+#include <span>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -29,42 +31,66 @@ using Phrases = std::vector<std::vector<TokenId>>;
 struct SlowProgress {
   std::vector<bool> met;
   int begun = 0;
-  bool just_met = false;
+  int contained = -1;                   // in the tokens begun; `met` has it, too
+  std::vector<TokenId> continued = {};  // tokens that continue what was begun
 
   int bank(const Phrases& phrases) const {
     int tokens = begun;
-    for (size_t i = 0; i < met.size(); ++i)
-      tokens += met[i] ? static_cast<int>(phrases[i].size()) : 0;
+    for (int i = 0; i < std::ssize(met); ++i)
+      tokens += met[i] && i != contained ? static_cast<int>(phrases[i].size()) : 0;
     return tokens;
+  }
+  bool just_met(const Phrases& phrases) const {
+    return contained >= 0 && std::cmp_equal(phrases[contained].size(), begun);
   }
   int unmet() const { return static_cast<int>(std::count(met.begin(), met.end(), false)); }
 };
 
-SlowProgress SlowProgressOf(const Phrases& phrases, const std::vector<TokenId>& target) {
-  SlowProgress progress{std::vector<bool>(phrases.size())};
-  size_t used = 0;  // tokens before here belong to phrases that are met
-  for (size_t end = 1; end <= target.size(); ++end) {
-    progress.begun = 0;
-    progress.just_met = false;
-    for (size_t start = used; start < end && progress.begun == 0; ++start) {
-      const std::vector<TokenId> last(target.begin() + start, target.begin() + end);
-      int whole = -1;
-      bool begins = false;
-      for (int i = static_cast<int>(phrases.size()) - 1; i >= 0; --i) {
-        if (progress.met[i] || phrases[i].size() < last.size()) continue;
-        if (!std::equal(last.begin(), last.end(), phrases[i].begin())) continue;
-        begins = true;
-        if (phrases[i].size() == last.size()) whole = i;
-      }
-      if (whole >= 0) {
-        progress.met[whole] = progress.just_met = true;
-        used = end;
-        break;
-      }
-      if (begins) progress.begun = static_cast<int>(last.size());
-    }
+// The unmet phrases that start with `tokens`, in the order of their numbers.
+std::vector<int> StartingWith(const Phrases& phrases, const std::vector<bool>& met,
+                              std::span<const TokenId> tokens) {
+  std::vector<int> found;
+  for (int i = 0; i < std::ssize(phrases); ++i) {
+    if (!met[i] && phrases[i].size() >= tokens.size() &&
+        std::equal(tokens.begin(), tokens.end(), phrases[i].begin()))
+      found.push_back(i);
   }
-  return progress;
+  return found;
+}
+
+// Reads the target from its start, phrase by phrase.
+SlowProgress SlowProgressOf(const Phrases& phrases, const std::vector<TokenId>& continuations,
+                            const std::vector<TokenId>& target) {
+  const std::span<const TokenId> tokens(target);
+  std::vector<bool> met(phrases.size());
+  const auto ends_word = [&](size_t end) {
+    return end == target.size() ||
+           std::count(continuations.begin(), continuations.end(), target[end]) == 0;
+  };
+  for (size_t start = 0; start < target.size();) {
+    int whole = -1;
+    std::vector<int> starting;
+    size_t end = start + 1;
+    for (; end <= target.size(); ++end) {
+      starting = StartingWith(phrases, met, tokens.subspan(start, end - start));
+      if (starting.empty()) break;
+      const auto ended =
+          std::ranges::find_if(starting, [&](int i) { return phrases[i].size() == end - start; });
+      if (ended != starting.end() && ends_word(end)) whole = *ended;
+    }
+    if (whole >= 0) met[whole] = true;
+    if (end > target.size()) {
+      SlowProgress progress{.met = met, .begun = static_cast<int>(target.size() - start)};
+      for (int i : starting) {
+        if (std::cmp_less(progress.begun, phrases[i].size()))
+          progress.continued.push_back(phrases[i][progress.begun]);
+      }
+      progress.contained = whole;
+      return progress;
+    }
+    start += whole >= 0 ? phrases[whole].size() : 1;
+  }
+  return {.met = met};
 }
 
 struct Beam {
@@ -97,7 +123,7 @@ std::vector<Hypothesis> ReferenceConstrainedSearch(const SearchOptions& options,
     for (int b = 0; b < std::ssize(beams); ++b) {
       const std::vector<float> logits = model(beams[b].tokens);
       const float normalizer = LogNormalizer(logits, options.temperature);
-      const SlowProgress before = SlowProgressOf(phrases, beams[b].tokens);
+      const SlowProgress before = SlowProgressOf(phrases, continuations, beams[b].tokens);
       const Entry* best = nullptr;
       const size_t first = all.size();
       all.reserve(all.size() + logits.size());
@@ -111,7 +137,8 @@ std::vector<Hypothesis> ReferenceConstrainedSearch(const SearchOptions& options,
                    (end && (step < options.min_target_tokens || before.unmet() > 0))) {
           continue;
         }
-        if (!end && step >= std::ssize(prefix) && before.just_met &&
+        if (!end && step >= std::ssize(prefix) && before.just_met(phrases) &&
+            std::ranges::count(before.continued, token) == 0 &&
             std::count(continuations.begin(), continuations.end(), token) > 0) {
           continue;
         }
@@ -119,8 +146,8 @@ std::vector<Hypothesis> ReferenceConstrainedSearch(const SearchOptions& options,
         all.push_back({beams[b].sum + score, score, logits[token], b, token});
         std::vector<TokenId> longer = beams[b].tokens;
         longer.push_back(token);
-        const SlowProgress after = SlowProgressOf(phrases, longer);
-        if (!end && (after.begun > 0 || after.met != before.met)) chosen.insert({b, token});
+        const SlowProgress after = SlowProgressOf(phrases, continuations, longer);
+        if (!end && after.begun > 0) chosen.insert({b, token});
       }
       for (size_t i = first; i < all.size(); ++i) {
         if (best == nullptr || better(all[i], *best)) best = &all[i];
@@ -137,7 +164,7 @@ std::vector<Hypothesis> ReferenceConstrainedSearch(const SearchOptions& options,
       if (!chosen.contains({entry.beam, entry.token})) continue;
       std::vector<TokenId> tokens = beams[entry.beam].tokens;
       if (entry.token != kSpecial.eos) tokens.push_back(entry.token);
-      const int bank = SlowProgressOf(phrases, tokens).bank(phrases);
+      const int bank = SlowProgressOf(phrases, continuations, tokens).bank(phrases);
       places.push_back({members[bank]++, -bank, entry});
     }
     std::sort(places.begin(), places.end(), [](const auto& a, const auto& b) {
@@ -162,7 +189,8 @@ std::vector<Hypothesis> ReferenceConstrainedSearch(const SearchOptions& options,
              .token_scores = beam.scores,
              .score = beam.sum / std::pow(length, options.length_penalty),
              .ended_by_limit = step == options.max_target_tokens,
-             .unmet_constraints = SlowProgressOf(phrases, beams[entry.beam].tokens).unmet()});
+             .unmet_constraints =
+                 SlowProgressOf(phrases, continuations, beams[entry.beam].tokens).unmet()});
       }
     }
     if (std::ssize(ended) == options.beam_size) break;
@@ -316,28 +344,70 @@ TEST(ConstrainedSearchTest, NeedsWholeRows) {
   }
 }
 
+// What a hypothesis made of its tokens.
+struct Said {
+  explicit Said(const Constraints& constraints) : constraints(constraints) {}
+  Said& Say(std::vector<TokenId> more) {
+    for (TokenId token : more) {
+      tokens.push_back(token);
+      progress = constraints.After(progress, tokens);
+    }
+    return *this;
+  }
+  int bank() const { return constraints.Bank(progress); }
+  int unmet() const { return constraints.Unmet(progress); }
+  std::vector<TokenId> next() const { return constraints.Next(progress, tokens); }
+  std::vector<TokenId> forbidden() const { return constraints.Forbidden(progress, tokens); }
+
+  const Constraints& constraints;
+  std::vector<TokenId> tokens;
+  Constraints::Progress progress;
+};
+
 TEST(ConstraintsTest, TokenCountsForOnePhraseAndBrokenPhraseRestarts) {
   const Constraints constraints({{5, 6, 7}, {6}, {5, 6}});
-  Constraints::Progress progress;
-  std::vector<TokenId> said;
-  const auto say = [&](TokenId token) {
-    said.push_back(token);
-    progress = constraints.After(progress, said);
-    return constraints.Bank(progress);
-  };
-  EXPECT_EQ(say(5), 1);
-  EXPECT_EQ(say(5), 1) << "the first 5 is given up";
-  EXPECT_EQ(say(6), 2) << "the shorter phrase is met, and its 6 is no other's";
-  EXPECT_EQ(constraints.Unmet(progress), 2);
-  EXPECT_EQ(say(7), 2);
-  EXPECT_EQ(say(6), 3);
-  EXPECT_THAT(constraints.Next(progress, said), ElementsAre(5));
-  EXPECT_EQ(say(5), 4);
-  EXPECT_THAT(constraints.Next(progress, said), ElementsAre(5, 6));
-  EXPECT_EQ(say(6), 5);
-  EXPECT_EQ(say(7), 6);
-  EXPECT_EQ(constraints.Unmet(progress), 0);
-  EXPECT_THAT(constraints.Next(progress, said), ElementsAre());
+  Said said(constraints);
+  EXPECT_EQ(said.Say({5}).bank(), 1);
+  EXPECT_EQ(said.Say({5}).bank(), 1) << "the first 5 is given up";
+  EXPECT_EQ(said.Say({6}).bank(), 2);
+  EXPECT_EQ(said.unmet(), 2) << "the shorter phrase is met, and its 6 is no other's";
+  EXPECT_THAT(said.next(), ElementsAre(5, 6, 7));
+  EXPECT_EQ(said.Say({7}).bank(), 3);
+  EXPECT_EQ(said.unmet(), 2) << "the longer phrase is met in place of the shorter";
+  EXPECT_EQ(said.Say({6}).bank(), 4);
+  EXPECT_THAT(said.next(), ElementsAre(5));
+  EXPECT_EQ(said.Say({5}).bank(), 5);
+  EXPECT_THAT(said.next(), ElementsAre(5, 6));
+  EXPECT_EQ(said.Say({6}).bank(), 6);
+  EXPECT_EQ(said.unmet(), 0);
+  EXPECT_THAT(said.next(), ElementsAre());
+}
+
+TEST(ConstraintsTest, PhrasesWithACommonStartAreMetInEitherOrder) {
+  const Constraints constraints({{5}, {5, 6, 7}});
+  EXPECT_EQ(Said(constraints).Say({5, 6, 7, 9, 5}).unmet(), 0);
+  EXPECT_EQ(Said(constraints).Say({5, 9, 5, 6, 7}).unmet(), 0);
+  EXPECT_EQ(Said(constraints).Say({5, 6, 9, 5, 6, 7}).unmet(), 0) << "the longer one breaks off";
+  EXPECT_EQ(Said(constraints).Say({5, 6, 7}).unmet(), 1);
+  EXPECT_THAT(constraints.UnmetBy(std::vector<TokenId>{5, 6, 7}), ElementsAre(0));
+  EXPECT_THAT(constraints.UnmetBy(std::vector<TokenId>{5, 6}), ElementsAre(1));
+}
+
+TEST(ConstraintsTest, PhraseInsideOneThatBreaksOffIsMet) {
+  const Constraints constraints({{5, 6, 7}, {6, 8}, {6}});
+  EXPECT_THAT(constraints.UnmetBy(std::vector<TokenId>{5, 6, 9}), ElementsAre(0, 1));
+  EXPECT_THAT(constraints.UnmetBy(std::vector<TokenId>{5, 6, 8}), ElementsAre(0, 2));
+}
+
+TEST(ConstraintsTest, OnlyALongerPhraseContinuesTheWordThatEndsAPhrase) {
+  const auto continuations =
+      std::make_shared<const std::vector<TokenId>>(std::vector<TokenId>{6, 7});
+  const Constraints constraints({{5}, {5, 6, 8}}, continuations);
+  EXPECT_THAT(Said(constraints).Say({5}).forbidden(), ElementsAre(7));
+  EXPECT_THAT(Said(constraints).Say({5, 6}).forbidden(), ElementsAre());
+  EXPECT_THAT(Said(constraints).Say({5, 6, 8}).forbidden(), ElementsAre(6, 7));
+  EXPECT_EQ(Said(constraints).Say({5, 6, 9}).unmet(), 2) << "5 is no word of its own";
+  EXPECT_EQ(Said(constraints).Say({5, 6, 8, 9, 5}).unmet(), 0);
 }
 
 TEST(ConstraintsTest, RefusesUnsatisfiableConstraints) {
