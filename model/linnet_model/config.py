@@ -29,6 +29,7 @@ SCHEDULES = ("inverse_sqrt", "cosine", "trapezoid")
 SERVED = ("translate", "summarize")  # tasks of the service
 ANSWERED = ("classify", "parse")  # an answer is right if it is the target
 TASKS = (*SERVED, *ANSWERED, "language_model", "pretrain")
+MAX_SEED = 2**40  # so that what is computed from it fits 64 bits
 BUNDLE_NAME = re.compile("[a-z0-9][a-z0-9._-]{0,63}")  # the server accepts no other
 T = typing.TypeVar("T")
 
@@ -53,6 +54,7 @@ class TokenizerConfig:
             0 <= self.placeholders <= 100,
             f"tokenizer.placeholders is {self.placeholders}, must be 0 to 100",
         )
+        require(self.sentences > 0, f"tokenizer.sentences is {self.sentences}, must be at least 1")
 
 
 @dataclass
@@ -131,6 +133,7 @@ class TrainConfig:
                 getattr(self, name) >= 0,
                 f"train.{name} is {getattr(self, name)}, must be at least 0",
             )
+        require(self.seed <= MAX_SEED, f"train.seed is {self.seed}, must be at most {MAX_SEED}")
         for name in ("learning_rate", "epsilon"):
             require(
                 getattr(self, name) > 0, f"train.{name} is {getattr(self, name)}, must be above 0"
@@ -185,6 +188,34 @@ class BundleConfig:
         check_language_code("bundle.target_language", self.target_language)
         for name in ("max_source_tokens", "max_target_tokens"):
             require_between(f"bundle.{name}", getattr(self, name), 1, MAX_TOKENS)
+        self.check_search()
+        require(
+            self.task != "summarize" or self.source_language == self.target_language,
+            f"bundle.target_language is {self.target_language!r} and bundle.source_language "
+            f"{self.source_language!r}: a summary has the language of its text",
+        )
+
+    def check_search(self) -> None:
+        """Refuses defaults of the search that no server loads (search_options.cc, manifest.cc)."""
+        for name, least, most in (
+            ("beam_size", 1, 32),
+            ("length_penalty", 0, 10),
+            ("unknown_penalty", -1e6, 1e6),
+            ("target_ratio", 0, 1000),
+            ("target_offset", 0, self.max_target_tokens),
+            ("min_target_tokens", 0, self.target_offset),
+            ("no_repeat_ngram_size", 0, MAX_TOKENS),
+            ("max_ngram_repeats", 0, MAX_TOKENS),
+        ):
+            value = getattr(self, name)
+            require(  # a NaN is not between
+                least <= value <= most,
+                f"bundle.{name} is {value}, must be between {least} and {most}"
+                + {
+                    "target_offset": ", bundle.max_target_tokens",
+                    "min_target_tokens": ", bundle.target_offset",
+                }.get(name, ""),
+            )
 
 
 @dataclass
@@ -201,6 +232,12 @@ class Recipe:
         for part in dataclasses.fields(self):
             getattr(self, part.name).check()
         data, task = self.data, self.bundle.task
+        require(
+            self.model.target_vocabulary in (0, self.model.vocabulary),
+            f"model.target_vocabulary is {self.model.target_vocabulary} and model.vocabulary "
+            f"{self.model.vocabulary}: a training has one SentencePiece model for both sides, "
+            "leave it out",
+        )
         require(
             (data.objective == "language_model") == (not self.model.encoder_kernels),
             f"data.objective is {data.objective!r} with {len(self.model.encoder_kernels)} encoder "
@@ -279,9 +316,15 @@ def read_tables(path: Path) -> dict[str, typing.Any]:
 
 
 def recipe_of(tables: dict[str, typing.Any], changes: list[dict[str, typing.Any]]) -> Recipe:
-    """Returns the recipe of `tables`, in which `changes` replace keys one after another."""
+    """Returns the recipe of `tables`, in which `changes` replace keys one after another. A domain
+    with share 0 is left out, so that a change can leave one out."""
     for change in changes:
         merge(tables, change)
+    data = tables.get("data", {})
+    if isinstance(data, dict) and isinstance(data.get("domains"), dict):
+        for domain in [domain for domain, share in data["domains"].items() if share == 0]:
+            for key in ("domains", "styles"):
+                data.get(key, {}).pop(domain, None)
     recipe = from_tables(Recipe, tables, "")
     recipe.check()
     recipe.check_lengths()

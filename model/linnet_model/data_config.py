@@ -13,8 +13,16 @@ FILE_ENDINGS = (".tsv.xz", ".tsv")  # of files with rows, tried in this order
 PLAIN_DOMAIN = "text"  # domain of rows from plain files
 
 
-# Names of rows that augmentation adds, and of all rows.
-RESERVED = ("all", "copies", "echoes", "facts", "joined", "paragraphs", "sentences")
+# Names of rows that augmentation adds, with the share that adds them.
+ADDED_BY = {
+    "copies": "copy_share",
+    "echoes": "echo_share",
+    "facts": "fact_share",
+    "joined": "join_share",
+    "paragraphs": "extract_share",
+    "sentences": "extract_share",
+}
+RESERVED = ("all", *ADDED_BY)  # no domain has these names
 MAX_PLACEHOLDERS = 3  # words of a pair that become placeholders; a server may use more
 PLACEHOLDERS_USED = MAX_PLACEHOLDERS + 2  # one more at the end, and one may mark capitals
 

@@ -69,6 +69,23 @@ def test_recipes_in_repository_are_valid(name: str):
             "bundle: targets of 320 tokens and an end token do not fit model.max_positions 320",
         ),
         ("bundle.max_target_tokens=0", "bundle.max_target_tokens is 0, must be between 1 and"),
+        (
+            "bundle.max_target_tokens=10",
+            "bundle.target_offset is 20, must be between 0 and 10, bundle.max_target_tokens",
+        ),
+        ("bundle.min_target_tokens=21", "is 21, must be between 0 and 20, bundle.target_offset"),
+        ("bundle.beam_size=33", "bundle.beam_size is 33, must be between 1 and 32"),
+        ("bundle.length_penalty=nan", "bundle.length_penalty is nan, must be between 0 and 10"),
+        ("bundle.target_ratio=-1", "bundle.target_ratio is -1.0, must be between 0 and 1000"),
+        ("bundle.unknown_penalty=2e6", "bundle.unknown_penalty is 2000000.0, must be between"),
+        ("bundle.max_ngram_repeats=-1", "bundle.max_ngram_repeats is -1, must be between 0 and"),
+        ("bundle.task='summarize'", "bundle.target_language is 'de' and bundle.source_language"),
+        ("train.seed=1099511627777", "train.seed is 1099511627777, must be at most 1099511627776"),
+        ("tokenizer.sentences=0", "tokenizer.sentences is 0, must be at least 1"),
+        (
+            "model={sharing='none', target_vocabulary=300}",
+            "model.target_vocabulary is 300 and model.vocabulary 6000: a training has one",
+        ),
         ("model.sharing='some'", "known are all, output, none"),
         ("model.target_vocabulary=7", "sharing is 'all' with vocabularies of 6000 and 7"),
         ("model.norm_epsilon=0.0", "model.norm_epsilon is 0.0, must be above 0 and at most 1"),
@@ -85,7 +102,7 @@ def test_recipes_in_repository_are_valid(name: str):
         ("train.beta2=-0.1", "train.beta2 is -0.1, must be in [0, 1)"),
         ("train.epsilon=0", "train.epsilon is 0.0, must be above 0"),
         ("train.final_share=2", "train.final_share is 2.0, must be in [0, 1]"),
-        ("data.domains.tatoeba=0", "data.domains.tatoeba is 0.0, must be above 0"),
+        ("data.domains.tatoeba=-1", "data.domains.tatoeba is -1.0, must be above 0"),
         (
             "data.domains.facts=1",
             "the domain facts of data.domains or data.valid_domains has a name",
@@ -144,6 +161,13 @@ def test_recipe_may_begin_with_a_byte_order_mark_and_must_be_utf_8(tmp_path: Pat
     path.write_bytes(b"# Gr\xfc\xdfe\n")
     with pytest.raises(ConfigError, match=r"r.toml is not UTF-8: "):
         read_recipe(path)
+
+
+def test_share_0_leaves_a_domain_out():
+    recipe = read_recipe(RECIPES / "en-de.toml", ["data.domains={debian=0, tatoeba=0.5}"])
+    assert "debian" not in recipe.data.domains
+    assert recipe.data.domains["tatoeba"] == 0.5
+    assert "phpdoc" in recipe.data.domains, "tables are merged"
 
 
 def test_settings_override_recipe():

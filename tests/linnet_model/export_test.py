@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from linnet_model.bundle import model_sha256, read_bundle_weights, read_manifest
-from linnet_model.export.card import JUDGEMENTS, KEPT
+from linnet_model.export.card import JUDGEMENTS, KEPT, write_card
 from linnet_model.export.command import main as export
 from linnet_model.json_files import read_json, write_json
 from linnet_model.train.checkpoint import load_checkpoint
@@ -99,6 +99,28 @@ def test_verdicts_are_kept_but_shown_only_for_the_weights_that_were_judged(run: 
     assert read_json(bundle / JUDGEMENTS) == judgements
 
 
+def test_scores_are_shown_only_for_the_weights_that_were_measured(run: Path):
+    bundle = run.parent / "bundle"
+    exported_card(run)
+    test = {"domain": "even", "rows": 1, "rows_of_file": 1, "length_ratio": 1.0}
+    test |= {"looping_share": 0.0, "model": {"BLEU": 12.3}, "baselines": {}}
+    scores = {"engine": "E", "options": "beam 4", "measures": ["BLEU"], "signatures": {}}
+    scores |= {"tests": [test], "model_sha256": model_sha256(read_manifest(bundle))}
+    write_json(bundle / "scores.json", scores)
+    write_card(bundle)
+    assert "| 12.3 |" in (bundle / "MODEL_CARD.md").read_text()
+    write_json(bundle / "scores.json", scores | {"model_sha256": "of other weights"})
+    write_card(bundle)
+    assert "| 12.3 |" not in (bundle / "MODEL_CARD.md").read_text()
+
+
+def test_refuses_a_folder_that_is_no_run(run: Path, capsys):
+    (run / "log.jsonl").unlink()
+    flags = ["--run", str(run), "--out", str(run.parent / "none"), "--bundle-version", "1"]
+    assert export(flags) == 1
+    assert "no log.jsonl beside" in capsys.readouterr().err
+
+
 def test_weights_are_averaged_with_those_of_another_run_of_the_same_vocabulary(
     run: Path, data_folder: Path, tmp_path: Path, capsys
 ):
@@ -119,3 +141,6 @@ def test_weights_are_averaged_with_those_of_another_run_of_the_same_vocabulary(
     (run / "source.spm").write_bytes(b"another")
     assert export([*flags, "--average-with", str(run)]) == 1
     assert "source.spm is another vocabulary than" in capsys.readouterr().err
+    (run / "source.spm").unlink()
+    assert export([*flags, "--average-with", str(run)]) == 1
+    assert f"no source.spm beside {run}, which tells its vocabulary" in capsys.readouterr().err

@@ -13,6 +13,8 @@ from linnet_model.bundle import add_shortlist, read_manifest
 from linnet_model.config import ConfigError
 from linnet_model.export.random_bundle import main as random_bundle
 from linnet_model.export.shortlist import candidates, encoders, frequent, model_one
+from linnet_model.export.shortlist import main as shortlist
+from linnet_model.tokenizer import load_tokenizer
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = 30
@@ -92,6 +94,24 @@ def test_random_bundle_can_have_random_shortlist(tmp_path):
     assert content["counts"] == [3] * 40
     assert len(set(content["always"])) == 12
     assert set(content["candidates"]) <= set(range(40))
+
+
+def test_second_column_is_the_source_of_a_model_trained_in_reverse(tmp_path):
+    bundle, pairs = tmp_path / "de-en", tmp_path / "pairs.tsv"
+    shutil.copytree(ROOT / "model/bundles/de-en", bundle)
+    pairs.write_text("dogs\tHunde\tx\n", encoding="utf-8")
+    encode = load_tokenizer(bundle / "source.spm", "").encode
+    dogs, hunde = encode("dogs"), encode("Hunde")
+    flags = ["--bundle", str(bundle), "--pairs", str(pairs), "--frequent", "0"]
+
+    def candidates_of(token: int, *more: str) -> list[int]:
+        assert shortlist([*flags, *more]) == 0
+        content = json.loads((bundle / "shortlist.json").read_text())
+        begin = sum(content["counts"][:token])
+        return content["candidates"][begin : begin + content["counts"][token]]
+
+    assert set(dogs) <= set(candidates_of(hunde[0]))
+    assert not set(dogs) & set(candidates_of(hunde[0], "--no-reverse"))
 
 
 def test_refuses_other_tokenizers(tmp_path):

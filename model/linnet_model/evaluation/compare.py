@@ -32,6 +32,7 @@ from linnet_model import __version__
 from linnet_model.bundle import sha256
 from linnet_model.command_line import command, count_from, parser_for
 from linnet_model.config import SERVED, ConfigError, Recipe, read_recipe, to_tables
+from linnet_model.data_config import PLAIN_DOMAIN
 from linnet_model.decode_command import find_decode
 from linnet_model.evaluation.compare_models import ABLATION, CSAN, MIXERS, ROWS
 from linnet_model.evaluation.compare_runs import (
@@ -107,7 +108,14 @@ def with_defaults(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_sets(recipe: Recipe, options: argparse.Namespace) -> list[str]:
-    """Returns the domains of the test sets, which must exist."""
+    """Returns the domains of the test sets, which must exist; of plain files the only one."""
+    if any(recipe.data.plain("test")):
+        require(
+            set(options.test) <= {PLAIN_DOMAIN},
+            f"--test names {', '.join(options.test)}, and the rows of data.test_source have the "
+            f"name {PLAIN_DOMAIN}: leave out --test",
+        )
+        return [PLAIN_DOMAIN]
     domains = options.test or recipe.data.valid_domains[:1]
     require(
         len(domains) > 0,

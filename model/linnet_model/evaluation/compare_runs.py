@@ -30,7 +30,7 @@ from linnet_model.network.model_config import require
 from linnet_model.tokenizer import load_tokenizer
 from linnet_model.train.command import DIVERGED
 from linnet_model.train.data import labelled
-from linnet_model.train.validation import exact_match
+from linnet_model.train.validation import bleu, exact_match
 
 BOOTSTRAP_SAMPLES = 1000
 
@@ -247,7 +247,9 @@ def scores_of(
     scores: dict[str, list[float]] = {}
     for name, pairs in rows.items():
         given, answers = answers[: len(pairs)], answers[len(pairs) :]
-        for measure, score in interval(task, references[name], given).items():
+        for measure, score in interval(
+            task, references[name], given, recipe.bundle.target_language
+        ).items():
             scores[measure if len(rows) == 1 else f"{measure}, {name}"] = score
     return len(texts), scores
 
@@ -264,7 +266,9 @@ def in_plain_floats(metric: Metric) -> Metric:
     return metric
 
 
-def interval(task: str, references: list[list[str]], answers: list[str]) -> dict[str, list[float]]:
+def interval(
+    task: str, references: list[list[str]], answers: list[str], language: str = ""
+) -> dict[str, list[float]]:
     """Returns measure -> [score, low, high], with the 95 % bootstrap interval."""
     first = [wanted[0] for wanted in references]
     if task in ANSWERED:
@@ -276,7 +280,7 @@ def interval(task: str, references: list[list[str]], answers: list[str]) -> dict
         return {"accuracy" if task == "classify" else "exact match": [score, low, high]}
     if task == "translate":
         found = {}
-        for name, metric in (("BLEU", sacrebleu.BLEU()), ("chrF", sacrebleu.CHRF())):
+        for name, metric in (("BLEU", bleu(language)), ("chrF", sacrebleu.CHRF())):
             score = in_plain_floats(metric).corpus_score(
                 answers, [first], n_bootstrap=BOOTSTRAP_SAMPLES
             )

@@ -1,12 +1,12 @@
 """linnet-score: scores a model on the test sets of its data, beside baselines that need no model.
 
 A bundle is decoded by linnet-decode in float32 if that is built, else by the search in Python.
-Translations get BLEU and chrF of sacreBLEU; summaries get ROUGE-1, 2 and L (F1, stemmed, the best
-of several references), and answers that repeat themselves are counted. A translator between English
-and German also translates made-up sentences with numbers, dates, times, amounts, names and
-addresses (linnet_model.evaluation.facts). --run scores models that cannot be exported: perplexity
-of a language model or a pre-trained model, accuracy and macro-F1 of a classifier, exact matches of
-a parser.
+Translations get BLEU (of characters in languages without blanks) and chrF of sacreBLEU; summaries
+get ROUGE-1, 2 and L (F1, stemmed, the best of several references), and answers that repeat
+themselves are counted. A translator between English and German also translates made-up sentences
+with numbers, dates, times, amounts, names and addresses (linnet_model.evaluation.facts). --run
+scores models that cannot be exported: perplexity of a language model or a pre-trained model,
+accuracy and macro-F1 of a classifier, exact matches of a parser.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from linnet_model.json_files import read_json, write_json
 from linnet_model.styles import before_source, styles_of
 from linnet_model.text_files import DataError, Pair, read_lines
 from linnet_model.train.stages import result_of
-from linnet_model.train.validation import ROUGE, rouge
+from linnet_model.train.validation import ROUGE, bleu, is_unspaced, rouge
 
 FACT_SENTENCES = 1000
 EXAMPLES = """examples:
@@ -68,11 +68,14 @@ def fits_a_model(tokenizer: SentencePieceProcessor, text: str, longest: int) -> 
     return len(tokenizer.encode(text)) + 1 <= longest
 
 
-def measure(task: str, references: list[list[str]], answers: list[str]) -> dict[str, float]:
+def measure(
+    task: str, references: list[list[str]], answers: list[str], language: str = ""
+) -> dict[str, float]:
+    """Returns the scores of answers in `language`, BCP-47."""
     if task == "translate":
         first = [[r[0] for r in references]]
         return {
-            "BLEU": sacrebleu.corpus_bleu(answers, first).score,
+            "BLEU": bleu(language).corpus_score(answers, first).score,
             "chrF": sacrebleu.corpus_chrf(answers, first).score,
         }
     return dict(
@@ -84,20 +87,26 @@ def measure(task: str, references: list[list[str]], answers: list[str]) -> dict[
     )
 
 
-def length_ratio(references: list[list[str]], answers: list[str]) -> float:
-    """Returns the words of all answers divided by the words of their first references."""
-    wanted = sum(len(r[0].split()) for r in references)
-    return sum(len(answer.split()) for answer in answers) / max(1, wanted)
+def length_ratio(references: list[list[str]], answers: list[str], language: str = "") -> float:
+    """Returns the words of all answers divided by the words of their first references; in a
+    language without blanks between words, the characters."""
+
+    def length(text: str) -> int:
+        words = text.split()
+        return len("".join(words) if is_unspaced(language) else words)
+
+    wanted = sum(length(r[0]) for r in references)
+    return sum(map(length, answers)) / max(1, wanted)
 
 
-def signatures(task: str) -> dict[str, str]:
+def signatures(task: str, language: str = "") -> dict[str, str]:
     if task != "translate":
         version = importlib.metadata.version("rouge-score")
         return {"ROUGE": f"rouge-score {version}, F1, use_stemmer=True, the best of all references"}
-    bleu, chrf = sacrebleu.BLEU(), sacrebleu.CHRF()
-    bleu.corpus_score(["a"], [["a"]])
-    chrf.corpus_score(["a"], [["a"]])
-    return {"BLEU": str(bleu.get_signature()), "chrF": str(chrf.get_signature())}
+    found = {"BLEU": bleu(language), "chrF": sacrebleu.CHRF()}
+    for metric in found.values():
+        metric.corpus_score(["a"], [["a"]])
+    return {name: str(metric.get_signature()) for name, metric in found.items()}
 
 
 def keep_other_tests(scores: dict[str, Any], before: dict[str, Any] | None) -> None:
@@ -146,6 +155,7 @@ def score(
     config = from_tables(DataConfig, training["recipe"]["data"], "data.")
     task, folder = training["recipe"]["bundle"]["task"], data / config.folder
     language = manifest.get("source_language_code", "")
+    into = manifest.get("target_language_code", "")
     reading = tokenizer_of(bundle, manifest, "source")
     longest = manifest["limits"]["max_source_tokens"]
     before = before_source(manifest)  # of any style, as all have as many
@@ -181,11 +191,11 @@ def score(
                 "rows": len(pairs),
                 "rows_of_file": len(every),
                 "seconds": round(seconds, 1),
-                "length_ratio": round(length_ratio(references, answers), 3),
+                "length_ratio": round(length_ratio(references, answers, into), 3),
                 "looping_share": round(looping_share(texts, answers), 5),
-                "model": measure(task, references, answers),
+                "model": measure(task, references, answers, into),
                 "baselines": {
-                    name: measure(task, references, found) for name, found in trivial.items()
+                    name: measure(task, references, found, into) for name, found in trivial.items()
                 },
             }
         )
@@ -207,7 +217,7 @@ def score(
         "answer": answered(examples)
     }
     facts = {}
-    pair = manifest.get("source_language_code", ""), manifest.get("target_language_code", "")
+    pair = language, into
     if pair in FORMS:
         sentences = made_up_sentences(FACT_SENTENCES, pair)
         facts["facts"] = carried_over(sentences, answered([it.text for it in sentences]))
@@ -217,7 +227,7 @@ def score(
         "engine": decoding.name,
         "options": decoding.options(manifest),
         "measures": list(tests[0]["model"]),
-        "signatures": signatures(task) | described(list(tests[0]["baselines"])),
+        "signatures": signatures(task, into) | described(list(tests[0]["baselines"])),
         "tests": tests,
         **facts,
         "examples": [

@@ -31,6 +31,8 @@ def write_card(folder: Path) -> None:
             f"{folder} needs manifest.json and training.json for its card, run linnet-export again"
         )
     scores = read_json(folder / "scores.json")
+    if scores and scores.get("model_sha256") != model_sha256(manifest):
+        scores = None  # of other weights: before a conversion, or of an earlier version
     recipe, data = training["recipe"], data_of_stages(training)
     lines = [f"# {manifest['name']}, version {manifest['version']}", ""]
     if manifest["provisional"]:

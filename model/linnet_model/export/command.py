@@ -115,6 +115,8 @@ def average_in(
     weights, found = read_weights(other)
     same_sizes(sizes, found)
     theirs = (other if other.is_dir() else other.parent) / tokenizer_file.name
+    if not theirs.is_file():
+        raise ConfigError(f"no {theirs.name} beside {other}, which tells its vocabulary")
     if theirs.read_bytes() != tokenizer_file.read_bytes():
         raise ConfigError(f"{theirs} is another vocabulary than {tokenizer_file}")
     with torch.no_grad():
@@ -168,6 +170,12 @@ def export(
             "keeps its last train.keep_checkpoints"
         )
     folder = run if run.is_dir() else run.parent
+    for name in ("settings.json", "log.jsonl", "source.spm"):
+        if not (folder / name).is_file():
+            raise ConfigError(
+                f"no {name} beside {files[-1]}: --run is a run folder of linnet-train, or a "
+                "checkpoint in one"
+            )
     model, recipe, position = averaged_model(files[-average:])
     refuse_unserved(recipe, run)
     if overrides is not None:

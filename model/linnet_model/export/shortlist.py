@@ -29,6 +29,7 @@ from linnet_model.bundle import (
 )
 from linnet_model.command_line import command, parser_for
 from linnet_model.config import ConfigError
+from linnet_model.json_files import read_json
 from linnet_model.text_files import Pair, read_pairs
 from linnet_model.tokenizer import load_tokenizer
 
@@ -114,6 +115,12 @@ def read_rows(files: Sequence[Path], maximum: int) -> list[Pair]:
     return [rows[int(i)] for i in chosen]
 
 
+def trained_in_reverse(folder: Path) -> bool:
+    """Whether the second column of the texts was the source of the bundle's training."""
+    training = read_json(folder / "training.json") or {}
+    return bool(training.get("recipe", {}).get("data", {}).get("reverse", False))
+
+
 def learn(
     folder: Path, rows: Sequence[Pair], max_tokens: int, options: argparse.Namespace
 ) -> dict[str, Any]:
@@ -121,9 +128,13 @@ def learn(
     manifest = read_manifest(folder)
     encode_source, encode_target = encoders(folder, manifest)
     eos, size = manifest["vocabulary"]["eos_id"], manifest["vocabulary"]["size"]
+    reverse = options.reverse
+    if reverse is None:
+        reverse = trained_in_reverse(folder)
     pairs = []
     for row in rows:
-        source, target = [*encode_source(row.source), eos], encode_target(row.target)
+        texts = (row.target, row.source) if reverse else (row.source, row.target)
+        source, target = [*encode_source(texts[0]), eos], encode_target(texts[1])
         if len(source) <= max_tokens and 0 < len(target) <= max_tokens:
             pairs.append((source, target))
     if not pairs:
@@ -148,6 +159,8 @@ def main(arguments: list[str] | None = None) -> None:
     add("--bundle", type=Path, required=True, metavar="DIR", help="folder of the bundle, replaced")
     add("--pairs", type=Path, required=True, action="append", metavar="FILE",
         help="a .tsv of source, target and domain, plain or compressed (repeatable)")  # fmt: skip
+    add("--reverse", action=argparse.BooleanOptionalAction,
+        help="the second column is the source [data.reverse of its training]")  # fmt: skip
     add("--sentences", type=int, default=100_000, metavar="N",
         help="max pairs used, evenly spaced; 100,000 pairs of 25 tokens take 3 GB of memory "
         "[%(default)s]")  # fmt: skip

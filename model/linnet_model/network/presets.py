@@ -161,9 +161,10 @@ def with_mixer(sizes: ModelConfig, mixer: str) -> ModelConfig:
     sizes, chosen = copy.deepcopy(sizes), mixer
     for side, usual in (("encoder", ENCODER_KERNELS), ("decoder", DECODER_KERNELS)):
         mixer = "self_attention" if (chosen, side) == ("ssru", "encoder") else chosen
-        before = getattr(sizes, f"{side}_kernels")
+        before, apart = (getattr(sizes, f"{side}_{what}") for what in ("kernels", "dilations"))
         layers = range(len(before))
-        widths = [before[i] or usual[min(i, len(usual) - 1)] for i in layers]
+        spans = [(before[i] - 1) * apart[i] + 1 if before[i] else 0 for i in layers]
+        widths = [spans[i] or usual[min(i, len(usual) - 1)] for i in layers]
         dilations = [1 for _ in layers]
         if mixer in ("self_attention", "ssru"):
             widths = [0 for _ in layers]

@@ -8,10 +8,13 @@ and then resumed.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import fcntl
 import json
 import random
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import sentencepiece
@@ -54,6 +57,7 @@ files of --out:
   log.jsonl      one JSON object per line: loss and speed, and each validation
   samples.txt    sources, references and answers of the last validation
   source.spm     the SentencePiece model
+  lock           held while a process trains there
   checkpoint-*   read by --resume, --init-from, linnet-export and linnet-score
 of a recipe with stages:
   stages.json    the names of the stages, in order
@@ -68,6 +72,11 @@ def prepare_tokenizer(recipe: Recipe, data: Path, out: Path, init: Path | None) 
     changed since."""
     path, beside = out / "source.spm", None if init is None else vocabulary_beside(init)
     if path.exists() and checkpoints(out):
+        if beside is not None and beside.exists() and path.read_bytes() != beside.read_bytes():
+            raise ConfigError(
+                f"{out} is resumed with its own vocabulary, and that of {init} is another: leave "
+                "out --init-from and --tokenizer-from, or choose another --out"
+            )
         return path
     if path.exists() and beside is not None and beside.exists():
         same_vocabulary(path, beside)
@@ -140,6 +149,16 @@ def same_data(
             f"{out} cannot be resumed with other training data: {'; '.join(differ)}. Set the files "
             "of --data and the version of linnet-train back, or start another training from its "
             f"weights with --init-from {out}"
+        )
+
+
+def same_origin(init: Path | None, before: str, out: Path) -> None:
+    """Refuses to resume with other weights to start from than before, which would not be used.
+    Where they lie may have changed, but not the name of the folder or file."""
+    if init is not None and init.resolve().name != Path(before).resolve().name * bool(before):
+        raise ConfigError(
+            f"{out} is resumed with its own weights, and it started from {before or 'random ones'},"
+            f" not from {init}: leave out --init-from, or choose another --out"
         )
 
 
@@ -274,8 +293,23 @@ def start(options: argparse.Namespace) -> None:
             if stage.name:
                 print(f"stage {stage.name}, {number + 1} of {len(stages)}\n", flush=True)
             torch.set_num_threads(stage.recipe.train.threads or threads)
-            train_run(stage.recipe, options, folder, device, init, vocabulary)
+            folder.mkdir(parents=True, exist_ok=True)
+            with locked(folder):
+                train_run(stage.recipe, options, folder, device, init, vocabulary)
         init = vocabulary = folder
+
+
+@contextlib.contextmanager
+def locked(out: Path) -> Iterator[None]:
+    """Refuses a run folder that another process trains in, as each would replace the other's."""
+    with (out / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ConfigError(
+                f"another linnet-train trains in {out}: wait for it, or choose another --out"
+            ) from None
+        yield
 
 
 def check_data(data: Path, config: DataConfig) -> None:
@@ -304,7 +338,6 @@ def train_run(
     the weights of `init` with the vocabulary of `vocabulary`, if given."""
     data, reading = recipe.data, Reading()
     folder = data_folder(options.data, data)
-    out.mkdir(parents=True, exist_ok=True)
     checkpoint = load_checkpoint(out) if checkpoints(out) else None
     read = training_pairs(folder, data, recipe.train.seed, reading)
     read_valid = validation_pairs(folder, data, reading)
@@ -329,6 +362,12 @@ def train_run(
     init_licences: list[str] = []
     if checkpoint is not None:
         before = read_json(out / "settings.json")
+        if before is None:
+            raise ConfigError(
+                f"{out} has a checkpoint and no settings.json, which tells its data: start another "
+                f"training from its weights with --init-from {out}"
+            )
+        same_origin(init, before.get("init_from", ""), out)
         same_data(dataset.statistics(), before["train"], out)
         init_from, init_licences = before.get("init_from", ""), before.get("init_licences", [])
         trainer.resume(checkpoint)

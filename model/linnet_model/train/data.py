@@ -17,7 +17,7 @@ import sentencepiece
 import torch
 from torch import Tensor
 
-from linnet_model.data_config import DataConfig
+from linnet_model.data_config import ADDED_BY, DataConfig
 from linnet_model.network.encoder_decoder import EOS, PAD
 from linnet_model.styles import ADDED, style_ids, style_of
 from linnet_model.text_files import DataError, Pair, Reading, read_split
@@ -76,7 +76,12 @@ class PairDataset:
             raise DataError(
                 f"none of the {self.dropped[domain]} rows of {domain} is shorter than {longest} "
                 f"source and {config.max_target_tokens} target tokens: raise "
-                "data.max_source_tokens or data.max_target_tokens, or leave the domain out"
+                "data.max_source_tokens or data.max_target_tokens, or "
+                + (
+                    f"set data.{ADDED_BY[domain]} to 0"
+                    if domain in ADDED_BY
+                    else "leave the domain out"
+                )
             )
         self.keep(sources, targets)
 

@@ -26,7 +26,8 @@ keys have their defaults; `--set TABLE.KEY=VALUE` overrides the recipe. Unknown 
 STAGES = """## [[stages]]: trainings one after another
 
 Optional, at the end of a recipe. Each stage has a `name` and the keys that differ from those above
-the stages, in tables such as `[stages.train]`; a key of a stage does not change the next one. It
+the stages, in tables such as `[stages.train]`; a key of a stage does not change the next one. Its
+`data.domains` are added to those above the stages; one with share 0 is left out. It
 starts from the averaged weights of the stage before, with its vocabulary: `[model]` (but dropouts),
 `[tokenizer]` and `data.capitals_mark` are the same in all stages. `--out` gets a run folder for
 each name, and the last stage is the result.
@@ -83,8 +84,7 @@ def options_page() -> str:
         for field in dataclasses.fields(cls):
             default = json.dumps(getattr(defaults, field.name))
             meaning = comments[field.name].replace("|", "\\|")
-            lines.append(
-                f"| `{field.name}` | `{default}` | {kind_of(hints[field.name])} | {meaning} |"
-            )
+            kind = kind_of(hints[field.name]).replace("|", "\\|")
+            lines.append(f"| `{field.name}` | `{default}` | {kind} | {meaning} |")
         lines.append("")
     return "\n".join([*lines, STAGES])

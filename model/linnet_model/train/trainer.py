@@ -275,6 +275,7 @@ def validate(
         trainer.device,
         recipe.bundle.task,
         recipe.data.max_target_tokens,
+        recipe.bundle.target_language,
     )
     scores = {**perplexities(valid, totals), **scores}
     log.write("valid", update, {**losses, **scores})

@@ -127,13 +127,26 @@ def label_scores(references: Sequence[str], predictions: Sequence[str]) -> dict[
     }
 
 
+def is_unspaced(language: str) -> bool:
+    """Whether the language, BCP-47, has no blanks between words, as in languages.cc."""
+    return language.split("-")[0].lower() in ("zh", "yue", "ja", "th", "lo", "km", "my")
+
+
+def bleu(language: str) -> sacrebleu.BLEU:
+    """BLEU (Post 2018) of translations to `language`: of words, or of characters where no blanks
+    tell the words; of Chinese, words in other scripts stay whole."""
+    if not is_unspaced(language):
+        return sacrebleu.BLEU()
+    return sacrebleu.BLEU(tokenize="zh" if language.lower().startswith(("zh", "yue")) else "char")
+
+
 def text_scores(
-    task: str, references: Sequence[str], predictions: Sequence[str]
+    task: str, references: Sequence[str], predictions: Sequence[str], language: str = ""
 ) -> dict[str, float]:
-    """Returns the scores of answers to a task; none for span corruption."""
+    """Returns the scores of answers to a task, in `language`; none for span corruption."""
     if task == "translate":
         return {
-            "bleu": sacrebleu.corpus_bleu(list(predictions), [list(references)]).score,
+            "bleu": bleu(language).corpus_score(list(predictions), [list(references)]).score,
             "chrf": sacrebleu.corpus_chrf(list(predictions), [list(references)]).score,
         }
     if task == "classify":
@@ -153,6 +166,7 @@ def decoded_sample(
     device: torch.device,
     task: str,
     max_tokens: int,
+    language: str = "",
 ) -> tuple[dict[str, float], list[tuple[str, str, str]]]:
     """Decodes the first `rows` pairs; returns their scores and (source, reference, answer) of each.
     Both are empty for a language model, and for no rows. An answer has at most `max_tokens`, a
@@ -180,4 +194,4 @@ def decoded_sample(
                 answers[row],
             )
         )
-    return text_scores(task, [t[1] for t in texts], [t[2] for t in texts]), texts
+    return text_scores(task, [t[1] for t in texts], [t[2] for t in texts], language), texts

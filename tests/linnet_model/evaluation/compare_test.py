@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import tomllib
 
@@ -10,6 +11,7 @@ import pytest
 
 from linnet_model import __version__
 from linnet_model.config import ConfigError, read_recipe, to_tables
+from linnet_model.data_config import PLAIN_DOMAIN
 from linnet_model.evaluation import compare, compare_report
 
 
@@ -55,6 +57,16 @@ def test_edit_that_keeps_the_size_of_a_file_is_seen(recipe_file, data_folder):
     before = compare.inputs(recipe, options)
     file.write_text("\n".join(reversed(file.read_text().splitlines())) + "\n")
     assert compare.inputs(recipe, options) != before
+
+
+def test_test_set_of_plain_files_is_their_only_one(recipe_file):
+    settings = ["data.test_source='a'", "data.test_target='b'"]
+    plain = read_recipe(recipe_file, settings)
+    of = functools.partial(argparse.Namespace, recipe=recipe_file)
+    assert compare.test_sets(plain, of(test=[])) == [PLAIN_DOMAIN]
+    assert compare.test_sets(plain, of(test=[PLAIN_DOMAIN])) == [PLAIN_DOMAIN]
+    with pytest.raises(ConfigError, match=r"--test names even, and the rows of data.test_source"):
+        compare.test_sets(plain, of(test=["even"]))
 
 
 def test_version_without_git_is_that_of_the_package(monkeypatch):

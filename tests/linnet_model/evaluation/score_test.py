@@ -11,6 +11,7 @@ from linnet_model.evaluation.score import (
     length_ratio,
     measure,
     read_references,
+    signatures,
 )
 from linnet_model.evaluation.score_run import score_labels, score_parses, test_domains, test_rows
 from linnet_model.text_files import DataError, Pair
@@ -127,3 +128,17 @@ def test_keeps_other_scores_of_same_weights(capsys):
 def test_length_ratio_counts_words_of_first_references():
     assert length_ratio([["a b c"], ["d", "x y z"]], ["a b", "c"]) == 3 / 4
     assert length_ratio([["a"]], [""]) == 0
+    assert length_ratio([["\u4eca\u5929 \u597d"]], ["\u4eca\u5929"], "zh") == 2 / 3
+
+
+@pytest.mark.parametrize(
+    ("language", "tokenizer"), [("zh-Hant", "zh"), ("ja", "char"), ("de", "13a")]
+)
+def test_bleu_of_unspaced_languages_counts_characters(language: str, tokenizer: str):
+    references = [
+        ["\u4eca\u5929\u5929\u6c14\u5f88\u597d\u3002"],
+        ["\u6211\u559c\u6b22\u8bfb\u4e66\u3002"],
+    ]
+    answers = ["\u4eca\u5929\u5929\u6c14\u5f88\u7cdf\u3002", "\u6211\u559c\u6b22\u770b\u4e66\u3002"]
+    assert (measure("translate", references, answers, language)["BLEU"] > 40) == (language != "de")
+    assert f"tok:{tokenizer}" in signatures("translate", language)["BLEU"]

@@ -66,6 +66,14 @@ def test_dilated_filter_spans_original_filter():
     assert spans == preset("dynamic_base", 100).encoder_kernels
 
 
+def test_dilated_preset_keeps_its_context():
+    as_it_is = preset("tay_dilated", 100)
+    assert preset("tay_dilated", 100, "dilated") == as_it_is
+    dynamic = preset("tay_dilated", 100, "dynamic")
+    assert dynamic.encoder_kernels == [2 * dilation + 1 for dilation in as_it_is.encoder_dilations]
+    assert set(dynamic.encoder_dilations) == {1}
+
+
 def test_using_preset_does_not_change_it():
     preset("tay_dilated", 100).encoder_dilations.append(99)
     assert 99 not in PRESETS["tay_dilated"]["encoder_dilations"]

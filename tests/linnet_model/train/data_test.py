@@ -70,6 +70,13 @@ def test_domain_without_a_row_that_fits_is_refused(tokenizer):
         PairDataset(rows, tokenizer, config)
 
 
+def test_added_rows_that_are_all_too_long_name_the_share_that_adds_them(tokenizer):
+    config = DataConfig(folder="x", domains={"x": 1.0}, max_source_tokens=12)
+    rows = [Pair("Ba.", "Be.", "x"), Pair("Ba " * 40, "Be.", "joined")]
+    with pytest.raises(DataError, match=r"rows of joined is shorter .* set data.join_share to 0"):
+        PairDataset(rows, tokenizer, config)
+
+
 def test_extracts_of_cut_texts_are_left_out(tokenizer):
     config = DataConfig(folder="x", domains={"x": 1.0}, max_source_tokens=12, cut_source=True)
     rows = [Pair("Ba " * 40, "Be.", name) for name in ("x", "sentences")]

@@ -1,6 +1,7 @@
 """Tests that every recipe key has a comment and that the page of options is current."""
 
 import dataclasses
+import re
 import typing
 from pathlib import Path
 
@@ -27,6 +28,9 @@ def test_page_equals_printed_options(capsys):
     assert train_main(["--options"]) == 0
     printed = capsys.readouterr().out
     assert printed == options_page()
+    rows = [line for line in printed.splitlines() if line.startswith("| `")]
+    assert len(rows) > 100
+    assert all(len(re.split(r"(?<!\\)\|", row)) == 4 + 2 for row in rows), "four cells each"
     for name, part in PARTS.items():
         assert f"## [{name}]" in printed
         for field in dataclasses.fields(part):

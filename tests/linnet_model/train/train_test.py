@@ -18,7 +18,7 @@ from linnet_model.export.command import main as export_main
 from linnet_model.network.encoder_decoder import PAD
 from linnet_model.tokenizer import load_tokenizer
 from linnet_model.train.checkpoint import checkpoints, load_checkpoint
-from linnet_model.train.command import DIVERGED
+from linnet_model.train.command import DIVERGED, locked
 from linnet_model.train.command import main as train_main
 from linnet_model.train.data import PairDataset, training_pairs
 from linnet_model.train.optim import learning_rate, schedule_position
@@ -364,9 +364,38 @@ def test_vocabulary_of_an_earlier_start_is_refused(
     (other / "source.spm").write_bytes(tokenizer_file.read_bytes())
     assert train(recipe_file, data_folder, other, *once) == 0
     assert (other / "source.spm").read_bytes() == beside.read_bytes()
-    # With a checkpoint the run's own vocabulary stays, also beside another --init-from.
+    # With a checkpoint the run's own vocabulary stays, and another is refused.
     beside.write_bytes(tokenizer_file.read_bytes())
-    assert train(recipe_file, data_folder, out, *once, "--init-from", str(first), "--resume") == 0
+    more = ["--resume", "--set", "train.updates=2"]
+    assert train(recipe_file, data_folder, out, *more, "--init-from", str(first)) == 1
+    assert f"{out} is resumed with its own vocabulary, and that of" in capsys.readouterr().err
+    assert train(recipe_file, data_folder, out, *more) == 0
+
+
+def test_weights_beside_those_of_a_resumed_run_are_refused(
+    recipe_file: Path, data_folder: Path, tmp_path: Path, capsys
+):
+    first, out, once = tmp_path / "first", tmp_path / "out", ["--set", "train.updates=1"]
+    assert train(recipe_file, data_folder, first, *once) == 0
+    assert train(recipe_file, data_folder, out, *once) == 0
+    more = ["--resume", "--set", "train.updates=2"]
+    assert train(recipe_file, data_folder, out, *more, "--init-from", str(first)) == 1
+    assert f"it started from random ones, not from {first}" in capsys.readouterr().err
+    (out / "settings.json").unlink()
+    assert train(recipe_file, data_folder, out, *more) == 1
+    assert "has a checkpoint and no settings.json" in capsys.readouterr().err
+
+
+def test_run_folder_of_another_process_is_refused(
+    recipe_file: Path, data_folder: Path, tmp_path: Path, capsys
+):
+    out = tmp_path / "out"
+    out.mkdir()
+    with locked(out):
+        assert train(recipe_file, data_folder, out, "--set", "train.updates=1") == 1
+    assert f"another linnet-train trains in {out}" in capsys.readouterr().err
+    assert not (out / "settings.json").exists()
+    assert train(recipe_file, data_folder, out, "--set", "train.updates=1") == 0
 
 
 def test_removes_old_checkpoints(recipe_file: Path, data_folder: Path, tmp_path: Path):
