@@ -72,6 +72,8 @@ build() {
 # ---- the server, and a few calls to it
 
 server='' grpc='' metrics=''
+log=$logs/server.log
+[[ $mode != check ]] || log=$logs/check.log  # beside a server that serves
 
 stop_server() {
   local pid=$server
@@ -79,19 +81,19 @@ stop_server() {
   [[ -z $pid ]] || { kill -TERM "$pid" 2>/dev/null; wait "$pid"; }
 }
 
-# Starts the server and waits for its line `ready grpc=HOST:PORT metrics=HOST:PORT`.
+# Starts the server and waits for its line `ready grpc=HOST:PORT metrics=HOST:PORT`, where others may follow.
 start_server() {
-  local log=$logs/server.log line='' deadline=$((SECONDS + 180))
+  local line='' deadline=$((SECONDS + 180))
   mkdir -p "$logs" && : >"$log"  # create it before the server's shell opens it
   printf '\nStarting linnet-server on the %s ... ' "$device"
   set -m  # a separate process group: Ctrl-C reaches only this script, which then asks the server to drain
-  "$bin/linnet-server" --models model/bundles --device "$device" "$@" </dev/null >"$log" 2>&1 &
+  "$bin/linnet-server" --models model/bundles --device "$device" "$@" </dev/null >>"$log" 2>&1 &
   set +m
   server=$!
   trap 'stop_server || true' EXIT
   trap 'exit 130' INT
   trap 'exit 143' TERM
-  until line=$(grep -m 1 '^ready ' "$log"); do
+  until line=$(grep --text -m 1 '^ready ' "$log"); do
     if ! kill -0 "$server" 2>/dev/null || ((SECONDS > deadline)); then
       printf 'not ready; the end of %s:\n\n' "$log"
       tail -n 30 "$log" | sed 's/^/    /'
@@ -99,7 +101,7 @@ start_server() {
     fi
     sleep 0.1
   done
-  [[ $line =~ ^ready\ grpc=([^ ]+)\ metrics=([^ ]+)$ ]] || die "linnet-server printed '$line' as it became ready"
+  [[ $line =~ ^ready\ grpc=([^ ]+)\ metrics=([^ ]+)(\ .*)?$ ]] || die "linnet-server printed '$line' as it became ready"
   grpc=${BASH_REMATCH[1]} metrics=${BASH_REMATCH[2]}
   printf 'grpc %s, metrics %s\n' "$grpc" "$metrics"
 }
@@ -112,7 +114,7 @@ call() {
     shown+=" $word"
   done
   printf '\n$ %s/linnet%s\n' "$bin" "$shown"
-  answer=$(LINNET_SERVER=$grpc "$bin/linnet" "$@" </dev/null) || die "linnet $1 failed; the server's log is $logs/server.log"
+  answer=$(LINNET_SERVER=$grpc "$bin/linnet" "$@" </dev/null) || die "linnet $1 failed; the server's log is $log"
   [[ $answer == *[[:alnum:]]* ]] || die "linnet $1 answered nothing"
   printf '%s\n' "$answer"
 }
@@ -140,7 +142,7 @@ check() {
   show_the_models_at_work
   call health
   scrape_metrics
-  stop_server || die "linnet-server did not stop cleanly: its log is $logs/server.log"
+  stop_server || die "linnet-server did not stop cleanly: its log is $log"
   printf '\nAll four answered, and the server stopped cleanly.\n'
 }
 
@@ -159,17 +161,19 @@ $export  $bin/linnet translate --to de "Where is the station?"
   $bin/linnet models
   $bin/linnet --help
 
-Metrics are at http://$metrics/metrics, the log is $logs/server.log. Ctrl-C stops the server.
+Metrics are at http://$metrics/metrics, the log is $log. Ctrl-C stops the server.
 T
   wait "$server" || status=$?
   server=''
-  tail -n 30 "$logs/server.log" >&2
+  tail -n 30 "$log" >&2
   die "linnet-server ended by itself with status $status"
 }
 
 echo "Setting up Linnet in $PWD"
+begin_setup
 install_dependencies "${extras[@]}"
 [[ $mode == deps ]] || build
+end_setup
 case $mode in
   check) check ;;
   serve) serve ;;

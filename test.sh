@@ -163,7 +163,9 @@ P
 }
 
 ./start.sh --build --tools --patched-grpc
+begin_setup
 step "Building the tests" cmake --build --preset release
+end_setup
 rm -f "$logs"/{ctest,pytest}*.xml
 
 suite ctest ctest --preset release -j "$jobs" --no-tests=error --output-junit "$PWD/$logs/ctest.xml"

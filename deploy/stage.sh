@@ -55,7 +55,8 @@ if [[ $cuda ]]; then
 fi
 
 # `ldd` prints "name => path (address)". A missing library is an error here rather than on the other machine.
-libraries=$(ldd "${binaries[@]}" | awk '$2 == "=>" { print $1, $3 }' | sort -u |
+libraries=$(ldd "${binaries[@]}" |
+  sed -n 's/^\s*\(\S*\) => \(.*\) (0x[0-9a-f]*)$/\1 \2/p; s/^\s*\(\S*\) => not found$/\1 not/p' | sort -u |
   while read -r name path; do
     [[ $path == not ]] || path=$(realpath -s "$path")
     echo "$name $path"
@@ -64,7 +65,7 @@ if grep ' not$' <<<"$libraries"; then
   echo "error: these libraries were not found" >&2
   exit 1
 fi
-[[ $portable ]] || grep -q "${root}.deps/grpc/lib/libgrpc++" <<<"$libraries" || {
+[[ $portable ]] || grep -qF "${root}.deps/grpc/lib/libgrpc++" <<<"$libraries" || {
   echo "error: the programs would take Debian's gRPC: run ./start.sh --build --patched-grpc" >&2
   exit 1
 }

@@ -19,6 +19,18 @@ die() {
   exit 1
 }
 
+# begin_setup: waits until no other start.sh or test.sh sets up and builds here; end_setup lets the next one begin.
+begin_setup() {
+  mkdir -p build
+  exec {setup_lock}<build
+  flock --nonblock "$setup_lock" || {
+    echo "Another set-up runs in $PWD: waiting for its end"
+    flock "$setup_lock"
+  }
+}
+
+end_setup() { exec {setup_lock}>&-; }
+
 # section NAME: the lines of that section of deps/versions.txt.
 section() {
   awk -v want="[$1]" '/^\[/ { inside = ($0 == want); next } inside && NF && !/^#/' deps/versions.txt

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import shutil
 import subprocess
 import tomllib
 from collections.abc import Iterator
@@ -17,13 +18,13 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def pages() -> list[Path]:
-    """The pages in git; without git, all that are not in a build folder."""
-    done = subprocess.run(
-        ["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    named = [ROOT / line for line in done.stdout.splitlines()]
-    built = {ROOT / name for name in ("build", ".venv", ".deps")}
-    found = named or [it for it in ROOT.rglob("*.md") if built.isdisjoint(it.parents)]
+    """The pages in git; without git, all that are not in a build folder or a hidden one."""
+    list_pages, listed = ["git", "ls-files", "*.md"], ""
+    if shutil.which("git"):
+        listed = subprocess.run(list_pages, cwd=ROOT, capture_output=True, text=True).stdout
+    named = [ROOT / line for line in listed.splitlines()]
+    left_out = {path for path in ROOT.glob(".*") if path.name != ".github"} | {ROOT / "build"}
+    found = named or [it for it in ROOT.rglob("*.md") if left_out.isdisjoint(it.parents)]
     return [page for page in found if page.exists()]
 
 
@@ -33,6 +34,13 @@ def name_of(page: Path) -> str:
 
 def test_pages_are_found():
     assert {ROOT / "README.md", ROOT / "docs/RUNBOOKS.md"} <= set(pages())
+
+
+def test_pages_are_found_without_git(monkeypatch):
+    with_git = pages()
+    monkeypatch.setenv("PATH", "")
+    assert set(with_git) <= set(pages())
+    assert not [page for page in pages() if ".venv" in page.parts or "build" in page.parts]
 
 
 def test_index_lists_every_page_of_its_folder():

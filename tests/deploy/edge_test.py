@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import edge
 import grpc
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 from kubernetes_test import FOLDER, build, container, of_kind
 from programs import ROOT, environment, find
 from replicas import BUNDLES, Server
@@ -171,6 +172,13 @@ def test_refused_calls_of_a_connection_are_limited_until_one_is_accepted(proxy):
     assert client.wait_for(http2.DATA, client.call("ListModels", b""))
     assert refused_calls(client) == 100
     client.close()
+
+
+def test_health_checks_of_a_connection_are_not_limited(proxy):
+    health = health_pb2_grpc.HealthStub(grpc.insecure_channel(proxy))
+    for _ in range(100):
+        answer = health.Check(health_pb2.HealthCheckRequest(), timeout=20)
+        assert answer.status == health_pb2.HealthCheckResponse.SERVING
 
 
 def test_connection_waiting_for_an_answer_stays_open(short_timeouts):

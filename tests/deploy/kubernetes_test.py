@@ -213,6 +213,19 @@ def test_service_and_network_policy_lead_to_the_same_ports(manifests):
     assert led == allowed == {calls, "metrics"} <= names
 
 
+def test_network_policy_lets_pods_in_by_the_label_of_clients_alone(manifests):
+    calls, metrics = of_kind(manifests, "NetworkPolicy")["spec"]["ingress"]
+    assert calls["from"] == [
+        {
+            "podSelector": {
+                "matchExpressions": [{"key": "linnet-client", "operator": "In", "values": ["true"]}]
+            }
+        }
+    ]
+    (prometheus,) = metrics["from"]
+    assert list(prometheus) == ["namespaceSelector"]
+
+
 def test_every_selector_matches_the_pods(manifests):
     labels = of_kind(manifests, "Deployment")["spec"]["template"]["metadata"]["labels"]
     service = of_kind(manifests, "Service")

@@ -7,10 +7,13 @@ compose and GitHub come from PyPI, into an environment of their own in build/che
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -48,7 +51,21 @@ def environment() -> dict[str, str]:
     return {**os.environ, "LD_LIBRARY_PATH": str(UNPACKED / "usr/lib/x86_64-linux-gnu")}
 
 
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Lets one process of the tests at a time fill a folder below build/."""
+    folder.parent.mkdir(exist_ok=True)
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def unpacked(name: str) -> str:
+    with alone(UNPACKED):
+        return fetched(name)
+
+
+def fetched(name: str) -> str:
     places = [UNPACKED / "usr/bin" / name, UNPACKED / "usr/sbin" / name]
     if not any(place.exists() for place in places):
         if not shutil.which("apt-get"):
@@ -67,6 +84,12 @@ def unpacked(name: str) -> str:
 
 def checker(name: str) -> str:
     """kubectl, check-jsonschema, or the Python with the schemas: see checkers.txt."""
+    with alone(CHECKERS):
+        install_checkers()
+    return str(CHECKERS / "bin" / name)
+
+
+def install_checkers() -> None:
     pins = (ROOT / "tests/deploy/checkers.txt").read_text()
     stamp = CHECKERS / "installed.txt"
     if not stamp.exists() or stamp.read_text() != pins:
@@ -79,4 +102,3 @@ def checker(name: str) -> str:
             if done.returncode:
                 skip(f"the schemas could not be installed: {done.stderr.strip()}")
         stamp.write_text(pins)
-    return str(CHECKERS / "bin" / name)

@@ -25,6 +25,7 @@ TOOLS = [
     "dirname",
     "env",
     "find",
+    "flock",
     "grep",
     "gzip",
     "head",
@@ -34,8 +35,8 @@ TOOLS = [
     "python3",
     "rm",
     "sed",
-    "sha256sum",
     "sh",
+    "sha256sum",
     "sleep",
     "sort",
     "tail",
@@ -123,7 +124,8 @@ def stop(*_):
 signal.signal(signal.SIGTERM, stop)
 signal.signal(signal.SIGINT, lambda *_: note("interrupted"))
 page = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
-print(f"loading\\nready grpc=127.0.0.1:7 metrics=127.0.0.1:{page.server_port}", flush=True)
+admin = " admin=127.0.0.1:9" if "--admin-listen" in sys.argv else ""
+print(f"loading\\nready grpc=127.0.0.1:7 metrics=127.0.0.1:{page.server_port}{admin}", flush=True)
 page.serve_forever()
 """
 

@@ -1,5 +1,6 @@
 """start.sh on fake machines. ./test.sh runs it for real: ./start.sh --check."""
 
+import fcntl
 import os
 import re
 import signal
@@ -199,6 +200,36 @@ def test_check_shows_four_answers_and_stops_the_server(machine):
     called = machine.commands()
     assert "--listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0" in called[-2]
     assert called[-1] == "linnet-server stopped"
+
+
+def test_check_takes_the_address_of_administration(machine):
+    status, output = machine.run("start.sh", "--check", "--", "--admin-listen", "127.0.0.1:9")
+    assert status == 0, output
+
+
+def test_check_leaves_the_log_of_a_serving_server(machine):
+    log = machine.tree / "build/logs/server.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_text("of a server that serves\n")
+    status, output = machine.run("start.sh", "--check")
+    assert status == 0, output
+    assert log.read_text() == "of a server that serves\n"
+    assert "ready grpc=" in log.with_name("check.log").read_text()
+
+
+def test_waits_for_another_set_up_in_the_folder(machine):
+    (machine.tree / "build").mkdir(exist_ok=True)
+    folder = os.open(machine.tree / "build", os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        process = machine.popen("start.sh", "--deps")
+        told = [process.stdout.readline() for _ in range(2)]
+        assert "Another set-up runs in" in told[1]
+        assert not machine.commands()
+    finally:
+        os.close(folder)
+    assert process.wait(60) == 0
+    assert machine.commands()
 
 
 @pytest.mark.parametrize("command", ["translate", "summarize", "health"])
