@@ -116,7 +116,7 @@ def read_rows(files: Sequence[Path], maximum: int) -> list[Pair]:
 
 
 def trained_in_reverse(folder: Path) -> bool:
-    """Whether the second column of the texts was the source of the bundle's training."""
+    """Returns whether the second column of the texts was the source of the training."""
     training = read_json(folder / "training.json") or {}
     return bool(training.get("recipe", {}).get("data", {}).get("reverse", False))
 

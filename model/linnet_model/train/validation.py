@@ -128,7 +128,7 @@ def label_scores(references: Sequence[str], predictions: Sequence[str]) -> dict[
 
 
 def is_unspaced(language: str) -> bool:
-    """Whether the language, BCP-47, has no blanks between words, as in languages.cc."""
+    """Returns whether the language, BCP-47, has no blanks between words, as in languages.cc."""
     return language.split("-")[0].lower() in ("zh", "yue", "ja", "th", "lo", "km", "my")
 
 
