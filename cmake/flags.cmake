@@ -18,7 +18,8 @@ target_compile_options(linnet_warnings INTERFACE
 
 find_program(LINNET_CCACHE ccache)
 if(LINNET_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${LINNET_CCACHE}")
+  # ccache compiles files with precompiled headers (cmake/testing.cmake) anew each time without these two.
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros "${LINNET_CCACHE}")
   set(CMAKE_C_COMPILER_LAUNCHER "${LINNET_CCACHE}")
   set(CMAKE_CUDA_COMPILER_LAUNCHER "${LINNET_CCACHE}")
 endif()
