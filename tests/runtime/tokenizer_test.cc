@@ -54,6 +54,21 @@ absl::Status LoadStatus(const std::string& name, const std::string& contents) {
   return Tokenizer::Load(file, {}).status();
 }
 
+TEST_F(TokenizerTest, PartOfATextHasABlankBeforeItExceptInUnspacedScripts) {
+  const std::vector<TokenId> before = *tokenizer_->Encode("a");
+  const auto within = [&](absl::string_view part) {
+    std::vector<TokenId> tokens = before;
+    const auto added = tokenizer_->EncodePart(part).value();
+    tokens.insert(tokens.end(), added.begin(), added.end());
+    return tokenizer_->Decode(tokens);
+  };
+  EXPECT_EQ(within("dog"), "a dog");
+  EXPECT_EQ(within("서울"), "a 서울");
+  EXPECT_EQ(within("東京"), "a東京");
+  EXPECT_EQ(within("แมว"), "aแมว");
+  EXPECT_EQ(within("東京 dog"), "a東京 dog");
+}
+
 TEST_F(TokenizerTest, TextsSurviveRoundTrip) {
   for (const std::string text :
        {"The dog runs.", "Über die Brücke läuft ein Hund; größer wäre schöner.",

@@ -263,7 +263,20 @@ std::vector<TokenId> Tokenizer::CopyPhrase(int i, bool behind_blank) const {
 }
 
 absl::StatusOr<std::vector<TokenId>> Tokenizer::EncodePart(absl::string_view text) const {
-  return impl_->EncodeMarked(text, true);
+  ASSIGN_OR_RETURN(std::vector<TokenId> tokens, impl_->EncodeMarked(text, true));
+  if (text.empty() || !IsUnspacedScript(CharacterAt(text, 0).code_point)) return tokens;
+  // SentencePiece puts a blank before a text. Behind a mark there is none.
+  const std::string decoded = Decode(tokens);
+  for (const absl::string_view mark : {"、", "，", "("}) {
+    ASSIGN_OR_RETURN(const std::vector<TokenId> alone, impl_->EncodeMarked(mark, true));
+    ASSIGN_OR_RETURN(std::vector<TokenId> behind,
+                     impl_->EncodeMarked(absl::StrCat(mark, text), true));
+    if (behind.size() <= alone.size() || !std::equal(alone.begin(), alone.end(), behind.begin()))
+      continue;
+    behind.erase(behind.begin(), behind.begin() + std::ssize(alone));
+    if (Decode(behind) == decoded) return behind;
+  }
+  return tokens;
 }
 
 absl::StatusOr<std::vector<TokenId>> Tokenizer::Impl::EncodeMarked(absl::string_view text,

@@ -67,7 +67,8 @@ class Tokenizer {
   absl::StatusOr<CopyingText> EncodeCopying(absl::string_view text) const;
   // The phrase that constrains a target to contain placeholder i, after a blank or not.
   std::vector<TokenId> CopyPhrase(int i, bool behind_blank) const;
-  // Token ids of whole words within another text, without inline casing.
+  // Token ids of whole words within another text, without inline casing: behind a blank, except in
+  // unspaced scripts.
   absl::StatusOr<std::vector<TokenId>> EncodePart(absl::string_view text) const;
   // The tokens, ascending, that continue a word when they follow one: they begin with a letter, a
   // digit, a combining mark or bytes of a character, but not of unspaced scripts. Computed at the

@@ -344,7 +344,7 @@ TEST(ConstrainedSearchTest, NeedsWholeRows) {
   }
 }
 
-// What a hypothesis made of its tokens.
+// A hypothesis that says tokens.
 struct Said {
   explicit Said(const Constraints& constraints) : constraints(constraints) {}
   Said& Say(std::vector<TokenId> more) {
