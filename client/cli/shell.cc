@@ -84,7 +84,16 @@ class Session {
     return environment_.renew_stop ? environment_.renew_stop() : environment_.stop;
   }
 
-  void Say(const std::string& what) { environment_.err << what << std::endl; }
+  // The first failure is the shell's status, for scripts.
+  void Note(int status) {
+    if (exit_ == kExitOk) exit_ = status;
+  }
+
+  // Refuses a command.
+  void Say(const std::string& what) {
+    environment_.err << what << std::endl;
+    Note(kExitUsage);
+  }
 
   void SetNumber(const std::string& word, const std::string& value) {
     int number = 0;
@@ -129,7 +138,7 @@ class Session {
     } else if (word == ":alignments") {
       request_.set_alignments(!request_.alignments());
     } else if (word == ":models") {
-      ListModels(client_, Form::kText, environment_);
+      Note(ListModels(client_, Form::kText, environment_));
     } else if (word == ":help") {
       environment_.out << kHelp << std::flush;
     } else {
@@ -160,9 +169,9 @@ class Session {
       *request.mutable_options() = request_.options();
       request.set_word_scores(request_.word_scores());
       request.set_alignments(request_.alignments());
-      exit_ = Summarize(client_, options, request, inner);
+      Note(Summarize(client_, options, request, inner));
     } else {
-      exit_ = Translate(client_, options, request_, inner);
+      Note(Translate(client_, options, request_, inner));
     }
   }
 

@@ -145,7 +145,8 @@ LoadFindings Search(const LoadFlags& flags, const MakeCall& call, const std::sto
     if (result.record.offered() == 0 && !stop.stop_requested()) continue;
     Probe probe = {*rate, false, result.gave_up, result.record};
     const Figures figures = FiguresOf(probe.record, flags.objective);
-    probe.held = !result.gave_up && figures.good_share >= share;
+    probe.held =
+        !result.gave_up && figures.good_share >= share * (1 - 1e-12);  // 999 of 1000 are 99.9 %
     if (probe.held || !any_held) {
       shown = std::move(result);
       *plan = next;
@@ -165,9 +166,10 @@ LoadFindings Search(const LoadFlags& flags, const MakeCall& call, const std::sto
 
 // Sets the source language if only one fits the models: a server cannot detect a language in
 // made-up texts.
-absl::Status NameLanguage(LoadFlags* flags) {
+absl::Status NameLanguage(LoadFlags* flags, const std::stop_token& stop) {
   if (!flags->from.empty() || !flags->model.empty() || !flags->mix.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(Client client, Client::Create(flags->client));
+  const std::stop_callback cancel(stop, [&client] { client.Cancel(); });
   absl::Status status;
   if (flags->task == "translate") {
     v1::TranslateRequest request;
@@ -180,7 +182,7 @@ absl::Status NameLanguage(LoadFlags* flags) {
     status = SetLanguage(client, {}, request);
     flags->from = request.language_code();
   }
-  return absl::IsUnavailable(status) ? status : absl::OkStatus();
+  return absl::IsUnavailable(status) || absl::IsCancelled(status) ? status : absl::OkStatus();
 }
 
 int Load(LoadFlags flags, const LoadEnvironment& environment) {
@@ -192,12 +194,14 @@ int Load(LoadFlags flags, const LoadEnvironment& environment) {
     return fail(absl::IsInvalidArgument(status) ? kExitUsage : kExitCode + status.raw_code(),
                 status);
   };
-  if (absl::Status status = NameLanguage(&flags); !status.ok()) return fail_to_reach(status);
+  if (absl::Status status = NameLanguage(&flags, environment.stop); !status.ok())
+    return fail_to_reach(status);
   absl::StatusOr<std::vector<CallKind>> kinds = KindsOf(flags);
   if (!kinds.ok()) return fail(kExitUsage, kinds.status());
   LoadSettings settings = SettingsOf(flags, *kinds);
-  absl::StatusOr<std::unique_ptr<LoadClient>> client = LoadClient::Connect(
-      flags.client, flags.channels, *std::move(kinds), flags.abandonment, flags.seed);
+  absl::StatusOr<std::unique_ptr<LoadClient>> client =
+      LoadClient::Connect(flags.client, flags.channels, *std::move(kinds), flags.abandonment,
+                          flags.seed, environment.stop);
   if (!client.ok()) return fail_to_reach(client.status());
   // Open the files before the run, so that an error is reported at once.
   std::ofstream html;

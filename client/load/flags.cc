@@ -239,8 +239,8 @@ void CheckLoadFlags(const LoadFlags& flags) {
        !tls.server_name.empty() || !flags.client.token_file.empty())) {
     refuse("--disconnect excludes TLS and tokens");
   }
-  if (flags.mix.empty() && flags.task == "translate" && flags.to.empty() && flags.model.empty()) {
-    refuse("--to LANGUAGE is needed to translate");
+  if (flags.mix.empty() && flags.task == "translate" && flags.to.empty()) {
+    refuse("--to LANGUAGE is needed to translate, also with --model");
   }
   if (flags.words[0] > flags.words[1]) {
     refuse(absl::StrFormat("--words %d %d: the maximum is below the minimum", flags.words[0],

@@ -4,10 +4,15 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
+#include <memory>
+#include <stop_token>
 #include <utility>
 
 #include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
 #include "grpcpp/create_channel_posix.h"
 #include "grpcpp/grpcpp.h"
 #include "linnet/v1/text_service.grpc.pb.h"
@@ -25,15 +30,24 @@ absl::StatusOr<v1::SummarizeResponse> Send(Client& client, const v1::SummarizeRe
                                            const CallOptions& options) {
   return client.Summarize(request, options);
 }
-grpc::Status Send(v1::TextService::Stub& stub, grpc::ClientContext* context,
-                  const v1::TranslateRequest& request) {
-  v1::TranslateResponse ignored;
-  return stub.Translate(context, request, &ignored);
+template <typename Response>
+absl::StatusOr<Response> Received(const grpc::Status& status, Response response) {
+  if (status.ok()) return response;
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
 }
-grpc::Status Send(v1::TextService::Stub& stub, grpc::ClientContext* context,
-                  const v1::SummarizeRequest& request) {
-  v1::SummarizeResponse ignored;
-  return stub.Summarize(context, request, &ignored);
+absl::StatusOr<v1::TranslateResponse> Send(v1::TextService::Stub& stub,
+                                           grpc::ClientContext& context,
+                                           const v1::TranslateRequest& request) {
+  v1::TranslateResponse response;
+  const grpc::Status status = stub.Translate(&context, request, &response);
+  return Received(status, std::move(response));
+}
+absl::StatusOr<v1::SummarizeResponse> Send(v1::TextService::Stub& stub,
+                                           grpc::ClientContext& context,
+                                           const v1::SummarizeRequest& request) {
+  v1::SummarizeResponse response;
+  const grpc::Status status = stub.Summarize(&context, request, &response);
+  return Received(status, std::move(response));
 }
 const auto& AnswersOf(const v1::TranslateResponse& response) { return response.translations(); }
 const auto& AnswersOf(const v1::SummarizeResponse& response) { return response.summaries(); }
@@ -54,33 +68,44 @@ CallOutcome OutcomeOf(const absl::StatusOr<Response>& response) {
 // Makes a call on a connection of its own, which is cut after the delay, or closed after the answer
 // if that arrives earlier.
 template <typename Request>
-absl::Status CallAndCut(const std::string& server, const Request& request, absl::Duration timeout,
-                        DelayedActions& delayed, bool* cut) {
-  ASSIGN_OR_RETURN(const std::shared_ptr<Socket> connection, Socket::Connect(server, timeout));
-  const int socket = connection->Duplicate();
+CallOutcome CallAndCut(const std::string& server, const Request& request, absl::Duration timeout,
+                       DelayedActions& delayed) {
+  CallOutcome outcome;
+  const absl::StatusOr<std::shared_ptr<Socket>> connection = Socket::Connect(server, timeout);
+  const int socket = connection.ok() ? (*connection)->Duplicate() : -1;
+  if (socket < 0) {
+    outcome.status = connection.ok() ? absl::UnavailableError(absl::StrCat(
+                                           "no descriptor for a connection: ", strerror(errno)))
+                                     : connection.status();
+    return outcome;
+  }
   fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) | O_NONBLOCK);  // gRPC requires it
   const auto stub =
       v1::TextService::NewStub(grpc::CreateInsecureChannelFromFd("linnet-load", socket));
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMicroseconds(timeout));
-  const auto was_cut = std::make_shared<std::atomic<bool>>(false);
-  delayed.Add([connection, was_cut] {
-    *was_cut = true;
+  const auto cut = std::make_shared<std::atomic<bool>>(false);
+  // Does not keep the descriptors of calls that have ended.
+  delayed.Add([weak = std::weak_ptr(*connection), cut] {
+    const std::shared_ptr<Socket> connection = weak.lock();
+    if (connection == nullptr) return;
+    *cut = true;
     connection->Cut();
   });
-  const grpc::Status status = Send(*stub, &context, request);
-  *cut = *was_cut;
-  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+  outcome = OutcomeOf(Send(*stub, context, request));
+  if (*cut && !outcome.status.ok()) outcome.abandonment = Abandonment::kDisconnect;
+  return outcome;
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<LoadClient>> LoadClient::Connect(
     const ClientOptions& options, int channels, std::vector<CallKind> kinds,
-    const AbandonmentOptions& abandonment, uint64_t seed) {
+    const AbandonmentOptions& abandonment, uint64_t seed, const std::stop_token& stop) {
   std::vector<Client> clients;
   for (int channel = 0; channel < channels; ++channel) {
     ASSIGN_OR_RETURN(Client client, Client::Create(options));
+    const std::stop_callback cancel(stop, [&client] { client.Cancel(); });
     RETURN_IF_ERROR(client.Health());
     clients.push_back(std::move(client));
   }
@@ -117,12 +142,8 @@ CallOutcome LoadClient::Call(int64_t index, int channel) {
     CallOptions options;
     options.timeout = kind.deadline;
     CallOutcome outcome;
-    if (abandonment == Abandonment::kDisconnect) {
-      bool cut = false;
-      outcome.status = CallAndCut(options_.server, request, kind.deadline, delayed_, &cut);
-      if (cut && !outcome.status.ok()) outcome.abandonment = abandonment;
-      return outcome;
-    }
+    if (abandonment == Abandonment::kDisconnect)
+      return CallAndCut(options_.server, request, kind.deadline, delayed_);
     if (abandonment == Abandonment::kDeadline) {
       options.timeout = std::min(abandonment_.after, kind.deadline);
     }

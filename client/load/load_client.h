@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -27,12 +28,10 @@ struct AbandonmentOptions {
 class LoadClient {
  public:
   // Connects `channels` channels, so that the first calls do not include it. Returns an error if an
-  // option is out of its range or the server does not answer.
-  static absl::StatusOr<std::unique_ptr<LoadClient>> Connect(const ClientOptions& options,
-                                                             int channels,
-                                                             std::vector<CallKind> kinds,
-                                                             const AbandonmentOptions& abandonment,
-                                                             uint64_t seed);
+  // option is out of its range or the server does not answer; CANCELLED if `stop` comes first.
+  static absl::StatusOr<std::unique_ptr<LoadClient>> Connect(
+      const ClientOptions& options, int channels, std::vector<CallKind> kinds,
+      const AbandonmentOptions& abandonment, uint64_t seed, const std::stop_token& stop = {});
 
   // Makes call number `index` on the channel of that number and blocks until it has ended.
   CallOutcome Call(int64_t index, int channel);

@@ -102,6 +102,12 @@ absl::StatusOr<std::vector<CallKind>> ReadMix(const std::string& file, const Cal
     if (!status.ok()) {
       return Wrong(absl::StrCat(file, ", line ", number, ": ", status.message()));
     }
+    for (const CallKind& earlier : kinds) {
+      if (earlier.name == kind.name) {
+        return Wrong(absl::StrCat(file, ", line ", number, ": the name \"", kind.name,
+                                  "\" is that of an earlier line, give each its own"));
+      }
+    }
     kinds.push_back(std::move(kind));
   }
   if (kinds.empty()) return Wrong(absl::StrCat(file, " has no line with a call in it"));

@@ -30,6 +30,7 @@ absl::StatusOr<std::vector<std::string>> ReadSentences(const std::string& file) 
   while (true) {
     ASSIGN_OR_RETURN(std::optional<Text> text, source.Next());
     if (!text.has_value()) break;
+    RETURN_IF_ERROR(text->problem);
     if (!IsBlank(*text)) sentences.push_back(std::move(text->content));
   }
   if (sentences.empty()) {

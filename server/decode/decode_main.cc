@@ -138,7 +138,8 @@ int Measure(model::Engine& engine, const SyntheticLoad& load) {
   if (!line.ok())
     return Fail(line.status().code() == absl::StatusCode::kInvalidArgument ? kUsage : kSomeFailed,
                 line.status());
-  std::cout << *line << std::endl;
+  if (!(std::cout << *line << std::endl))
+    return Fail(kOutput, absl::DataLossError("the output could not be written"));
   return 0;
 }
 

@@ -10,6 +10,25 @@ namespace linnet::client {
 
 namespace {
 
+// Arrays and objects inside one another; to write deeper ones would exhaust the stack.
+constexpr int kMaxDepth = 256;
+
+// A record; discarded if it is not JSON.
+struct Record {
+  nlohmann::ordered_json json;
+  bool too_deep = false;
+};
+
+Record ParseRecord(const std::string& record) {
+  Record parsed;
+  const auto watch = [&parsed](int depth, nlohmann::ordered_json::parse_event_t, auto&) {
+    parsed.too_deep = parsed.too_deep || depth > kMaxDepth;
+    return true;
+  };
+  parsed.json = nlohmann::ordered_json::parse(record, watch, /*allow_exceptions=*/false);
+  return parsed;
+}
+
 // The offset of the first lone surrogate in JSON's escapes (\ud83d), or npos. Programs that cut
 // strings by UTF-16 units produce them.
 size_t FindLoneSurrogate(absl::string_view record) {
@@ -44,6 +63,8 @@ absl::Status NoObject(const std::string& record) {
   } catch (const nlohmann::json::parse_error& error) {
     return absl::InvalidArgumentError(
         absl::StrCat("is not an object of JSON (see byte ", error.byte, ")"));
+  } catch (const nlohmann::json::out_of_range&) {
+    return absl::InvalidArgumentError("has a number that is too large for JSON's readers");
   }
   return absl::InvalidArgumentError("is not an object of JSON");
 }
@@ -52,8 +73,11 @@ absl::Status NoObject(const std::string& record) {
 
 absl::StatusOr<std::string> TextOfRecord(const std::string& record, const std::string& text_key,
                                          const std::vector<std::string>& answer_keys) {
-  const auto json = nlohmann::json::parse(record, nullptr, /*allow_exceptions=*/false);
+  const auto [json, too_deep] = ParseRecord(record);
   if (!json.is_object()) return NoObject(record);
+  if (too_deep) {
+    return absl::InvalidArgumentError(absl::StrCat("is nested more than ", kMaxDepth, " deep"));
+  }
   const auto text = json.find(text_key);
   if (text == json.end() || !text->is_string()) {
     return absl::InvalidArgumentError(absl::StrCat("has no string \"", text_key, "\""));
@@ -76,8 +100,9 @@ std::string WithMember(const std::string& record, const std::string& key, const 
 }
 
 std::string WithError(const std::string& record, const std::string& json) {
-  auto object = nlohmann::ordered_json::parse(record, nullptr, /*allow_exceptions=*/false);
-  if (!object.is_object() || object.empty()) return absl::StrCat("{\"error\": ", json, "}");
+  auto [object, too_deep] = ParseRecord(record);
+  if (!object.is_object() || object.empty() || too_deep)
+    return absl::StrCat("{\"error\": ", json, "}");
   if (!object.contains("error")) return WithMember(record, "error", json);
   object["error"] = nlohmann::ordered_json::parse(json);
   return object.dump();

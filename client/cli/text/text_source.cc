@@ -152,7 +152,8 @@ int64_t TextSource::TotalBytes(int64_t in_bytes) const {
 }
 
 bool TextSource::ready() const {
-  return open_ != &standard_input_ || standard_input_.rdbuf()->in_avail() > 0;
+  if (open_ == &file_ && regular_) return true;
+  return open_ == nullptr || open_->rdbuf()->in_avail() > 0;
 }
 
 absl::Status TextSource::Open(const std::string& file) {
@@ -170,6 +171,8 @@ absl::Status TextSource::Open(const std::string& file) {
         absl::StrCat("cannot read \"", file, "\": ", std::strerror(errno)));
   }
   file_.clear();  // clears the eofbit of an empty file
+  struct stat found = {};
+  regular_ = stat(file.c_str(), &found) == 0 && S_ISREG(found.st_mode);
   open_ = &file_;
   name_ = file;
   return absl::OkStatus();

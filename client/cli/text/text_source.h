@@ -89,6 +89,7 @@ class TextSource {
   size_t next_argument_ = 0;
   size_t next_file_ = 0;
   std::ifstream file_;
+  bool regular_ = false;          // file_, whose next line then never has to be waited for
   std::istream* open_ = nullptr;  // file_ or standard_input_
   std::string name_;              // of the open file
   bool at_start_ = false;         // true before the first read of the open file

@@ -61,7 +61,9 @@ absl::Duration LatencyHistogram::mean() const {
 }
 
 absl::Duration LatencyHistogram::Percentile(double percent) const {
-  const auto wanted = static_cast<int64_t>(std::ceil(percent / 100 * static_cast<double>(count_)));
+  // Without the error of the product: 99.9 / 100 * 1000 is a little more than 999.
+  const double rank = percent / 100 * static_cast<double>(count_);
+  const auto wanted = static_cast<int64_t>(std::ceil(rank * (1 - 1e-12)));
   int64_t seen = 0;
   for (size_t bucket = 0; bucket < counts_.size(); ++bucket) {
     seen += counts_[bucket];

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <limits>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -49,13 +50,13 @@ class Run {
       : plan_(plan),
         call_(call),
         end_(plan.warm_up + plan.duration),
+        start_(Clock::now()),
         stopped_(std::move(stop)),
-        forward_(stopped_, [this] { end_all_.request_stop(); }),
+        forward_(stopped_, [this] { EndAll(); }),
         arrivals_(plan.arrivals, plan.schedule.After(plan.warm_up), plan.seed),
         record_(plan.warm_up, end_),
         parts_(PartsOf(plan)),
-        timeline_(plan.warm_up, IntervalOf(plan)),
-        start_(Clock::now()) {}
+        timeline_(plan.warm_up, IntervalOf(plan)) {}
 
   LoadResult operator()() {
     std::jthread progress;
@@ -67,6 +68,7 @@ class Run {
       callers.emplace_back([this, caller] { Work(caller); });
     }
     for (std::thread& caller : callers) caller.join();
+    if (end_all_.stop_requested()) CountThoseLeft();
     const bool stopped = stopped_.stop_requested();
     const bool all_made = next_call_ == plan_.max_calls;
     if (stopped || gave_up_ || all_made) {
@@ -78,10 +80,31 @@ class Run {
   }
 
  private:
+  static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+
   struct Due {
     int64_t index;
     absl::Duration intended;
   };
+
+  // Called without mu_, or with it.
+  void EndAll() {
+    int64_t never = kNever;
+    ended_all_at_.compare_exchange_strong(never, absl::ToInt64Nanoseconds(Elapsed()));
+    end_all_.request_stop();
+  }
+
+  // Counts the calls that were due when the run ended early, and which no caller had taken.
+  void CountThoseLeft() {
+    const absl::Duration ended = absl::Nanoseconds(ended_all_at_.load());
+    last_ended_ = std::max(last_ended_, ended);
+    if (!plan_.open || all_taken_) return;
+    for (int64_t call = next_call_; call < plan_.max_calls; ++call) {
+      const absl::Duration intended = arrivals_.Next();
+      if (intended > ended || intended >= end_) return;
+      AddNotSent(intended);
+    }
+  }
 
   absl::Duration Elapsed() const { return absl::FromChrono(Clock::now() - start_); }
 
@@ -124,7 +147,7 @@ class Run {
     if (!outcome.status.ok() || latency > plan_.give_up->limit) ++bad_;
     if (bad_ <= plan_.give_up->max_bad || gave_up_) return;
     gave_up_ = true;
-    end_all_.request_stop();
+    EndAll();
   }
 
   void AddNotSent(absl::Duration intended) {
@@ -198,7 +221,9 @@ class Run {
   const LoadPlan plan_;
   const MakeCall& call_;
   const absl::Duration end_;
-  std::stop_source end_all_;  // a stop from outside, or the run has given up
+  const Clock::time_point start_;
+  std::stop_source end_all_;                    // a stop from outside, or the run has given up
+  std::atomic<int64_t> ended_all_at_ = kNever;  // in nanoseconds
   const std::stop_token stopped_;
   const std::stop_callback<std::function<void()>> forward_;
   std::atomic<int64_t> in_flight_ = 0;
@@ -216,7 +241,6 @@ class Run {
   LatencyHistogram recent_{5};
 
   std::mutex sleep_mu_;
-  const Clock::time_point start_;
 };
 
 }  // namespace

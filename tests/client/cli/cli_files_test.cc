@@ -75,10 +75,25 @@ TEST_F(CliFilesTest, RefusesInvalidJsonLinesByName) {
       {"{\"text\": \"a\xED\xA0\xBD\"}\n", "byte 0xed at offset 11 is the lone surrogate U+D83D"},
       {"{\"text\": 1,,}\n", "is not an object of JSON (see byte 12)"},
       {"{\"text\": \"caf\xE9\"}\n", "is not UTF-8"},
+      {"{\"text\": \"a\", \"n\": 1e400}\n", "has a number that is too large"},
+      {"{\"text\": \"a\", \"n\": " + std::string(300, '[') + std::string(300, ']') + "}\n",
+       "is nested more than 256 deep"},
   };
   for (const auto& [input, message] : cases) {
     EXPECT_EQ(Translate({"--jsonl", "--on-error", "stop"}, input), kExitLocal) << input;
     EXPECT_THAT(err_, HasSubstr(message));
+  }
+}
+
+TEST_F(CliFilesTest, JsonLinesBesideOneThatCannotBeReadAreAnswered) {
+  const std::string deep = std::string(200000, '[') + std::string(200000, ']');
+  for (const std::string& bad : {std::string("{\"text\": \"b\", \"n\": 1e400}"),
+                                 "{\"error\": 1, \"text\": \"b\", \"n\": " + deep + "}"}) {
+    EXPECT_EQ(Translate({"--jsonl", "--on-error", "skip"},
+                        "{\"text\": \"a\"}\n" + bad + "\n{\"text\": \"c\"}\n"),
+              kExitRefused);
+    EXPECT_THAT(
+        out_, AllOf(HasSubstr("\"[de] a\""), HasSubstr("\"[de] c\""), HasSubstr("\n{\"error\": ")));
   }
 }
 

@@ -131,6 +131,9 @@ TEST_F(CliShellTest, WritesNoPromptsToAPipe) {
   EXPECT_EQ(out_, "[de] one\n[nl] two\n");
   EXPECT_EQ(Run({"shell", "--to", "tlh"}, "one\n"), kExitCode + 5)
       << "a script gets the exit status";
+  EXPECT_EQ(Run({"shell", "--to", "tlh"}, "one\n:to de\ntwo\n"), kExitCode + 5)
+      << "of the first line that failed";
+  EXPECT_EQ(Run({"shell", "--to", "de"}, ":beam many\none\n"), kExitUsage);
 }
 
 TEST_F(CliShellTest, BenchMeasuresOneCallerAndMany) {

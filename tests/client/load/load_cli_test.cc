@@ -283,6 +283,7 @@ TEST_F(LoadCliTest, CallsAnsweredBeforeAbandonmentCountAsAnswered) {
               kExitOk)
         << err_;
     EXPECT_EQ(Number({"by_status", "OK", "calls"}), 20) << flag;
+    EXPECT_GT(Number({"texts_per_second"}), 0) << flag;
   }
 }
 

@@ -61,6 +61,7 @@ TEST_F(LoadFlagsTest, RefusesInvalidFlagsWithHint) {
   const std::vector<std::pair<std::string, std::string>> refused = {
       {"", "--find-rate for an open loop, or --concurrency N"},
       {"--rate 5", "--to LANGUAGE is needed"},
+      {"--rate 5 --model en-de", "--to LANGUAGE is needed to translate, also with --model"},
       {"--rate fast --to de", "--rate"},
       {"--rate 0 --to de", "--rate"},
       {"--rate 5 --concurrency 3 --to de", "--rate excludes --concurrency"},

@@ -21,6 +21,7 @@
 namespace linnet::client {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -35,8 +36,9 @@ TEST(LatencyHistogramTest, PercentilesMatchASortedList) {
       histogram.Record(absl::Microseconds(values.back()));
     }
     std::sort(values.begin(), values.end());
-    for (double percent : {0.01, 10.0, 50.0, 90.0, 99.0, 99.9, 100.0}) {
-      const auto rank = std::max<int64_t>(1, std::ceil(percent / 100 * count));
+    for (const int64_t per_mille : {0, 70, 100, 280, 500, 560, 900, 990, 999, 1000}) {
+      const double percent = static_cast<double>(per_mille) / 10;
+      const int64_t rank = std::max<int64_t>(1, (per_mille * count + 999) / 1000);
       const int64_t exact = values[rank - 1];
       const int64_t found = absl::ToInt64Microseconds(histogram.Percentile(percent));
       EXPECT_GE(found, exact) << percent << " % of " << count;
@@ -273,6 +275,10 @@ TEST_F(MixTest, RefusesInvalidLineWithItsNumber) {
       {R"({"translate": {}, "weight": 0})", "\"weight\" is not above 0"},
       {R"({"translate": {}, "weight": "3"})", "line 1"},
       {R"({"translate": {}, "texts": 0})", "\"texts\""},
+      {R"({"translate": {}, "name": "a"})"
+       "\n"
+       R"({"summarize": {}, "name": "a"})",
+       "line 2: the name \"a\" is that of an earlier line"},
       {R"({"translate": {}, "words": [5, 3]})", "the minimum and the maximum"},
       {R"({"translate": {}, "words": [1, 3], "file": "x"})", "exclude each other"},
       {R"({"translate": {}, "file": "/nowhere"})", "/nowhere"},
@@ -326,6 +332,9 @@ TEST(LoadTextsTest, ReadsLinesThatAreNotBlank) {
   std::ofstream(path) << "\n\n";
   EXPECT_THAT(ReadSentences(path).status().message(), HasSubstr("no line with text"));
   EXPECT_FALSE(ReadSentences(folder.path() / "nothing").ok());
+  std::ofstream(path) << "one\ncaf\xE9\n";
+  EXPECT_THAT(ReadSentences(path).status().message(),
+              AllOf(HasSubstr("line 2 of "), HasSubstr("is not UTF-8")));
 }
 
 }  // namespace

@@ -236,5 +236,24 @@ TEST(LoadRunTest, StopEndsTheRunWithPartialResult) {
   }
 }
 
+TEST(LoadRunTest, CallsThatWereDueBeforeAStopAreNotSent) {
+  LoadPlan plan = Constant(1000, absl::Hours(1));
+  plan.callers = 1;
+  std::stop_source stop;
+  const LoadResult result = RunLoad(
+      plan,
+      [&](int64_t, int) -> CallOutcome {
+        absl::SleepFor(absl::Milliseconds(200));
+        stop.request_stop();
+        return {};
+      },
+      stop.get_token());
+  EXPECT_EQ(result.record.measured(), 1);
+  // 200 are due in the time of the first call, and hardly more.
+  EXPECT_GE(result.record.not_sent(), 198);
+  EXPECT_NEAR(static_cast<double>(result.record.offered()),
+              1000 * absl::ToDoubleSeconds(result.record.window()), 5);
+}
+
 }  // namespace
 }  // namespace linnet::client

@@ -153,6 +153,22 @@ def test_full_disk_is_reported(linnet_binary, environment):
     assert complaints(done.stderr) == "linnet: cannot write the output: No space left on device\n"
 
 
+def test_line_of_a_pipe_with_a_name_is_answered_at_once(linnet_binary, environment, tmp_path):
+    lines, out = tmp_path / "lines", tmp_path / "out"
+    os.mkfifo(lines)
+    process = subprocess.Popen(
+        [linnet_binary, *TRANSLATE, "--file", lines, "-o", out], env=environment
+    )
+    with lines.open("w") as pipe:
+        pipe.write("A bird sings.\n")
+        pipe.flush()
+        end = time.monotonic() + 60
+        while not out.exists() or not out.read_text():
+            assert time.monotonic() < end, "the writer may wait for the answer"
+            time.sleep(0.01)
+    assert process.wait(60) == 0
+
+
 def test_interrupt_reports_progress_and_how_to_resume(linnet_binary, environment, tmp_path):
     out = tmp_path / "out"
     process = subprocess.Popen(

@@ -109,7 +109,7 @@ def test_changed_certificates_apply_to_the_next_connection(start, linnet_binary,
         assert time.monotonic() < end
         time.sleep(0.2)
     client.stdin.close()
-    assert client.wait(20) == 0
+    assert client.wait(20) == 2, "of the first :fly"
     assert server.stop() == 0
 
 
