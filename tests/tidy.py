@@ -17,6 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TIDY = "clang-tidy-14"  # [debian-clang] in deps/versions.txt
+PRECOMPILED = re.compile(r"-fpch-preprocess|-Winvalid-pch -include \S+")  # headers of g++'s own
 FINDING = re.compile(r"^/.*: (error|warning): ", re.MULTILINE)
 
 
@@ -36,7 +37,7 @@ def run(files: list[str], entry: dict[str, str]) -> str:
     with tempfile.TemporaryDirectory() as folder:
         whole = Path(folder, "whole.cc")
         whole.write_text("".join(f'#include "{ROOT / file}"\n' for file in files))
-        command = entry["command"].replace(entry["file"], str(whole))
+        command = PRECOMPILED.sub("", entry["command"]).replace(entry["file"], str(whole))
         database = [{"directory": entry["directory"], "file": str(whole), "command": command}]
         Path(folder, "compile_commands.json").write_text(json.dumps(database))
         words = [TIDY, f"--config-file={ROOT / '.clang-tidy'}", "--quiet", "-p", folder, str(whole)]
