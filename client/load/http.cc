@@ -38,7 +38,9 @@ absl::StatusOr<std::string> HttpGet(const std::string& url, absl::Duration timeo
   const absl::Time end = absl::Now() + timeout;
   const absl::StatusOr<std::shared_ptr<Socket>> connection = Socket::Connect(address, timeout);
   if (!connection.ok()) return Failed(url, connection.status().message());
-  const int socket = (*connection)->Duplicate();
+  const absl::StatusOr<int> duplicate = (*connection)->Duplicate();
+  if (!duplicate.ok()) return Failed(url, duplicate.status().message());
+  const int socket = *duplicate;
   const std::unique_ptr<const int, void (*)(const int*)> closer(&socket,
                                                                 [](const int* fd) { close(*fd); });
   const timeval limit = absl::ToTimeval(timeout);

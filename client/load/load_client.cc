@@ -4,15 +4,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <memory>
 #include <stop_token>
 #include <utility>
 
 #include "absl/memory/memory.h"
-#include "absl/strings/str_cat.h"
 #include "grpcpp/create_channel_posix.h"
 #include "grpcpp/grpcpp.h"
 #include "linnet/v1/text_service.grpc.pb.h"
@@ -30,24 +27,24 @@ absl::StatusOr<v1::SummarizeResponse> Send(Client& client, const v1::SummarizeRe
                                            const CallOptions& options) {
   return client.Summarize(request, options);
 }
-template <typename Response>
-absl::StatusOr<Response> Received(const grpc::Status& status, Response response) {
+template <typename Request, typename Response>
+absl::StatusOr<Response> Send(v1::TextService::Stub& stub,
+                              grpc::Status (v1::TextService::Stub::*method)(grpc::ClientContext*,
+                                                                            const Request&,
+                                                                            Response*),
+                              grpc::ClientContext& context, const Request& request) {
+  Response response;
+  const grpc::Status status = (stub.*method)(&context, request, &response);
   if (status.ok()) return response;
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
 }
-absl::StatusOr<v1::TranslateResponse> Send(v1::TextService::Stub& stub,
-                                           grpc::ClientContext& context,
-                                           const v1::TranslateRequest& request) {
-  v1::TranslateResponse response;
-  const grpc::Status status = stub.Translate(&context, request, &response);
-  return Received(status, std::move(response));
+auto Send(v1::TextService::Stub& stub, grpc::ClientContext& context,
+          const v1::TranslateRequest& request) {
+  return Send(stub, &v1::TextService::Stub::Translate, context, request);
 }
-absl::StatusOr<v1::SummarizeResponse> Send(v1::TextService::Stub& stub,
-                                           grpc::ClientContext& context,
-                                           const v1::SummarizeRequest& request) {
-  v1::SummarizeResponse response;
-  const grpc::Status status = stub.Summarize(&context, request, &response);
-  return Received(status, std::move(response));
+auto Send(v1::TextService::Stub& stub, grpc::ClientContext& context,
+          const v1::SummarizeRequest& request) {
+  return Send(stub, &v1::TextService::Stub::Summarize, context, request);
 }
 const auto& AnswersOf(const v1::TranslateResponse& response) { return response.translations(); }
 const auto& AnswersOf(const v1::SummarizeResponse& response) { return response.summaries(); }
@@ -72,16 +69,14 @@ CallOutcome CallAndCut(const std::string& server, const Request& request, absl::
                        DelayedActions& delayed) {
   CallOutcome outcome;
   const absl::StatusOr<std::shared_ptr<Socket>> connection = Socket::Connect(server, timeout);
-  const int socket = connection.ok() ? (*connection)->Duplicate() : -1;
-  if (socket < 0) {
-    outcome.status = connection.ok() ? absl::UnavailableError(absl::StrCat(
-                                           "no descriptor for a connection: ", strerror(errno)))
-                                     : connection.status();
-    return outcome;
-  }
-  fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) | O_NONBLOCK);  // gRPC requires it
+  outcome.status = connection.status();
+  if (!connection.ok()) return outcome;
+  const absl::StatusOr<int> socket = (*connection)->Duplicate();
+  outcome.status = socket.status();
+  if (!socket.ok()) return outcome;
+  fcntl(*socket, F_SETFL, fcntl(*socket, F_GETFL) | O_NONBLOCK);  // gRPC requires it
   const auto stub =
-      v1::TextService::NewStub(grpc::CreateInsecureChannelFromFd("linnet-load", socket));
+      v1::TextService::NewStub(grpc::CreateInsecureChannelFromFd("linnet-load", *socket));
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMicroseconds(timeout));
   const auto cut = std::make_shared<std::atomic<bool>>(false);

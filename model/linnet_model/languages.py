@@ -54,6 +54,11 @@ def check_language_code(what: str, code: str) -> None:
     )
 
 
+def is_unspaced(language: str) -> bool:
+    """Returns whether the language, BCP-47, has no blanks between words, as in languages.cc."""
+    return language.split("-")[0].lower() in ("zh", "yue", "ja", "th", "lo", "km", "my")
+
+
 def max_forced(pairs: Sequence[LanguageTokens]) -> int:
     return max((len(pair.forced) for pair in pairs), default=0)
 

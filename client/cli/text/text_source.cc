@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 #include <ios>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -57,6 +58,13 @@ absl::StatusOr<Found> CheckedRead(decltype(ReadLine) read, std::istream& in, std
   } catch (const std::ios_base::failure& error) {
     return absl::InvalidArgumentError(error.code().message());
   }
+}
+
+// The size of a regular file; nothing of a pipe, a device, or a file that is not there.
+std::optional<int64_t> RegularSize(const std::string& file) {
+  struct stat found = {};
+  if (stat(file.c_str(), &found) != 0 || !S_ISREG(found.st_mode)) return std::nullopt;
+  return found.st_size;
 }
 
 // Moves the last line end from the content to the ending.
@@ -142,9 +150,7 @@ absl::Status TextSource::Skip(int64_t texts, const Checkpoint& known) {
 int64_t TextSource::TotalBytes(int64_t in_bytes) const {
   int64_t total = 0;
   for (const std::string& file : input_.files) {
-    struct stat found = {};
-    const bool regular = file != "-" && stat(file.c_str(), &found) == 0 && S_ISREG(found.st_mode);
-    const int64_t bytes = regular ? found.st_size : file == "-" ? in_bytes : 0;
+    const int64_t bytes = file == "-" ? in_bytes : RegularSize(file).value_or(0);
     if (bytes == 0) return 0;
     total += bytes;
   }
@@ -171,8 +177,7 @@ absl::Status TextSource::Open(const std::string& file) {
         absl::StrCat("cannot read \"", file, "\": ", std::strerror(errno)));
   }
   file_.clear();  // clears the eofbit of an empty file
-  struct stat found = {};
-  regular_ = stat(file.c_str(), &found) == 0 && S_ISREG(found.st_mode);
+  regular_ = RegularSize(file).has_value();
   open_ = &file_;
   name_ = file;
   return absl::OkStatus();

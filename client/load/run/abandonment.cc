@@ -81,7 +81,12 @@ absl::StatusOr<std::shared_ptr<Socket>> Socket::Connect(const std::string& serve
 
 Socket::~Socket() { close(socket_); }
 
-int Socket::Duplicate() const { return dup(socket_); }
+absl::StatusOr<int> Socket::Duplicate() const {
+  const int duplicate = dup(socket_);
+  if (duplicate >= 0) return duplicate;
+  return absl::UnavailableError(
+      absl::StrCat("no descriptor for a connection: ", std::strerror(errno)));
+}
 
 void Socket::Cut() const { shutdown(socket_, SHUT_RDWR); }
 

@@ -44,8 +44,8 @@ class Socket {
                                                          absl::Duration timeout);
   ~Socket();
 
-  // A new descriptor of the same connection; the caller owns it.
-  int Duplicate() const;
+  // A new descriptor of the same connection; the caller owns it. UNAVAILABLE if there is none left.
+  absl::StatusOr<int> Duplicate() const;
   void Cut() const;
 
  private:

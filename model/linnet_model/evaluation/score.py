@@ -35,10 +35,11 @@ from linnet_model.evaluation.score_run import lines_read, score_run, test_rows
 from linnet_model.evaluation.texts import card_examples
 from linnet_model.export.card import write_card
 from linnet_model.json_files import read_json, write_json
+from linnet_model.languages import is_unspaced
 from linnet_model.styles import before_source, styles_of
 from linnet_model.text_files import DataError, Pair, read_lines
 from linnet_model.train.stages import result_of
-from linnet_model.train.validation import ROUGE, bleu, is_unspaced, rouge
+from linnet_model.train.validation import ROUGE, bleu, rouge
 
 FACT_SENTENCES = 1000
 EXAMPLES = """examples:

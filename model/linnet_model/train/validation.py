@@ -15,6 +15,7 @@ import sacrebleu
 import sentencepiece
 import torch
 
+from linnet_model.languages import is_unspaced
 from linnet_model.network.dropout import Dropout, KeepAll
 from linnet_model.network.encoder_decoder import EOS, PAD, EncoderDecoder
 from linnet_model.train.data import Batch, PairDataset, make_batch, sequential_batches
@@ -125,11 +126,6 @@ def label_scores(references: Sequence[str], predictions: Sequence[str]) -> dict[
         "accuracy": exact_match(references, predictions),
         "macro_f1": 100.0 * sum(f1) / len(f1),
     }
-
-
-def is_unspaced(language: str) -> bool:
-    """Returns whether the language, BCP-47, has no blanks between words, as in languages.cc."""
-    return language.split("-")[0].lower() in ("zh", "yue", "ja", "th", "lo", "km", "my")
 
 
 def bleu(language: str) -> sacrebleu.BLEU:
