@@ -22,6 +22,7 @@ from typing import Any
 import torch
 
 from linnet_model.config import BundleConfig, ConfigError, ModelConfig, from_tables, to_tables
+from linnet_model.json_files import read_json
 from linnet_model.languages import LanguageTokens, check_pairs, max_forced
 from linnet_model.network import ops
 from linnet_model.network.encoder_decoder import (
@@ -340,6 +341,12 @@ def write_bundle(
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
     text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
     (folder / MANIFEST).write_text(text, encoding="utf-8")
+
+
+def trained_in_reverse(folder: Path) -> bool:
+    """Returns whether the second column of the texts was the source of the training."""
+    training = read_json(folder / "training.json") or {}
+    return bool(training.get("recipe", {}).get("data", {}).get("reverse", False))
 
 
 def add_shortlist(

@@ -13,11 +13,21 @@ SOURCES = Path(__file__).with_name("sources.toml")
 TERMS = ("what", "author", "licence", "attribution")  # required for every domain
 
 
+# Endings of a domain that linnet-diversify writes: the domain of its texts, one side translated.
+TRANSLATED = {"_forward": "targets", "_backward": "sources"}
 TRAINED_ON = "trained on texts under "  # begins the licence of a bundle that linnet-export makes
 
 
 def known_sources(own: dict[str, dict[str, str]] | None) -> dict[str, dict[str, Any]]:
-    return tomllib.loads(SOURCES.read_text(encoding="utf-8")) | (own or {})
+    """Returns the terms of each domain, also of those that linnet-diversify makes of them."""
+    known = tomllib.loads(SOURCES.read_text(encoding="utf-8")) | (own or {})
+    translated = {
+        domain + ending: terms | {"what": f"{terms['what']}, {sides} translated by a model"}
+        for domain, terms in known.items()
+        if "what" in terms
+        for ending, sides in TRANSLATED.items()
+    }
+    return translated | known
 
 
 def licences_of(domains: Iterable[str], own: dict[str, dict[str, str]] | None = None) -> set[str]:

@@ -5,10 +5,11 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 
 usage() {
   cat <<'U'
-usage: tests/gpu/call.sh 1|2|3|train --out DIR [--train SECONDS] [--seconds N] [--dry]
+usage: tests/gpu/call.sh 1|2|3|train --out DIR [--part NAME]… [--translate]
+                         [--train SECONDS [--recipe FILE]… [--from-bundles]] [--seconds N] [--dry]
 
-Unpacks .gpu/linnet.tar.xz (tests/gpu/pack.py) to /tmp unless it was unpacked before, and runs the parts of tests/gpu.sh
-that belong to the call. /tmp keeps the rows of earlier calls; each report includes them.
+Unpacks .gpu/linnet.tar.xz (tests/gpu/pack.py) to /tmp unless that archive was unpacked before, and runs the parts of
+tests/gpu.sh that belong to the call. /tmp keeps the rows of earlier calls; each report includes them.
 
   1                smoke, kernels, answers: nothing is timed, so that trainings can run beside them (--train)
   2                base, big, serving, profile, operators, counters
@@ -16,14 +17,18 @@ that belong to the call. /tmp keeps the rows of earlier calls; each report inclu
   train            the trainings alone, which are twice as fast without the tests beside them
 
   --out DIR        folder of the report and of the weights of finished trainings
-  --train SECONDS  start model/recipes/{en-de,de-en}-gpu.toml with a schedule of so many seconds in the background, wait for
-                   them after the parts of the call, and collect their weights; reading the data takes half a minute more
+  --part NAME      run this part instead of those of the call; may be repeated
+  --translate      translate the training texts with both bundles (linnet-diversify), beside the parts of the call
+  --train SECONDS  start trainings with a schedule of so many seconds in the background, wait for them after the parts of the
+                   call, and collect their weights; reading the data takes half a minute more, of translated texts a minute
+  --recipe FILE    what to train [model/recipes/{en-de,de-en}-gpu.toml]; may be repeated
+  --from-bundles   go on with the bundle that has the recipe's name
   --seconds N      time limit of the call [300]
   --dry            run on the CPU with minimal sizes
 U
 }
 
-call='' out='' train='' dry='' seconds=300
+call='' out='' train='' translate='' dry='' seconds=300 recipes=() start=() chosen=()
 while (($#)); do
   case $1 in
     1 | 2 | 3 | train) call=$1 ;;
@@ -32,6 +37,18 @@ while (($#)); do
       printf -v "${1#--}" %s "$2"
       shift
       ;;
+    --recipe)
+      (($# > 1)) || { echo "error: $1 needs a value: see tests/gpu/call.sh --help" >&2 && exit 1; }
+      recipes+=(--recipe "$2")
+      shift
+      ;;
+    --part)
+      (($# > 1)) || { echo "error: $1 needs a value: see tests/gpu/call.sh --help" >&2 && exit 1; }
+      chosen+=("$2")
+      shift
+      ;;
+    --translate) translate=1 ;;
+    --from-bundles) start=(--from-bundles) ;;
     --dry) dry=--dry ;;
     --help | -h) usage && exit ;;
     *) echo "error: unknown argument '$1': see tests/gpu/call.sh --help" >&2 && exit 1 ;;
@@ -42,11 +59,12 @@ done
 [[ $call != train || $train ]] || { echo "error: 'train' needs --train SECONDS: see tests/gpu/call.sh --help" >&2 && exit 1; }
 
 there=${LINNET_GPU_DIR:-/tmp/linnet-gpu}
-if [[ ! -e $there/folder/commit ]]; then
-  mkdir -p "$there/unpacked"
+archive=$(sha256sum .gpu/linnet.tar.xz | cut -c1-16)
+if [[ ! -e $there/unpacked-$archive ]]; then
+  mkdir -p "$there/folder"
   python3 -c 'import sys, tarfile; tarfile.open(sys.argv[1]).extractall(sys.argv[2], filter="tar")' \
-    .gpu/linnet.tar.xz "$there/unpacked" || exit 1
-  mv "$there/unpacked" "$there/folder"
+    .gpu/linnet.tar.xz "$there/folder" || exit 1
+  touch "$there/unpacked-$archive"
 fi
 echo "unpacked after $SECONDS s"
 export PYTHONPATH=$PWD/model${PYTHONPATH:+:$PYTHONPATH} LINNET_OPS_LIBRARY=$there/folder/lib/liblinnet_ops.so
@@ -70,17 +88,31 @@ case $call in
   2) parts=(base big serving profile operators counters) ;;
   3) parts=(smoke kernels answers base big serving profile operators counters) ;;
 esac
+((${#chosen[@]} == 0)) || parts=("${chosen[@]}")
 trainings() { "${mps[@]}" python3 tests/gpu/train.py "$@" --runs "$there/runs" ${dry:+--dry}; }
 if [[ $train ]]; then
   if [[ $dry ]]; then mps=(); else share_gpu; fi
-  trainings start --recipe model/recipes/en-de-gpu.toml --recipe model/recipes/de-en-gpu.toml \
-    --data "$there/folder/data" --seconds "$train"
+  ((${#recipes[@]})) || recipes=(--recipe model/recipes/en-de-gpu.toml --recipe model/recipes/de-en-gpu.toml)
+  trainings start "${recipes[@]}" "${start[@]}" --data "$there/folder/data" --seconds "$train"
 fi
-status=0
+status=0 translating=()
+# Beam 1 and the texts of everyday life and documentation: all of them would take twice as long.
+diversify() {
+  LD_LIBRARY_PATH=$there/folder/lib:$(python3 -c 'import torch; print(torch.__path__[0])')/lib:${LD_LIBRARY_PATH:-} \
+    python3 -m linnet_model.train.diversify --decode "$there/folder/bin/linnet-decode" --bundle "model/bundles/$1" \
+    --data "$there/folder/data/en-de" --files train more --domains tatoeba debian phpdoc europarl \
+    --out "$there/folder/data/en-de/$2.tsv" --batch 256 --beam 1 --device "$([[ $dry ]] && echo cpu || echo cuda)"
+}
+if [[ $translate ]]; then
+  diversify en-de forward & translating+=($!)
+  diversify de-en backward & translating+=($!)
+fi
 if ((${#parts[@]})); then
   tests/gpu.sh --library "$there/folder/lib" --portable "$there/folder" --data "$there/folder/data" --continue "$there/rows" \
     --out "$out" --seconds $((seconds - SECONDS)) "${parts[@]/#/--part=}" $dry || status=$?
 fi
+for process in "${translating[@]}"; do wait "$process" || status=$?; done
+[[ ! $translate ]] || echo "translated after $SECONDS s"
 if [[ $train ]]; then
   trainings collect --out "$out" --wait $((seconds - SECONDS)) || status=$?
   stop_sharing

@@ -1,9 +1,11 @@
 """Packs .gpu/linnet.tar.xz, which a GPU machine needs beside the tracked files.
 
 Trainings and the server together do not fit into what may travel: pack --training for the one call
-and --serving for the others, or leave the server out.
+and --serving for the others, or leave the server out. Further texts can follow in a call with
+--no-programs; the machine keeps what earlier calls unpacked.
 
-usage: python3 tests/gpu/pack.py [--data DIR] [--training] [--serving] [--build] [--out DIR]
+usage: python3 tests/gpu/pack.py [--data DIR] [--training [--recipe FILE]…] [--serving]
+                                 [--no-programs] [--build] [--out DIR]
 
 The machine has a torch of the same version, no network, and none of Debian's libraries. Therefore
 linnet-decode, the tests and their libraries are built here and packed (deploy/stage.sh --portable).
@@ -33,7 +35,8 @@ LIMIT = 64 * 2**20  # bytes of the tracked files and the packed folder
 BLOCK = 512  # bytes of a header in a tar; files are rounded up to it
 MAX_COMMAND = 2000  # characters of a call's command
 TEST_SET = "en-de/test.tatoeba.tsv"
-RECIPES = ("model/recipes/en-de-gpu.toml", "model/recipes/de-en-gpu.toml")
+RECIPES = [ROOT / "model/recipes/en-de-gpu.toml", ROOT / "model/recipes/de-en-gpu.toml"]
+MADE_THERE = ("forward", "backward")  # files of linnet-diversify
 # Seconds of each call. A machine is lent for 15 minutes, of which its start and the transfers took
 # about 40 seconds; twice that remains.
 CALLS = {"1": 150, "2": 400, "3": 150}
@@ -70,10 +73,7 @@ def tracked_bytes() -> int:
     return sum(BLOCK + -(-size // BLOCK) * BLOCK for size in sizes)
 
 
-def stage(
-    folder: Path, name: str, data: Path | None, training: bool, serving: bool = False
-) -> None:
-    """Fills the folder with binaries, libraries and data."""
+def stage_programs(folder: Path, name: str, serving: bool) -> None:
     for file in [*NEEDED.values(), *(f"bin/{name}" for name in SERVING if serving)]:
         if not (BUILT / file).exists():
             raise SystemExit(f"error: no {file} in {BUILT}: give --build; it needs nvcc")
@@ -83,24 +83,27 @@ def stage(
     command = [ROOT / "deploy/stage.sh", "--portable", *(["--serving"] if serving else []), folder]
     subprocess.run(command, check=True, stdout=sys.stderr)
     (folder / "commit").write_text(name + "\n")
-    if data is None:
-        return
+
+
+def stage_data(folder: Path, data: Path, recipes: list[Path]) -> None:
     if not (data / TEST_SET).exists():
         raise SystemExit(f"error: no {TEST_SET} in {data}")
     (folder / "data" / TEST_SET).parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(data / TEST_SET, folder / "data" / TEST_SET)
-    for recipe in RECIPES if training else ():
-        stage_rows(folder / "data", tomllib.loads((ROOT / recipe).read_text())["data"], data)
+    for recipe in recipes:
+        stage_rows(folder / "data", tomllib.loads(recipe.read_text())["data"], data)
 
 
 def stage_rows(folder: Path, wanted: dict[str, Any], data: Path) -> None:
     """Writes the rows of the recipe's domains, in files that may have those of another recipe."""
     domains = {"valid": set(wanted["valid_domains"])}
-    domains |= {name: set(wanted["domains"]) for name in wanted["files"]}
+    domains |= {name: set(wanted["domains"]) for name in wanted["files"] if name not in MADE_THERE}
+    (folder / wanted["folder"]).mkdir(parents=True, exist_ok=True)
     for name, of_file in domains.items():
-        file = data / wanted["folder"] / f"{name}.tsv.xz"
-        if not file.exists():
-            raise SystemExit(f"error: no {file}")
+        files = [data / wanted["folder"] / f"{name}{ending}" for ending in (".tsv.xz", ".tsv")]
+        file = next((file for file in files if file.exists()), None)
+        if file is None:
+            raise SystemExit(f"error: no {files[0]}")
         rows = [row for row in lines_of(file) if row.rpartition("\t")[2].strip() in of_file]
         target = folder / wanted["folder"] / f"{name}.tsv"
         text = "".join(rows)
@@ -111,7 +114,8 @@ def stage_rows(folder: Path, wanted: dict[str, Any], data: Path) -> None:
 
 @functools.cache
 def lines_of(file: Path) -> list[str]:
-    with lzma.open(file, "rt", encoding="utf-8", newline="\n") as lines:
+    opened = lzma.open if file.suffix == ".xz" else open
+    with opened(file, "rt", encoding="utf-8", newline="\n") as lines:
         return list(lines)
 
 
@@ -154,6 +158,9 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, help=f"holds {TEST_SET}: then BLEU is measured")
     parser.add_argument("--training", action="store_true", help="take the training data along")
+    parser.add_argument("--recipe", type=Path, action="append", metavar="FILE",
+        help="what will be trained [both recipes -gpu of the translators]")  # fmt: skip
+    parser.add_argument("--no-programs", action="store_true", help="pack only texts")
     parser.add_argument("--serving", action="store_true", help="take the server along, 7 MiB")
     parser.add_argument("--build", action="store_true", help="build first")
     parser.add_argument("--out", type=Path, default=ROOT / ".gpu")
@@ -169,7 +176,11 @@ def main() -> None:
     name = commit()
     archive = arguments.out / "linnet.tar.xz"
     with tempfile.TemporaryDirectory() as folder:
-        stage(Path(folder), name, arguments.data, arguments.training, arguments.serving)
+        if not arguments.no_programs:
+            stage_programs(Path(folder), name, arguments.serving)
+        if arguments.data is not None:
+            recipes = (arguments.recipe or RECIPES) if arguments.training else []
+            stage_data(Path(folder), arguments.data, recipes)
         pack(Path(folder), archive)
     check_size(tracked_bytes(), archive.stat().st_size)
     print(

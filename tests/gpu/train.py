@@ -1,7 +1,8 @@
 """Runs trainings in the background on a GPU machine, across several commands.
 
-  train.py start --recipe FILE [--recipe FILE …] --data DIR --runs DIR --seconds N
-                                  starts a training of N seconds for each recipe, at the same time
+  train.py start --recipe FILE [--recipe FILE …] --data DIR --runs DIR --seconds N [--from-bundles]
+                                  starts a training of N seconds for each recipe, at the same time,
+                                  from the start or with the weights of the bundle of that name
   train.py collect --runs DIR --out DIR --wait SECONDS
                                   waits for their ends, at most SECONDS, and writes each run to
                                   OUT/NAME.tar.1-of-2, …; exits with 1 if one did not end well
@@ -21,6 +22,7 @@ import subprocess
 import sys
 import tarfile
 import time
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -47,17 +49,27 @@ def running(run: Path) -> bool:
         return False
 
 
-def start(recipe: Path, data: Path, run: Path, seconds: int, dry: bool) -> None:
+def beginning(recipe: Path, from_bundle: bool) -> list[str]:
+    """Returns the flags of linnet-train that name its first weights or only its vocabulary."""
+    if not from_bundle:
+        return ["--tokenizer-from", str(ROOT / "model/bundles/en-de")]
+    name = tomllib.loads(recipe.read_text(encoding="utf-8"))["bundle"]["name"]
+    return ["--init-from", str(ROOT / "model/bundles" / name)]
+
+
+def start(
+    recipe: Path, data: Path, run: Path, seconds: int, dry: bool, from_bundle: bool = False
+) -> None:
     if (run / "process").exists():
         print(f"{run} was started already", flush=True)
         return
     run.mkdir(parents=True, exist_ok=True)
     words = [sys.executable, "-m", "linnet_model.train", "--recipe", str(recipe)]
     words += ["--data", str(data), "--out", str(run), "--device", "cpu" if dry else "cuda"]
-    words += ["--tokenizer-from", str(ROOT / "model/bundles/en-de")]
-    words += ["--set", f"train.seconds={seconds}"]
+    words += [*beginning(recipe, from_bundle), "--set", f"train.seconds={seconds}"]
     if dry:
-        words += ["--set", "train.batch_target_tokens=500", "--set", "model.width=64"]
+        words += ["--set", "train.batch_target_tokens=500"]
+        words += [] if from_bundle else ["--set", "model.width=64"]
         words += ["--set", "train.bfloat16=false", "--set", "train.valid_rows=2"]
     environment = with_package() | {"PYTHONUNBUFFERED": "1"}
     with (run / "output").open("w") as output:
@@ -138,12 +150,14 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=300)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--wait", type=float, default=0)
+    parser.add_argument("--from-bundles", action="store_true")
     parser.add_argument("--dry", action="store_true")
     arguments = parser.parse_args()
     runs: Path = arguments.runs
     if arguments.what == "start":
         for recipe in arguments.recipe:
-            start(recipe, arguments.data, runs / recipe.stem, arguments.seconds, arguments.dry)
+            run, made_for = runs / recipe.stem, (arguments.seconds, arguments.dry)
+            start(recipe, arguments.data, run, *made_for, arguments.from_bundles)
     elif arguments.what == "collect":
         deadline = time.monotonic() + arguments.wait
         started = sorted(file.parent for file in runs.glob("*/process"))

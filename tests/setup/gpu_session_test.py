@@ -316,8 +316,12 @@ def test_only_rows_of_the_domains_travel(tmp_path):
     assert (folder / "en-de/valid.tsv").read_text() == "a\tb\tchat\n"
     with pytest.raises(SystemExit, match="two recipes want other rows"):
         pack.stage_rows(folder, wanted | {"valid_domains": ["law"]}, tmp_path)
+    more = wanted | {"valid_domains": ["chat"], "files": ["more", "forward"]}
     with pytest.raises(SystemExit, match=r"no .*more.tsv.xz"):
-        pack.stage_rows(folder, wanted | {"valid_domains": ["chat"], "files": ["more"]}, tmp_path)
+        pack.stage_rows(folder, more, tmp_path)
+    (tmp_path / "en-de/more.tsv").write_text("e\tf\tlaw\ng\th\tchat\n")
+    pack.stage_rows(folder, more, tmp_path)  # `forward` is made on the GPU machine
+    assert (folder / "en-de/more.tsv").read_text() == "e\tf\tlaw\n"
 
 
 def test_packed_kernel_tests_run_elsewhere(tmp_path):
@@ -329,10 +333,17 @@ def test_packed_kernel_tests_run_elsewhere(tmp_path):
     assert names == ["operators", "kernels", "device decoder", *kernels.SANITIZERS]
 
 
+def test_training_starts_from_the_bundle_of_its_recipe():
+    recipe = ROOT / "model/recipes/en-summary-gpu.toml"
+    bundle = str(ROOT / "model/bundles/en-summary")
+    assert train.beginning(recipe, from_bundle=True) == ["--init-from", bundle]
+    assert train.beginning(recipe, from_bundle=False)[0] == "--tokenizer-from"
+
+
 def test_packing_requires_the_decoder(tmp_path, monkeypatch):
     monkeypatch.setattr(pack, "BUILT", tmp_path)
     with pytest.raises(SystemExit, match=r"no bin/linnet-decode in .*: give --build"):
-        pack.stage(tmp_path / "folder", "commit", None, training=False)
+        pack.stage_programs(tmp_path / "folder", "commit", serving=False)
 
 
 def test_package_stays_within_the_limit():

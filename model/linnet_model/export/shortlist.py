@@ -26,10 +26,10 @@ from linnet_model.bundle import (
     new_bundle,
     print_files,
     read_manifest,
+    trained_in_reverse,
 )
 from linnet_model.command_line import command, parser_for
 from linnet_model.config import ConfigError
-from linnet_model.json_files import read_json
 from linnet_model.text_files import Pair, read_pairs
 from linnet_model.tokenizer import load_tokenizer
 
@@ -113,12 +113,6 @@ def read_rows(files: Sequence[Path], maximum: int) -> list[Pair]:
     rows = [row for file in files for row in read_pairs(file, mojibake="drop", empty="drop")]
     chosen = np.linspace(0, len(rows), min(maximum, len(rows)), endpoint=False)
     return [rows[int(i)] for i in chosen]
-
-
-def trained_in_reverse(folder: Path) -> bool:
-    """Returns whether the second column of the texts was the source of the training."""
-    training = read_json(folder / "training.json") or {}
-    return bool(training.get("recipe", {}).get("data", {}).get("reverse", False))
 
 
 def learn(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from linnet_model.evaluation.loops import has_loop, looping_share
+from linnet_model.loops import has_loop, looping_share
 
 
 @pytest.mark.parametrize(

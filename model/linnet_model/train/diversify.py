@@ -1,0 +1,112 @@
+"""linnet-diversify: translates training texts with a bundle, as more rows to train on.
+
+Data diversification (Nguyen et al. 2020, arXiv 1911.01986): the student learns from the texts, from
+their sources with the targets of a forward model, and from their targets with the sources of a
+backward model. A bundle that was trained with data.reverse is a backward one.
+
+The rows go to a file with the columns source, target and domain, whose domains end in _forward or
+_backward: name the file in data.files of a recipe, and its domains in data.domains. Rows are left
+out whose text is too long, whose translation is empty, loops, or is the text of the other side.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from pathlib import Path
+
+from linnet_model.bundle import read_manifest, trained_in_reverse
+from linnet_model.command_line import command, count_from, parser_for
+from linnet_model.config import ConfigError
+from linnet_model.data_config import FILE_ENDINGS
+from linnet_model.decode_command import decode_texts, find_decode
+from linnet_model.loops import has_loop
+from linnet_model.text_files import Pair, read_pairs, rows_file
+from linnet_model.tokenizer import load_tokenizer
+
+
+def translated_rows(
+    pairs: list[Pair], translations: list[str], reverse: bool
+) -> tuple[list[Pair], Counter[str]]:
+    """Returns the rows to train on, and how many others were left out for which reason."""
+    rows, left_out = [], Counter[str]()
+    for pair, answer in zip(pairs, translations, strict=True):
+        text = " ".join(answer.split())  # a row is one line of three columns
+        if not text:
+            left_out["empty"] += 1
+        elif has_loop(text):
+            left_out["looping"] += 1
+        elif text == (pair.source if reverse else pair.target):
+            left_out["equal to the other side"] += 1
+        elif reverse:
+            rows.append(Pair(text, pair.target, f"{pair.domain}_backward"))
+        else:
+            rows.append(Pair(pair.source, text, f"{pair.domain}_forward"))
+    return rows, left_out
+
+
+def write_rows(file: Path, rows: list[Pair]) -> None:
+    partial = file.with_name(f"{file.name}.partial")
+    text = "".join(f"{row.source}\t{row.target}\t{row.domain}\n" for row in rows)
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(file)
+
+
+@command
+def main(arguments: list[str] | None = None) -> None:
+    parser = parser_for(__doc__)
+    add = parser.add_argument
+    add("--bundle", type=Path, required=True, metavar="DIR", help="folder of the bundle")
+    add("--data", type=Path, required=True, metavar="DIR",
+        help="folder with the rows, data.folder of a recipe")  # fmt: skip
+    add("--files", nargs="+", default=["train"], metavar="NAME",
+        help="files of the folder, without .tsv or .tsv.xz [train]")  # fmt: skip
+    add("--domains", nargs="+", metavar="NAME", help="domains to translate [all]")
+    add("--reverse", action=argparse.BooleanOptionalAction,
+        help="translate the second column [data.reverse of the bundle's training]")  # fmt: skip
+    add("--tokens", type=count_from(1), default=100, metavar="N",
+        help="max tokens of a text; rows with longer ones are left out [%(default)s]")  # fmt: skip
+    add("--out", type=Path, required=True, metavar="FILE.tsv", help="file of the new rows")
+    add("--decode", type=Path, metavar="FILE", help="linnet-decode [that of this checkout]")
+    add("--device", default="cpu", choices=("cpu", "cuda"), help="[%(default)s]")
+    add("--batch", type=count_from(1), default=64, metavar="N",
+        help="texts in flight [%(default)s]")  # fmt: skip
+    add("--beam", type=count_from(1), metavar="N", help="[that of the bundle]")
+    add("--threads", type=count_from(1), metavar="N", help="[one per core]")
+    options = parser.parse_args(arguments)
+    if options.out.suffix != FILE_ENDINGS[-1] or not options.out.parent.is_dir():
+        raise ConfigError(f"--out is {options.out}, must be a .tsv in a folder that exists")
+    program = find_decode(options.decode)
+    if program is None:
+        raise ConfigError("no linnet-decode found, name it with --decode")
+    manifest = read_manifest(options.bundle)
+    if manifest["task"] != "TASK_TRANSLATE" or not manifest.get("source_tokenizer_file"):
+        raise ConfigError(f"{options.bundle} is no translator with a tokenizer, name one")
+    reverse = trained_in_reverse(options.bundle) if options.reverse is None else options.reverse
+    longest = min(options.tokens, manifest["limits"]["max_source_tokens"] - 1)
+    tokenizer = load_tokenizer(
+        options.bundle / manifest["source_tokenizer_file"], manifest.get("capitals_mark", "")
+    )
+    files = [rows_file(options.data, name) for name in options.files]
+    pairs = read_pairs(files, options.domains, mojibake="drop", empty="drop")
+    texts = [pair.target if reverse else pair.source for pair in pairs]
+    fits = [len(ids) <= longest for ids in tokenizer.encode(texts)]
+    chosen = [pair for pair, fit in zip(pairs, fits, strict=True) if fit]
+    flags = ["--device", options.device, "--batch", str(options.batch)]
+    for name, value in (("--beam", options.beam), ("--threads", options.threads)):
+        flags += [] if value is None else [name, str(value)]
+    answers = decode_texts(
+        program, options.bundle, [text for text, fit in zip(texts, fits, strict=True) if fit], flags
+    )
+    rows, left_out = translated_rows(chosen, answers, reverse)
+    if not rows:
+        raise ConfigError(f"none of {len(pairs)} rows could be translated")
+    left_out["too long"] = len(pairs) - len(chosen)
+    write_rows(options.out, rows)
+    without = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items() if count)
+    print(f"{options.out}: {len(rows):,} rows" + (f"; left out: {without}" if without else ""))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""Tests of linnet-diversify: which side is translated, what is left out, and the card's terms."""
+
+import json
+import stat
+from pathlib import Path
+
+from linnet_model.bundle import trained_in_reverse
+from linnet_model.sources import licences_of, sources_of
+from linnet_model.text_files import Pair, read_pairs
+from linnet_model.train.diversify import main, translated_rows
+
+ROOT = Path(__file__).resolve().parents[3]
+PAIRS = [Pair("a dog", "ein Hund", "chat"), Pair("a cat", "eine Katze", "law")]
+
+
+def test_translation_replaces_one_side():
+    rows, left_out = translated_rows(PAIRS, ["ein  Dackel", "eine\tKatze"], reverse=False)
+    assert rows == [Pair("a dog", "ein Dackel", "chat_forward")]
+    assert left_out == {"equal to the other side": 1}
+    rows, left_out = translated_rows(PAIRS, ["one dog", " "], reverse=True)
+    assert rows == [Pair("one dog", "ein Hund", "chat_backward")]
+    assert left_out == {"empty": 1}
+
+
+def test_looping_translation_is_left_out():
+    rows, left_out = translated_rows(PAIRS[:1], ["ein Hund ein Hund ein Hund"], reverse=False)
+    assert (rows, left_out) == ([], {"looping": 1})
+
+
+def test_command_writes_rows_that_a_recipe_reads(tmp_path, capsys):
+    """The decoder answers every text with its flags and the text itself."""
+    decoder = tmp_path / "linnet-decode"
+    decoder.write_text(
+        "#!/usr/bin/env python3\nimport json, sys\n"
+        "for line in sys.stdin:\n"
+        "    text = ' '.join(sys.argv[3:]) + ' ' + json.loads(line)['text']\n"
+        "    print(json.dumps({'hypotheses': [{'text': text}]}))\n"
+    )
+    decoder.chmod(decoder.stat().st_mode | stat.S_IXUSR)
+    rows = ["a dog\tein Hund\ttatoeba", "x\ty\tlaw", f"{'long ' * 90}\tlang\ttatoeba"]
+    (tmp_path / "train.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    out = tmp_path / "forward.tsv"
+    words = ["--bundle", str(ROOT / "model/bundles/en-de"), "--data", str(tmp_path), "--decode"]
+    words += [str(decoder), "--domains", "tatoeba", "--out", str(out)]
+    assert main([*words, "--beam", "2", "--tokens", "30"]) == 0
+    flags = "--device cpu --batch 64 --beam 2"
+    assert read_pairs(out) == [Pair("a dog", f"{flags} a dog", "tatoeba_forward")]
+    assert capsys.readouterr().out == f"{out}: 1 rows; left out: 1 too long\n"
+    assert main([*words, "--reverse", "--tokens", "30"]) == 0
+    assert [row.domain for row in read_pairs(out)] == ["tatoeba_backward"] * 2
+
+
+def test_direction_is_that_of_the_training():
+    assert trained_in_reverse(ROOT / "model/bundles/de-en")
+    assert not trained_in_reverse(ROOT / "model/bundles/en-de")
+
+
+def test_command_names_what_is_missing(tmp_path, capsys):
+    bundle = str(ROOT / "model/bundles/en-summary")
+    words = ["--bundle", bundle, "--data", str(tmp_path), "--decode", str(Path(__file__))]
+    assert main([*words, "--out", str(tmp_path / "rows.txt")]) == 1
+    assert "must be a .tsv in a folder that exists" in capsys.readouterr().err
+    assert main([*words, "--out", str(tmp_path / "rows.tsv")]) == 1
+    assert "is no translator with a tokenizer" in capsys.readouterr().err
+
+
+def test_translated_domain_has_the_terms_of_its_texts():
+    known = sources_of(["tatoeba", "tatoeba_backward"])
+    assert known["tatoeba_backward"]["licence"] == known["tatoeba"]["licence"]
+    assert known["tatoeba_backward"]["what"].endswith(", sources translated by a model")
+    own = {"law": {"what": "statutes", "author": "A", "licence": "CC0", "attribution": "A"}}
+    assert licences_of(["law_forward"], own) == {"CC0"}
+    assert json.dumps(sources_of(["law_forward"], own)).count("targets translated") == 1
