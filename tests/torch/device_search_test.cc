@@ -29,6 +29,7 @@ using ::linnet::model::testing::Decode;
 using ::linnet::model::testing::DecodeInBatches;
 using ::linnet::model::testing::MakeEngine;
 using ::linnet::model::testing::SameAnswers;
+using ::linnet::model::testing::SmallEngine;
 using ::linnet::model::testing::TestDevice;
 using ::linnet::model::testing::TinyBundle;
 using ::linnet::model::testing::TinyModel;
@@ -47,8 +48,7 @@ TEST(DeviceSearchTest, ReportsSearchPlace) {
 TEST(DeviceSearchTest, HostSearchesForTargetsThatAreTooLong) {
   Bundle bundle = TinyBundle();
   bundle.manifest.mutable_limits()->set_max_target_tokens(ops::kMaxHistory);
-  TorchEngineOptions options = {
-      .device = TestDevice(), .threads = 2, .rows = 4, .encoder_cache_tokens = 160};
+  TorchEngineOptions options = SmallEngine(SearchPlace::kAuto);
   const auto engine = MakeTorchEngine(bundle, options);
   ASSERT_THAT(engine, IsOk());
   EXPECT_THAT((*engine)->info().search, HasSubstr("host"));
