@@ -387,27 +387,56 @@ def on_gpu(results: dict[str, Any]) -> str:
     return f"{facts['device']}, driver {facts['driver']}, Linnet {facts['commit'][:7]}."
 
 
-def gpu_speed() -> str:
-    """Target tokens a second of the base model at beam 5, beside the peers."""
-    results = result("gpu")
+def base_speeds(results: dict[str, Any]) -> dict[int, dict[str, int]]:
+    """Target tokens a second of the base model at beam 5, by batch and engine."""
     found: dict[int, dict[str, int]] = {}
     for row in results["parts"]["base"]["rows"]:
         if row["beam"] == 5:
             found.setdefault(row["batch"], {})[row["engine"]] = row["tok/s"]
-    peers = {"fairseq's way": "eager PyTorch", "Marian": "Transformers"}
+    return dict(sorted(found.items()))
+
+
+def gpu_speed(name: str) -> str:
+    """Those of a result beside the peers that it has."""
+    results = result(name)
+    found = base_speeds(results)
+    known = {"fairseq's way": "eager PyTorch", "Marian": "Transformers"}
+    peers = {peer: title for peer, title in known.items() if all(peer in s for s in found.values())}
     rows = []
-    for batch, speeds in sorted(found.items()):
+    for batch, speeds in found.items():
         cells = [f"{speeds[gpu_report.OURS]:,}"]
         for peer in peers:
             cells += [f"{speeds[peer]:,}", f"{speeds[gpu_report.OURS] / speeds[peer]:.1f} ×"]
         rows.append([f"{batch} at a time", *cells])
-    named = [word for peer in peers.values() for word in (peer, "ratio")]
+    named = [word for title in peers.values() for word in (title, "ratio")]
     return f"{table(['target tokens a second', 'Linnet', *named], rows)}\n\n{on_gpu(results)}"
+
+
+def gpu_rewritten() -> str:
+    """Returns the times of the operators before and after their kernels were rewritten."""
+    before, after = result("gpu-earlier"), result("gpu")
+    sizes = ["5 rows x 1024", "160 rows x 1024", "640 rows x 1024"]
+
+    def times(results: dict[str, Any], operator: str) -> list[float]:
+        found = {
+            row["size"]: row["us"]
+            for row in results["parts"]["operators"]["rows"]
+            if row["operator"] == operator and row["type"] == "float16"
+        }
+        return [found[size] for size in sizes]
+
+    rows = []
+    for name in ("source_attention", "self_attention_step"):
+        pairs = zip(times(before, name), times(after, name), strict=True)
+        rows.append([f"`{name}`", *(f"{old:.1f} → {new:.1f}" for old, new in pairs)])
+    commits = " → ".join(results["facts"]["commit"][:7] for results in (before, after))
+    where = f"float16. {after['facts']['device']}, Linnet {commits}."
+    return f"{table(['microseconds', *sizes], rows)}\n\n{where}"
 
 
 def gpu_modes() -> str:
     """The same with and without what makes steps fast."""
-    results = result("gpu")
+    results = result("gpu-earlier")
     rows = results["parts"]["base"]["rows"]
     kinds = list(dict.fromkeys(row["engine"] for row in rows if row["engine"].startswith("Linnet")))
     speeds = {(row["engine"], row["batch"]): row["tok/s"] for row in rows if row["beam"] == 5}
@@ -459,7 +488,9 @@ FIGURES: dict[str, Callable[[], str]] = {
     "gpu-bleu": gpu_bleu,
     "gpu-modes": gpu_modes,
     "gpu-server": gpu_server,
-    "gpu-speed": gpu_speed,
+    "gpu-rewritten": gpu_rewritten,
+    "gpu-speed": lambda: gpu_speed("gpu"),
+    "gpu-speed-earlier": lambda: gpu_speed("gpu-earlier"),
     "imported-models": imported_models,
     "language-check": language_check,
     "memory": memory,

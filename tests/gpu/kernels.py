@@ -26,7 +26,11 @@ def row(name: str, done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     if done.returncode:
         print(output[-3000:], flush=True)
         said.append(output[-300:].strip())
-    return {"tests": name, "exit status": done.returncode, "said": "; ".join(said[-3:])}
+    return {
+        "tests": name,
+        "exit status": done.returncode,
+        "said": " ".join("; ".join(said[-3:]).split()),
+    }
 
 
 def run_binary(
