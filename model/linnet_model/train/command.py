@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import fcntl
+import importlib.util
 import json
 import random
 import sys
@@ -326,6 +327,17 @@ def data_folder(data: Path, config: DataConfig) -> Path:
     return folder
 
 
+def check_measures(recipe: Recipe) -> None:
+    """Refuses a training whose validation, which may come after hours, would lack its library."""
+    measured = recipe.bundle.task == "summarize" and recipe.train.valid_rows > 0
+    if measured and importlib.util.find_spec("rouge_score") is None:
+        raise ConfigError(
+            "there is no Python package rouge_score, which measures the answers to "
+            f"train.valid_rows ({recipe.train.valid_rows}) texts: install it, or set "
+            "train.valid_rows to 0"
+        )
+
+
 def train_run(
     recipe: Recipe,
     options: argparse.Namespace,
@@ -336,6 +348,7 @@ def train_run(
 ) -> None:
     """Trains a recipe in the run folder `out`, on from its last checkpoint if it has one, else from
     the weights of `init` with the vocabulary of `vocabulary`, if given."""
+    check_measures(recipe)
     data, reading = recipe.data, Reading()
     folder = data_folder(options.data, data)
     checkpoint = load_checkpoint(out) if checkpoints(out) else None
