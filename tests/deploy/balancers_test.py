@@ -27,7 +27,7 @@ FOLDER = ROOT / "deploy/balancers"
 CALLERS = 6
 STALL_SECONDS, RUN_SECONDS = 4.5, 0.5  # of a replica with a tenth of a CPU
 NOTICE_SECONDS = 3  # two checks of haproxy.cfg that wait a second each, and a margin
-GERMAN = "Ein Hund läuft über die Straße."
+GERMAN = "Wo ist der Bahnhof?"
 
 
 @pytest.fixture(scope="module")

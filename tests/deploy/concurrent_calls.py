@@ -12,7 +12,7 @@ from messages import Messages
 from programs import ROOT
 
 DEADLINE_SECONDS = 30  # of a call with its retries
-TEXT = "A dog runs across the road."
+TEXT = "Where is the train station?"
 
 
 @dataclass

@@ -32,7 +32,7 @@ sys.path.insert(0, str(ROOT / "tests/bench"))
 import machine
 
 WAYS = ("start", "compose")
-ANSWER = "Ein Hund läuft über die Straße."
+ANSWER = "Wo ist der Bahnhof?"
 GIT = """set -e
 apt-get update -qq && apt-get install -y -qq --no-install-recommends git
 git config --global --add safe.directory '*'
@@ -45,7 +45,7 @@ git clone --quiet /repository linnet && cd linnet
 COMPOSE = """
 git clone --quiet {repository} linnet && cd linnet
 docker compose build --no-cache server && docker compose up --detach || exit
-until docker compose exec -T server linnet translate --to de "A dog runs across the road."; do
+until docker compose exec -T server linnet translate --to de "Where is the train station?"; do
   sleep 0.5
 done
 """

@@ -76,9 +76,9 @@ def served(unpacked) -> Iterator[Server]:
 def test_unpacked_server_answers_unpacked_client(unpacked, served):
     command = [unpacked / "usr/bin/linnet", "translate", "--to", "de", "--server", served.grpc]
     done = subprocess.run(
-        [*command, "A dog runs across the road."], capture_output=True, text=True, check=True
+        [*command, "Where is the train station?"], capture_output=True, text=True, check=True
     )
-    assert done.stdout == "Ein Hund läuft über die Straße.\n"
+    assert done.stdout == "Wo ist der Bahnhof?\n"
     maps = Path(f"/proc/{served.process.pid}/maps").read_text()
     # it loads nothing of this tree: only libraries of the package and of Debian
     assert str(unpacked / "usr/lib/linnet/lib/libtorch_cpu.so") in maps
@@ -123,7 +123,7 @@ int main(int, char** arguments) {
   options.server = arguments[1];
   auto client = linnet::client::Client::Create(options);
   linnet::v1::TranslateRequest request;
-  request.add_contents("A dog runs across the road.");
+  request.add_contents("Where is the train station?");
   request.set_source_language_code("en");
   request.set_target_language_code("de");
   auto answer = client->Translate(request);
@@ -143,7 +143,7 @@ int main(int, char** arguments) {
         ["g++", "-std=c++17", "-o", str(program), str(source), *flags], check=True, cwd=tmp_path
     )
     done = subprocess.run([program, served.grpc], capture_output=True, text=True, check=True)
-    assert done.stdout == f"Ein Hund läuft über die Straße. {VERSION}"
+    assert done.stdout == f"Wo ist der Bahnhof? {VERSION}"
 
 
 def test_unpacked_linnet_model_imports_and_checks(unpacked, tmp_path):

@@ -29,7 +29,7 @@ OVERLAY = yaml.safe_load((ROOT / "docker-compose.tls.yml").read_text())["service
 BASE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
 BALANCERS = ROOT / "deploy/balancers"
 IMAGE = re.fullmatch(r"\$\{LINNET_IMAGE:-(.*)\}", BASE["server"]["image"])[1]
-GERMAN = "Ein Hund läuft über die Straße.\n"
+GERMAN = "Wo ist der Bahnhof?\n"
 UNAUTHENTICATED, UNAVAILABLE = 64 + 16, 64 + 14
 
 

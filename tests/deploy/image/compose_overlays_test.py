@@ -14,7 +14,7 @@ import pytest
 from containers import Container, Project, free_port, run, skip, wait_until
 
 pytestmark = pytest.mark.slow
-ENGLISH, GERMAN = "A dog runs across the road.", "Ein Hund läuft über die Straße.\n"
+ENGLISH, GERMAN = "Where is the train station?", "Wo ist der Bahnhof?\n"
 
 
 @pytest.fixture(scope="module")

@@ -46,9 +46,9 @@ def test_installed_client_calls_installed_server(machine):
     ask = ("linnet", "translate", "--server", f"127.0.0.1:{grpc}", "--to", "de")
 
     def answer() -> str:
-        return machine.exec(*ask, "A dog runs across the road.", check=False).stdout
+        return machine.exec(*ask, "Where is the train station?", check=False).stdout
 
-    assert wait_until(answer, "an answer") == "Ein Hund läuft über die Straße.\n"
+    assert wait_until(answer, "an answer") == "Wo ist der Bahnhof?\n"
     machine.exec("sh", "-c", "kill -TERM $(cat /tmp/pid)")
     wait_until(lambda: "draining signal=15" in machine.exec("cat", "/tmp/log").stdout, "it ends")
 

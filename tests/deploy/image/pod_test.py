@@ -77,7 +77,7 @@ class Pod:
 
     def translate(self, *flags: str):
         to = ("--server", self.address, "--to", "de")
-        ask = ["linnet", "translate", *flags, *to, "A dog runs across the road."]
+        ask = ["linnet", "translate", *flags, *to, "Where is the train station?"]
         return self.server.exec(*ask, check=False)
 
 
@@ -131,7 +131,7 @@ def test_pod_serves(pod):
         pod.server.engine("cp", str(pod.token), f"{pod.server.name}:/tmp/token")
         flags = ["--token-file", "/tmp/token"]
     done = pod.translate(*flags)
-    assert done.stdout == "Ein Hund läuft über die Straße.\n", done.stderr
+    assert done.stdout == "Wo ist der Bahnhof?\n", done.stderr
 
 
 def test_pod_has_the_flags_of_the_manifest(pod):
