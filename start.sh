@@ -132,7 +132,7 @@ P
 }
 
 show_the_models_at_work() {
-  call translate --to de "A dog runs across the road."
+  call translate --to de "Where is the train station?"
   call translate --to en "Wann fährt der nächste Zug nach Berlin?"
   call summarize --file tests/data/abstract.txt
 }
