@@ -18,7 +18,8 @@ tests/gpu.sh that belong to the call. /tmp keeps the rows of earlier calls; each
 
   --out DIR        folder of the report and of the weights of finished trainings
   --part NAME      run this part instead of those of the call; may be repeated
-  --translate      translate the training texts with both bundles (linnet-diversify), beside the parts of the call
+  --translate      translate the training texts with both bundles (linnet-diversify), beside the parts of the call, for the
+                   trainings of a later one
   --train SECONDS  start trainings with a schedule of so many seconds in the background, wait for them after the parts of the
                    call, and collect their weights; reading the data takes half a minute more, of translated texts a minute
   --recipe FILE    what to train [model/recipes/{en-de,de-en}-gpu.toml]; may be repeated
@@ -56,6 +57,8 @@ while (($#)); do
   shift
 done
 [[ $call && $out ]] || { usage >&2 && exit 1; }
+[[ ! $translate || ! $train ]] ||
+  { echo "error: --translate belongs to a call before that with --train, whose trainings read the rows" >&2 && exit 1; }
 [[ $call != train || $train ]] || { echo "error: 'train' needs --train SECONDS: see tests/gpu/call.sh --help" >&2 && exit 1; }
 
 there=${LINNET_GPU_DIR:-/tmp/linnet-gpu}
@@ -96,7 +99,7 @@ if [[ $train ]]; then
   trainings start "${recipes[@]}" "${start[@]}" --data "$there/folder/data" --seconds "$train"
 fi
 status=0 translating=()
-# Beam 1 and the texts of everyday life and documentation: all of them would take twice as long.
+# The larger domains of everyday and technical texts, greedily: a machine is lent for minutes.
 diversify() {
   LD_LIBRARY_PATH=$there/folder/lib:$(python3 -c 'import torch; print(torch.__path__[0])')/lib:${LD_LIBRARY_PATH:-} \
     python3 -m linnet_model.train.diversify --decode "$there/folder/bin/linnet-decode" --bundle "model/bundles/$1" \

@@ -371,6 +371,10 @@ def test_call_without_package_explains_its_usage(tmp_path):
     call = ROOT / "tests/gpu/call.sh"
     for words, said in (
         (["4"], "unknown argument '4'"),
+        (
+            ["1", "--out", "x", "--translate", "--train", "9"],
+            "--translate belongs to a call before",
+        ),
         (["1"], "usage: tests/gpu/call.sh"),
         (["1", "--out"], "--out needs a value"),
         (["train", "--out", str(tmp_path)], "'train' needs --train SECONDS"),
