@@ -14,7 +14,8 @@ TERMS = ("what", "author", "licence", "attribution")  # required for every domai
 
 
 # Endings of a domain that linnet-diversify writes: the domain of its texts, one side translated.
-TRANSLATED = {"_forward": "targets", "_backward": "sources"}
+FORWARD, BACKWARD = "_forward", "_backward"
+TRANSLATED = {FORWARD: "targets", BACKWARD: "sources"}
 TRAINED_ON = "trained on texts under "  # begins the licence of a bundle that linnet-export makes
 
 

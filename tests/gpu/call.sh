@@ -33,19 +33,13 @@ call='' out='' train='' translate='' dry='' seconds=300 recipes=() start=() chos
 while (($#)); do
   case $1 in
     1 | 2 | 3 | train) call=$1 ;;
-    --out | --seconds | --train)
+    --out | --seconds | --train | --recipe | --part)
       (($# > 1)) || { echo "error: $1 needs a value: see tests/gpu/call.sh --help" >&2 && exit 1; }
-      printf -v "${1#--}" %s "$2"
-      shift
-      ;;
-    --recipe)
-      (($# > 1)) || { echo "error: $1 needs a value: see tests/gpu/call.sh --help" >&2 && exit 1; }
-      recipes+=(--recipe "$2")
-      shift
-      ;;
-    --part)
-      (($# > 1)) || { echo "error: $1 needs a value: see tests/gpu/call.sh --help" >&2 && exit 1; }
-      chosen+=("$2")
+      case $1 in
+        --recipe) recipes+=(--recipe "$2") ;;
+        --part) chosen+=("$2") ;;
+        *) printf -v "${1#--}" %s "$2" ;;
+      esac
       shift
       ;;
     --translate) translate=1 ;;

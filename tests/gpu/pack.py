@@ -27,6 +27,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "model"))
+from linnet_model.text_files import open_lines, rows_file  # needs no torch
+
 BUILT = ROOT / "build/release"
 NEEDED = {"linnet-decode": "bin/linnet-decode", "linnet_ops_cuda": "lib/liblinnet_ops_cuda.so"}
 TESTS = ("cuda_kernels_gpu_test", "device_search_test")
@@ -100,10 +103,9 @@ def stage_rows(folder: Path, wanted: dict[str, Any], data: Path) -> None:
     domains |= {name: set(wanted["domains"]) for name in wanted["files"] if name not in MADE_THERE}
     (folder / wanted["folder"]).mkdir(parents=True, exist_ok=True)
     for name, of_file in domains.items():
-        files = [data / wanted["folder"] / f"{name}{ending}" for ending in (".tsv.xz", ".tsv")]
-        file = next((file for file in files if file.exists()), None)
-        if file is None:
-            raise SystemExit(f"error: no {files[0]}")
+        file = rows_file(data / wanted["folder"], name)
+        if not file.exists():
+            raise SystemExit(f"error: no {file}")
         rows = [row for row in lines_of(file) if row.rpartition("\t")[2].strip() in of_file]
         target = folder / wanted["folder"] / f"{name}.tsv"
         text = "".join(rows)
@@ -114,9 +116,8 @@ def stage_rows(folder: Path, wanted: dict[str, Any], data: Path) -> None:
 
 @functools.cache
 def lines_of(file: Path) -> list[str]:
-    opened = lzma.open if file.suffix == ".xz" else open
-    with opened(file, "rt", encoding="utf-8", newline="\n") as lines:
-        return list(lines)
+    with open_lines(file) as lines:
+        return [line.decode() for line in lines]
 
 
 def pack(folder: Path, archive: Path) -> None:

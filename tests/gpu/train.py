@@ -156,8 +156,14 @@ def main() -> None:
     runs: Path = arguments.runs
     if arguments.what == "start":
         for recipe in arguments.recipe:
-            run, made_for = runs / recipe.stem, (arguments.seconds, arguments.dry)
-            start(recipe, arguments.data, run, *made_for, arguments.from_bundles)
+            start(
+                recipe,
+                arguments.data,
+                runs / recipe.stem,
+                arguments.seconds,
+                arguments.dry,
+                arguments.from_bundles,
+            )
     elif arguments.what == "collect":
         deadline = time.monotonic() + arguments.wait
         started = sorted(file.parent for file in runs.glob("*/process"))

@@ -388,3 +388,11 @@ def test_each_bundle_gets_texts_of_its_language():
     texts = {bundle.name: decode.texts_for(bundle) for bundle in decode.bundles()}
     assert texts["de-en"] is decode.GERMAN
     assert texts["en-de"] is texts["en-summary"] is decode.TEXTS
+
+
+def test_report_of_failed_tests_has_no_path_of_the_checkout():
+    said = "[  FAILED  ] A.B\n/some/where/tests/torch/a_test.cc:7: Failure\n[  PASSED  ] 9 tests."
+    done = subprocess.CompletedProcess(["a_test"], 1, stdout=said, stderr="")
+    found = kernels.row("a_test", done)["said"]
+    assert " tests/torch/a_test.cc:7: Failure" in found
+    assert "/some/where" not in found

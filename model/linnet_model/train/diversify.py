@@ -22,6 +22,7 @@ from linnet_model.config import ConfigError
 from linnet_model.data_config import FILE_ENDINGS
 from linnet_model.decode_command import decode_texts, find_decode
 from linnet_model.loops import has_loop
+from linnet_model.sources import BACKWARD, FORWARD
 from linnet_model.text_files import Pair, read_pairs, rows_file
 from linnet_model.tokenizer import load_tokenizer
 
@@ -40,9 +41,9 @@ def translated_rows(
         elif text == (pair.source if reverse else pair.target):
             left_out["equal to the other side"] += 1
         elif reverse:
-            rows.append(Pair(text, pair.target, f"{pair.domain}_backward"))
+            rows.append(Pair(text, pair.target, pair.domain + BACKWARD))
         else:
-            rows.append(Pair(pair.source, text, f"{pair.domain}_forward"))
+            rows.append(Pair(pair.source, text, pair.domain + FORWARD))
     return rows, left_out
 
 
@@ -90,15 +91,13 @@ def main(arguments: list[str] | None = None) -> None:
     )
     files = [rows_file(options.data, name) for name in options.files]
     pairs = read_pairs(files, options.domains, mojibake="drop", empty="drop")
-    texts = [pair.target if reverse else pair.source for pair in pairs]
-    fits = [len(ids) <= longest for ids in tokenizer.encode(texts)]
-    chosen = [pair for pair, fit in zip(pairs, fits, strict=True) if fit]
+    tokens = tokenizer.encode([pair.target if reverse else pair.source for pair in pairs])
+    chosen = [pair for pair, ids in zip(pairs, tokens, strict=True) if len(ids) <= longest]
+    texts = [pair.target if reverse else pair.source for pair in chosen]
     flags = ["--device", options.device, "--batch", str(options.batch)]
     for name, value in (("--beam", options.beam), ("--threads", options.threads)):
         flags += [] if value is None else [name, str(value)]
-    answers = decode_texts(
-        program, options.bundle, [text for text, fit in zip(texts, fits, strict=True) if fit], flags
-    )
+    answers = decode_texts(program, options.bundle, texts, flags)
     rows, left_out = translated_rows(chosen, answers, reverse)
     if not rows:
         raise ConfigError(f"none of {len(pairs)} rows could be translated")
