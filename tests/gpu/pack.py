@@ -26,7 +26,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
+from session import ROOT
+
 sys.path.insert(0, str(ROOT / "model"))
 from linnet_model.text_files import open_lines, rows_file  # needs no torch
 
