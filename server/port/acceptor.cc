@@ -34,6 +34,8 @@ constexpr absl::Duration kOutOfSockets = absl::Milliseconds(100);
 // Interval at which unknown connections are measured. What they send in between exceeds their
 // limits, by some megabytes in total.
 constexpr absl::Duration kRound = absl::Milliseconds(5);
+// Unknown connections that are measured each round even without an event.
+constexpr int kSwept = 64;
 // Min interval between log events about refused connections.
 constexpr absl::Duration kLogEvery = absl::Seconds(10);
 
@@ -316,6 +318,14 @@ void Acceptor::Measure(Connections::Id id) {
   measured_.push_back(id);
 }
 
+void Acceptor::Sweep() {
+  for (int i = 0; i < std::min(kSwept, connections_.unknown()); ++i) {
+    swept_ = connections_.NextUnknown(swept_);
+    if (const auto it = sockets_.find(swept_); it != sockets_.end())
+      connections_.Received(swept_, BytesReceived(it->second));
+  }
+}
+
 void Acceptor::EndRound() {
   for (Connections::Id id : std::exchange(measured_, {})) {
     const auto it = sockets_.find(id);
@@ -325,6 +335,7 @@ void Acceptor::EndRound() {
     Watch(epoll_, EPOLL_CTL_MOD, it->second, connections_.known(id) ? 0 : EPOLLIN | EPOLLONESHOT,
           id);
   }
+  Sweep();
   const std::vector<Connections::Id> excess = connections_.Excess(MonotonicNow());
   for (Connections::Id id : excess) {
     if (const auto it = sockets_.find(id); it != sockets_.end()) End(it->second);

@@ -54,6 +54,9 @@ class Acceptor {
   void Drop(Connections::Id id);
   // Measures an unknown connection now, and again at the end of the round.
   void Measure(Connections::Id id);
+  // Measures some unknown connections in turn: one whose bytes gRPC has read before epoll saw them
+  // makes no event.
+  void Sweep();
   void EndRound();
 
   enum class State { kNotStarted, kAccepting, kWatching, kEnded };
@@ -73,6 +76,7 @@ class Acceptor {
   // Used by the thread only:
   std::unordered_map<Connections::Id, int> sockets_;  // duplicates, until gRPC closes its own
   std::vector<Connections::Id> measured_;             // in this round
+  Connections::Id swept_ = 0;                         // the last one that Sweep measured
   MonotonicTime round_;                               // when it began
   std::optional<MonotonicTime> logged_;               // when refused connections were last logged
   std::thread thread_;

@@ -117,6 +117,13 @@ bool Connections::known(Id id) const {
   return it != connections_.end() && it->second.known;
 }
 
+Connections::Id Connections::NextUnknown(Id id) const {
+  MutexLock lock(mu_);
+  const auto next = unknown_.upper_bound(id);
+  if (next != unknown_.end()) return *next;
+  return unknown_.empty() ? 0 : *unknown_.begin();
+}
+
 int Connections::open() const {
   MutexLock lock(mu_);
   return static_cast<int>(connections_.size());

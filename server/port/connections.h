@@ -56,6 +56,9 @@ class Connections {
   // Returns the connections to close now; each one once.
   std::vector<Id> Excess(MonotonicTime now);
   bool known(Id id) const;
+  // Returns the unknown connection that was admitted next after `id`; after the last one the first;
+  // 0 if there is none.
+  Id NextUnknown(Id id) const;
 
   int open() const;
   int unknown() const;  // open connections of unknown clients

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <iterator>
 #include <memory>
@@ -102,6 +103,27 @@ TEST(AcceptorTest, ClosesOnlyConnectionsThatSendTooMuch) {
     EXPECT_TRUE(Eventually([&] { return connections.open() == 1; }));
   }
   EXPECT_TRUE(Eventually([&] { return connections.open() == 0; }));
+}
+
+TEST(AcceptorTest, CountsBytesThatAreReadBeforeEpollSeesThem) {
+  constexpr int64_t kBytes = 100'001;
+  Connections connections({.bytes_per = kBytes - 1});
+  const auto acceptor = Listen(connections);
+  // The acceptor's thread runs this, and waits for events only after it.
+  acceptor->Start([](int socket) {
+    int64_t left = kBytes;
+    const MonotonicTime end = After(MonotonicNow(), kSoon);
+    while (left > 0 && MonotonicNow() < end) {
+      char data[4096];
+      left -= std::max<ssize_t>(0, recv(socket, data, sizeof data, 0));
+    }
+    EXPECT_EQ(left, 0);
+    ReadToTheEnd(socket);
+  });
+  const Client client(acceptor->port());
+  client.Send(kBytes);
+  EXPECT_TRUE(client.IsClosedByTheServer());
+  EXPECT_EQ(connections.expelled(), 1);
 }
 
 TEST(AcceptorTest, WatchesConnectionsAfterClose) {

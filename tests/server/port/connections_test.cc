@@ -54,6 +54,22 @@ TEST(ConnectionsTest, FirstConnectionOfANetworkHasRoomWhenOthersHoldAll) {
   }
 }
 
+TEST(ConnectionsTest, NextUnknownGoesRound) {
+  Connections connections({});
+  EXPECT_EQ(connections.NextUnknown(0), 0);
+  const auto first = connections.Admit(Peer(1), kStart);
+  const auto second = connections.Admit(Peer(2), kStart);
+  const auto third = connections.Admit(Peer(3), kStart);
+  EXPECT_EQ(connections.NextUnknown(0), first);
+  Connections::Call(connections, GrpcPeer(2), false).Received();
+  ASSERT_TRUE(connections.known(*second));
+  EXPECT_EQ(connections.NextUnknown(*first), third);
+  EXPECT_EQ(connections.NextUnknown(*third), first);
+  connections.Closed(*first);
+  EXPECT_EQ(connections.NextUnknown(*first), third);
+  EXPECT_EQ(connections.NextUnknown(*third), third);
+}
+
 TEST(ConnectionsTest, AnIpv6NetworkIsOneAddress) {
   Connections connections({.connections_per_address = 2});
   EXPECT_TRUE(connections.Admit("[2001:db8::1]:1", kStart).has_value());
