@@ -85,8 +85,11 @@ class DataConfig:
     # Share of rows put between quotation marks: English ones on the English side, German ones on
     # the German side.
     quote_share: float = 0.0
-    # Share of rows with a name or number on both sides in which another one replaces it.
+    # Share of rows with a name, time or number on both sides in which another one replaces it.
     rename_share: float = 0.0
+    # Names that translators between English and German have put into the other language (Mary and
+    # Maria, John and Johannes) are in the target as in the source.
+    same_names: bool = False
     # Share of rows in which placeholders (<ph0>, <ph1>, ...) replace words that both sides share.
     # The server uses placeholders for text that the vocabulary cannot spell.
     placeholder_share: float = 0.0

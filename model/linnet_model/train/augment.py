@@ -14,16 +14,11 @@ from linnet_model.text_files import Pair, turned
 from linnet_model.train.extracts import extracts
 from linnet_model.train.fact_pairs import fact_pairs
 from linnet_model.train.made_up import address, name, number
+from linnet_model.train.renaming import has_time, renamed, same_names, with_other_time
 
 EMOJI = [
     chr(c) for c in (*range(0x1F600, 0x1F640), *range(0x1F400, 0x1F440), 0x2764, 0x2600, 0x1F44D)
 ]
-
-# Given names common in the everyday sentences; a name is replaced only if both sides have it.
-NAME = re.compile(
-    r"\b(Tom|Mary|Maria|John|Bill|Jack|Bob|Jim|Alice|Jane|Mike|Ken|Nancy|Paul|Peter|Marie|Boston|Kyoto)\b"
-)
-NUMBER = re.compile(r"(?<![\w.,:])\d{1,4}(?![\w.,:]\d|\w)")
 
 
 def copied_pairs(count: int, rng: random.Random) -> list[tuple[str, str]]:
@@ -45,19 +40,6 @@ def copied_pairs(count: int, rng: random.Random) -> list[tuple[str, str]]:
             text = thing
         pairs.append((text, text))
     return pairs
-
-
-def renamed(source: str, target: str, rng: random.Random) -> tuple[str, str]:
-    """Replaces a name or number that occurs exactly once on both sides by a random one. In the
-    target a name may have an ending ("Toms"), but 1 is not the number in 13."""
-    numbers = NUMBER.findall(target)
-    for pattern, draw in ((NAME, name), (NUMBER, number)):
-        for found in pattern.findall(source):
-            whole = pattern is NAME or found in numbers
-            if whole and source.count(found) == 1 and target.count(found) == 1:
-                new = draw(rng)
-                return source.replace(found, new), target.replace(found, new)
-    return source, target
 
 
 # Opening and closing mark of an English text, and of its German translation.
@@ -122,6 +104,8 @@ def uppercased(source: str, target: str, mark: str) -> tuple[str, str]:
 
 def varied(source: str, target: str, config: DataConfig, rng: random.Random) -> tuple[str, str]:
     """Applies each change to a pair with the probability that the recipe gives it."""
+    if config.same_names:
+        target = same_names(source, target)
     if rng.random() < config.rename_share:
         source, target = renamed(source, target, rng)
     if rng.random() < config.no_stop_share and source.endswith(".") and target.endswith("."):
@@ -171,6 +155,19 @@ def joined_pairs(
     return result
 
 
+def fact_rows(pairs: list[Pair], config: DataConfig, rng: random.Random) -> list[Pair]:
+    """Makes the rows of fact_share: made-up sentences, and one in ten is a row that has a time of
+    day, with another time."""
+    count = round(len(pairs) * config.fact_share)
+    made_up = [Pair(source, target, "facts") for source, target in fact_pairs(count, rng)]
+    english = turned(pairs, config)  # as the texts have them: the source is English
+    timed = [pair for pair in english if has_time(pair.source, pair.target)]
+    for at in range(0, count if timed else 0, 10):
+        pair = rng.choice(timed)
+        made_up[at] = Pair(*with_other_time(pair.source, pair.target, rng), "facts")
+    return turned(made_up, config)
+
+
 def as_text(sentences: list[str]) -> str:
     """Joins sentences with blanks, where their language has any."""
     text = "".join(it if FULL_WIDTH_END.search(it) else it + " " for it in sentences)
@@ -182,18 +179,16 @@ def augmented(pairs: list[Pair], config: DataConfig, seed: int) -> list[Pair]:
     rng = random.Random(seed)
     # Joined before they vary: marks and placeholders are numbered over a whole text.
     joined = joined_pairs(pairs, config.domains, round(len(pairs) * config.join_share), rng)
+    texts = pairs
     pairs = [Pair(*varied(p.source, p.target, config, rng), p.domain) for p in pairs]
     copies = copied_pairs(round(len(pairs) * config.copy_share), rng)
     echoes = rng.sample(pairs, round(len(pairs) * config.echo_share))
-    facts = [
-        Pair(source, target, "facts")
-        for source, target in fact_pairs(round(len(pairs) * config.fact_share), rng)
-    ]
+    facts = fact_rows(texts, config, rng)
     return [
         *pairs,
         *(Pair(*varied(p.source, p.target, config, rng), p.domain) for p in joined),
         *(Pair(source, target, "copies") for source, target in copies),
-        *turned(facts, config),
+        *facts,
         *(Pair(pair.target, pair.target, "echoes") for pair in echoes),
         *extracts(pairs, config.domains, round(len(pairs) * config.extract_share), rng),
     ]

@@ -12,7 +12,7 @@ import random
 import re
 from collections.abc import Callable
 
-from linnet_model.train.made_up import address, name, word
+from linnet_model.train.made_up import address, given_name, name, word
 
 # English and German; a slot has the same values on both sides.
 FRAMES = (
@@ -38,12 +38,12 @@ FRAMES = (
         "{name} arbeitet seit dem {date} in Berlin.",
     ),
     ("The contract ends on {date}.", "Der Vertrag endet am {date}."),
-    ("My address is {street}.", "Meine Adresse ist {street}."),
+    ("My address is {place}.", "Meine Adresse ist {place}."),
     ("{name} has moved to {street}.", "{name} ist in die {street} gezogen."),
     ("We are having a party at {street}.", "Wir feiern in der {street}."),
     (
-        "You will find {name} in room {number}, {street}.",
-        "Sie finden {name} in Zimmer {number}, {street}.",
+        "You will find {name} in room {number}, {place}.",
+        "Sie finden {name} in Zimmer {number}, {place}.",
     ),
     (
         "Please call me back at {time} today.",
@@ -57,7 +57,7 @@ FRAMES = (
         "On {date}, {name} counted {number} birds.",
         "Am {date} zählte {name} {number} Vögel.",
     ),
-    ("The shop has moved: {street}.", "Das Geschäft ist umgezogen: {street}."),
+    ("The shop has moved: {place}.", "Das Geschäft ist umgezogen: {place}."),
     ("The film starts at {time}.", "Der Film fängt um {time} an."),
     ("The rent is {amount} a month.", "Die Miete beträgt {amount} im Monat."),
     (
@@ -125,7 +125,7 @@ FRAMES = (
         "The bus arrives at {time} and leaves again at {later}.",
         "Der Bus kommt um {time} an und fährt um {later} wieder ab.",
     ),
-    ("Deliver it to {street} before {time}.", "Liefern Sie es vor {time} an {street}."),
+    ("Deliver it to {place} before {time}.", "Liefern Sie es vor {time} an {place}."),
     (
         "The exhibition opened on {date}; {number} visitors came.",
         "Die Ausstellung wurde am {date} eröffnet; es kamen {number} Besucher.",
@@ -181,6 +181,51 @@ FRAMES = (
         "Until {date}, {count} of {number} rooms were empty.",
         "Bis zum {date} standen {count} von {number} Zimmern leer.",
     ),
+    (
+        "I would like to see the doctor tomorrow at {time}.",
+        "Ich möchte morgen um {time} zum Arzt.",
+    ),
+    (
+        "Could you order a taxi for two people for {time} tonight?",
+        "Könnten Sie für heute Abend um {time} ein Taxi für zwei Personen bestellen?",
+    ),
+    (
+        "We have ordered lunch for six people at {time} on Monday.",
+        "Wir haben für Montag um {time} ein Mittagessen für sechs Personen bestellt.",
+    ),
+    (
+        "Can you move my lesson from {time} to {later}?",
+        "Können Sie meine Stunde von {time} auf {later} verlegen?",
+    ),
+    (
+        "The doors open at {time}, the show begins at {later}.",
+        "Einlass ist um {time}, die Vorstellung fängt um {later} an.",
+    ),
+    (
+        "The bakery opens at {time} on Saturdays and closes at {later}.",
+        "Die Bäckerei macht samstags um {time} auf und um {later} zu.",
+    ),
+    ("You can reach us by e-mail: {email}.", "Sie erreichen uns per E-Mail: {email}."),
+    (
+        "{name} can always be reached at {email}.",
+        "{name} ist immer unter {email} zu erreichen.",
+    ),
+    (
+        "Before noon you can reach {name} by telephone.",
+        "Vormittags erreichen Sie {name} telefonisch.",
+    ),
+    ("{name} lives with {person} now.", "{name} lebt jetzt bei {person}."),
+    ("My sister lives at {street}.", "Meine Schwester wohnt in der {street}."),
+    (
+        "The school is at {street}, next to the church.",
+        "Die Schule steht in der {street}, neben der Kirche.",
+    ),
+    ("Please come to {street} at {time}.", "Kommen Sie bitte um {time} in die {street}."),
+    ("They sent the letter to {street}.", "Sie haben den Brief in die {street} geschickt."),
+    ("{name} rents a flat at {street}.", "{name} mietet eine Wohnung in der {street}."),
+    ("Does {name} still live at {street}?", "Wohnt {name} noch in der {street}?"),
+    ("{name} and {person} are engaged.", "{name} und {person} sind verlobt."),
+    ("Ask {name} whether {person} has paid.", "Frag {name}, ob {person} bezahlt hat."),
 )
 MONTHS = (
     ("January", "Januar"),
@@ -198,18 +243,25 @@ MONTHS = (
 )
 CURRENCIES = (("$", "dollars", "Dollar"), ("€", "euros", "Euro"), ("£", "pounds", "Pfund"))
 STREETS = ("Street", "Road", "Avenue", "Drive")
-GERMAN_STREETS = ("straße", "weg", "allee", "platz", "gasse")
-# The texts translate some of these, such as Mary and Maria; before a surname they stay.
-GIVEN_NAMES = """
-Eva Sarah Lisa Sophie Clara Helen Mary Alice Jane Marie Irene Martha Susan Karin Monika Petra Rosa
-Paul Michael Martin George Henry John James Max Felix Oscar Hugo Simon Stefan Walter Bruno Edward
-Ahmed Fatima Olga Ivan Chen Aisha Diego Elena Pablo Nadia Omar Yuki Ingrid Lars Pierre Luca Giulia
-""".split()  # noqa: SIM905 - a literal would have a line for each
-# First parts of German streets that are words, and are not translated either.
+GERMAN_STREETS = ("straße", "straße", "straße", "allee", "gasse")  # "in der"
+GERMAN_PLACES = ("weg", "platz", "ring", "hof", "markt")
+# First parts of German streets, most of them words, which are not translated either. No street of
+# linnet_model.evaluation.facts is here.
 STREET_WORDS = """
 Haupt Schul Berg Linden Wald Ring Goethe Schiller Dorf Wiesen Rosen Markt Brunnen Feld Birken
-Schloss Bahn Post Hafen Kloster Sonnen See Ufer Acker Tal
-""".split()  # noqa: SIM905
+Schloss Bahn Post Hafen Kloster Sonnen See Ufer Acker Tal Kirchen Kastanien Buchen Tannen Ahorn
+Erlen Ulmen Weiden Fichten Pappel Eschen Kiefern Flieder Tulpen Nelken Veilchen Lilien Dahlien Mühl
+Burg Turm Tor Rathaus Friedhof Spital Krankenhaus Bäcker Metzger Schmiede Weber Gerber Töpfer Färber
+Müller Fischer Jäger Schäfer Bauern Bürger Herren Kaiser König Prinzen Fürsten Grafen Ritter Bischof
+Mönch Nonnen Engel Kreuz Kapellen Marien Johannis Martins Nikolai Peters Jakobs Sankt-Anna Mozart
+Beethoven Bach Schubert Wagner Lessing Heine Kant Hegel Luther Humboldt Bismarck Einstein Röntgen
+Siemens Daimler Zeppelin Adler Falken Amsel Drossel Finken Lerchen Meisen Schwalben Storchen Hirsch
+Reh Hasen Fuchs Wolfs Bären Rössle Lamm Ochsen Brücken Fluss Rhein Elbe Donau Main Mosel Berliner
+Hamburger Münchner Kölner Bremer Dresdner Leipziger Stuttgarter Frankfurter Wiener Pariser Nord Süd
+Ost West Ober Unter Mittel Neue Alte Lange Kurze Hohe Grüne Breite Stein Sand Kies Lehm Kalk Hügel
+Höhen Hang Wein Obst Apfel Kirsch Pflaumen Nuss Hopfen Gersten Korn Heide Moor Teich Quellen
+Industrie Gewerbe Fabrik Werk Zoll Hütten Gruben Sport Turn Stadion Theater Museums Bibliothek
+""".split()  # noqa: SIM905 - a literal would have a line for each
 Value = tuple[str, str]
 
 
@@ -263,10 +315,6 @@ def amount(rng: random.Random) -> Value:
     return (f"{sign}{text}" if rng.random() < 0.75 else f"{text} {plural}"), f"{target} {german}"
 
 
-def given_name(rng: random.Random) -> str:
-    return rng.choice(GIVEN_NAMES) if rng.random() < 0.5 else name(rng)
-
-
 def person(rng: random.Random) -> Value:
     return same(f"{given_name(rng)} {name(rng)}" if rng.random() < 0.7 else given_name(rng))
 
@@ -277,12 +325,12 @@ def email(rng: random.Random) -> Value:
     return same(f"{first}.{word(rng, 2)}{digits}@{word(rng, 2)}.{rng.choice(('com', 'org', 'de'))}")
 
 
-def street(rng: random.Random) -> Value:
+def street(rng: random.Random, german: tuple[str, ...] = GERMAN_STREETS) -> Value:
     number = rng.randrange(1, 300)
-    if rng.random() < 0.5:
+    if rng.random() < 0.3:
         return same(f"{number} {name(rng)} {rng.choice(STREETS)}")
     first = rng.choice(STREET_WORDS) if rng.random() < 0.7 else name(rng)
-    return same(f"{first}{rng.choice(GERMAN_STREETS)} {number}")
+    return same(f"{first}{rng.choice(german)} {number}")
 
 
 SLOTS: dict[str, Callable[[random.Random], Value]] = {
@@ -296,6 +344,7 @@ SLOTS: dict[str, Callable[[random.Random], Value]] = {
     "number": number,
     "percent": percent,
     "person": person,
+    "place": lambda rng: street(rng, GERMAN_STREETS + GERMAN_PLACES),
     "price": amount,
     "street": street,
     "time": time,

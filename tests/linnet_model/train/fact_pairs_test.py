@@ -13,7 +13,6 @@ from linnet_model.text_files import Pair
 from linnet_model.train.augment import augmented
 from linnet_model.train.fact_pairs import (
     FRAMES,
-    GIVEN_NAMES,
     SLOTS,
     STREET_WORDS,
     amount,
@@ -22,6 +21,7 @@ from linnet_model.train.fact_pairs import (
     number,
     time,
 )
+from linnet_model.train.made_up import GIVEN_NAMES
 
 
 def slots(frame: str) -> list[str]:
