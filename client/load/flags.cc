@@ -242,6 +242,9 @@ void CheckLoadFlags(const LoadFlags& flags) {
   if (flags.mix.empty() && flags.task == "translate" && flags.to.empty()) {
     refuse("--to LANGUAGE is needed to translate, also with --model");
   }
+  if (flags.task == "summarize" && !flags.to.empty()) {
+    refuse("--to excludes --task summarize: a summary has the language of its text");
+  }
   if (flags.words[0] > flags.words[1]) {
     refuse(absl::StrFormat("--words %d %d: the maximum is below the minimum", flags.words[0],
                            flags.words[1]));
@@ -309,15 +312,14 @@ LoadSettings SettingsOf(const LoadFlags& flags, const std::vector<CallKind>& kin
   if (!flags.model.empty()) absl::StrAppend(&settings.task, " with ", flags.model);
   if (!flags.mix.empty()) {
     settings.task = absl::StrCat(kinds.size(), " kinds of calls of ", flags.mix);
-    for (const CallKind& kind : kinds) settings.kinds.push_back(kind.name);
   }
+  for (const CallKind& kind : kinds)
+    settings.kinds.push_back({kind.name, kind.texts, kind.deadline});
   settings.texts = kinds[0].texts_name;
   for (const CallKind& kind : kinds) {
     if (kind.texts_name != settings.texts) settings.texts = "texts of each kind";
   }
-  settings.texts_per_call = flags.texts;
   settings.channels = flags.channels;
-  settings.deadline = flags.client.timeout;
   settings.objective = flags.objective;
   settings.abandonment = flags.abandonment;
   settings.plan = PlanOf(flags);

@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "client/load/figures.h"
 
 namespace linnet::client {
@@ -44,10 +45,18 @@ std::string ByStatus(const LoadRecord& record, const char* title,
   return table;
 }
 
+// "2 a call, deadline 1m"; of a mix what each kind has: "short: 2 a call, deadline 1m; long: …".
+std::string KindsText(const std::vector<KindSettings>& kinds) {
+  return absl::StrJoin(kinds, "; ", [&](std::string* text, const KindSettings& kind) {
+    absl::StrAppend(text, kinds.size() > 1 ? kind.name + ": " : "", kind.texts_per_call,
+                    " a call, deadline ", absl::FormatDuration(kind.deadline));
+  });
+}
+
 std::string ByKind(const LoadSettings& settings, const LoadRecord& record) {
   std::string table = Head("answered, by kind");
   for (const auto& [kind, calls] : record.by_kind()) {
-    table += Row(settings.kinds[kind], calls.answered, record.measured(), calls.latency);
+    table += Row(settings.kinds[kind].name, calls.answered, record.measured(), calls.latency);
   }
   return table;
 }
@@ -114,11 +123,10 @@ std::string LoadReport(const LoadSettings& settings, const LoadFindings& finding
   const LoadResult& result = findings.result;
   const LoadRecord& record = result.record;
   const Figures figures = FiguresOf(record, settings.objective);
-  std::string report = absl::StrFormat(
-      "%s: %s, %s\n%d a call, %d channel%s, deadline %s\n%s; seed %d\n", settings.server,
-      settings.task, settings.texts, settings.texts_per_call, settings.channels,
-      settings.channels == 1 ? "" : "s", absl::FormatDuration(settings.deadline),
-      LoopText(settings), settings.plan.seed);
+  std::string report =
+      absl::StrFormat("%s: %s, %s\n%s\n%d channel%s, %s; seed %d\n", settings.server, settings.task,
+                      settings.texts, KindsText(settings.kinds), settings.channels,
+                      settings.channels == 1 ? "" : "s", LoopText(settings), settings.plan.seed);
   absl::StrAppendFormat(&report, "measured for %.1f s%s", absl::ToDoubleSeconds(record.window()),
                         result.stopped ? ", until it was stopped" : "");
   if (record.warm_up() > 0) {

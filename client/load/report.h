@@ -19,15 +19,20 @@ struct Objective {
   std::optional<double> percent;
 };
 
+// What the calls of a kind have in common.
+struct KindSettings {
+  std::string name;
+  int texts_per_call = 1;
+  absl::Duration deadline;
+};
+
 // The settings of a run that the report prints.
 struct LoadSettings {
   std::string server;
-  std::string task;                // "translate to de"
-  std::string texts;               // "1000 texts of sentences.en"
-  std::vector<std::string> kinds;  // names of a mix, in order; empty for a single kind
-  int texts_per_call = 1;
+  std::string task;                 // "translate to de"
+  std::string texts;                // "1000 texts of sentences.en"
+  std::vector<KindSettings> kinds;  // of a mix, in order; else one
   int channels = 1;
-  absl::Duration deadline;
   std::optional<Objective> objective;  // without it, every answer is good
   AbandonmentOptions abandonment;
   LoadPlan plan;

@@ -70,6 +70,11 @@ Json MetricsJson(const MetricsChanges& changes) {
   return json;
 }
 
+void AddKind(const KindSettings& kind, Json* json) {
+  (*json)["texts_per_call"] = kind.texts_per_call;
+  (*json)["deadline_seconds"] = absl::ToDoubleSeconds(kind.deadline);
+}
+
 void AddPlan(const LoadPlan& plan, Json* json) {
   (*json)["loop"] = plan.open ? "open" : "closed";
   if (plan.open) {
@@ -101,9 +106,8 @@ std::string LoadReportJson(const LoadSettings& settings, const LoadFindings& fin
   json["started"] = absl::FormatTime(absl::RFC3339_sec, settings.started, absl::UTCTimeZone());
   json["task"] = settings.task;
   json["texts"] = settings.texts;
-  json["texts_per_call"] = settings.texts_per_call;
   json["channels"] = settings.channels;
-  json["deadline_seconds"] = absl::ToDoubleSeconds(settings.deadline);
+  if (settings.kinds.size() == 1) AddKind(settings.kinds[0], &json);
   if (settings.objective) {
     json["objective_ms"] = absl::ToDoubleMilliseconds(settings.objective->limit);
     if (settings.objective->percent) json["objective_percent"] = *settings.objective->percent;
@@ -136,10 +140,12 @@ std::string LoadReportJson(const LoadSettings& settings, const LoadFindings& fin
   if (settings.kinds.size() > 1) {
     Json& kinds = json["kinds"] = Json::object();
     for (const auto& [kind, calls] : record.by_kind()) {
-      kinds[settings.kinds[kind]] = {{"calls", calls.calls},
-                                     {"answered", calls.answered},
-                                     {"target_tokens", calls.target_tokens},
-                                     {"from_intended_ms", LatencyJson(calls.latency)}};
+      Json& entry = kinds[settings.kinds[kind].name];
+      entry = {{"calls", calls.calls},
+               {"answered", calls.answered},
+               {"target_tokens", calls.target_tokens},
+               {"from_intended_ms", LatencyJson(calls.latency)}};
+      AddKind(settings.kinds[kind], &entry);
     }
   }
   if (findings.searched) {

@@ -24,6 +24,7 @@
 namespace linnet::server {
 namespace {
 
+// Exit statuses. kUnusable: the bundle, the device or the input.
 constexpr int kSomeFailed = 1, kUsage = 2, kUnusable = 3, kOutput = 4;
 constexpr size_t kMaxLineBytes = 16 << 20;
 // Min rows, for a line with a wider beam than the others.
@@ -116,7 +117,9 @@ void AddFlags(CLI::App& app, Flags& flags) {
       "summaries [the first]; without\nthem source_ids are read as they are.\n"
       "A top_k above 0, a top_p below 1 or any seed selects sampling: beam_size targets are drawn "
       "(unset: n_best), and\n"
-      "the n_best with the highest scores are printed. To sample from all tokens set a seed.");
+      "the n_best with the highest scores are printed. To sample from all tokens set a seed.\n\n"
+      "Exit status: 0, 1 if some lines have an error, 2 for wrong flags, 3 for a bundle, a device "
+      "or an input that\ncannot be used, 4 if the output cannot be written.");
 }
 
 absl::StatusOr<std::unique_ptr<model::Engine>> MakeEngine(const model::Bundle& bundle,
@@ -156,6 +159,7 @@ int DecodeLines(const model::Bundle& bundle, model::Engine& engine, const Flags&
   LineReader input(STDIN_FILENO, kMaxLineBytes);
   DecodeStream stream(bundle, engine, source.get(), target.get(), flags.options, flags.batch);
   const absl::StatusOr<bool> all_decoded = stream.Run(input, stdout);
+  if (!input.status().ok()) return Fail(kUnusable, input.status());
   if (!all_decoded.ok()) return Fail(kOutput, all_decoded.status());
   return *all_decoded ? 0 : kSomeFailed;
 }

@@ -74,9 +74,11 @@ bool DecodeStream::ReadLines(LineReader& input) {
     if (result == LineReader::Result::kEnd) return false;
     if (result == LineReader::Result::kNothingYet) return true;
     Answer& answer = answers_.emplace_back();
-    absl::Status status = result == LineReader::Result::kTooLong
-                              ? absl::InvalidArgumentError("the line is too long to be read")
-                              : Start(line, answer);
+    absl::Status status =
+        result == LineReader::Result::kTooLong
+            ? absl::InvalidArgumentError(absl::StrCat(
+                  "the line has more than ", input.max_line_bytes(), " bytes: split its text"))
+            : Start(line, answer);
     if (!status.ok()) {
       answer = {.ready = true, .line = FormatError(status)};
       all_decoded_ = false;

@@ -20,6 +20,7 @@ class LineReader {
   // returns kNothingYet.
   Result Next(bool wait, std::string& line);
 
+  size_t max_line_bytes() const { return max_line_bytes_; }
   // After kEnd: not OK if reading failed before the end of the input.
   const absl::Status& status() const { return status_; }
 

@@ -88,6 +88,16 @@ def test_last_line_needs_no_newline(run, bundle, binary):
     assert done.stdout.count(b"\n") == 1
 
 
+def test_line_above_the_limit_says_the_limit(run, bundle):
+    long = '{"text": "' + "a" * (16 << 20) + '"}'
+    done = run(bundle, lines=[long, GOOD])
+    assert (
+        done.answers[0]["error"]["message"]
+        == "the line has more than 16777216 bytes: split its text"
+    )
+    assert "hypotheses" in done.answers[1]
+
+
 def test_failed_read_of_the_input_is_an_error(binary, bundle, tmp_path):
     import os
     import subprocess
@@ -102,7 +112,7 @@ def test_failed_read_of_the_input_is_an_error(binary, bundle, tmp_path):
         )
     finally:
         os.close(folder)
-    assert done.returncode != 0
+    assert done.returncode == 3
     assert "cannot read the input: Is a directory" in done.stderr
 
 

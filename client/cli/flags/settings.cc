@@ -135,7 +135,7 @@ absl::StatusOr<Settings> ReadSettings(const Variables& variables) {
       file.clear();
       file.seekg(0);
       RETURN_IF_ERROR(ReadFile(path, file, &settings));
-    } else if (errno != ENOENT || !Find(variables, "LINNET_CONFIG").empty()) {
+    } else if ((errno != ENOENT && errno != ENOTDIR) || !Find(variables, "LINNET_CONFIG").empty()) {
       return absl::InvalidArgumentError(
           absl::StrCat("cannot read the settings in \"", path, "\": ", std::strerror(errno)));
     }

@@ -121,6 +121,8 @@ TEST_F(CliSettingsTest, FindsFileInXdgConfigHome) {
   EXPECT_EQ(SettingsFile({{"HOME", "/home/me"}, {"LINNET_CONFIG", "/my"}}), "/my");
   variables_["HOME"] = folder_.path();
   EXPECT_EQ(Run({"health"}), kExitOk) << "the default file may be absent";
+  std::ofstream(folder_.path() / ".config") << "a file";
+  EXPECT_EQ(Run({"health"}), kExitOk) << "nor can it be there below a file";
   variables_["LINNET_CONFIG"] = folder_.path() / "none";
   EXPECT_EQ(Run({"health"}), kExitUsage);
   EXPECT_THAT(err_, HasSubstr("No such file"));

@@ -228,6 +228,19 @@ TEST_F(LoadCliTest, MixSendsEachKindWithItsOptions) {
   EXPECT_EQ(Number({"kinds", "line 1", "answered"}), server_.translate_requests().size());
 }
 
+TEST_F(LoadCliTest, SummariesIgnoreTheSettingOfTheTargetLanguage) {
+  for (const std::vector<std::string>& task :
+       {std::vector<std::string>{"--task", "summarize"}, {"--task=summarize"}}) {
+    std::vector<std::string> arguments = {"--concurrency", "1", "--calls", "2"};
+    arguments.insert(arguments.end(), task.begin(), task.end());
+    std::ostringstream out, err;
+    const Variables variables = {{"LINNET_SERVER", server_.address()}, {"LINNET_TO", "de"}};
+    EXPECT_EQ(RunLoadCli(arguments, {out, err, variables, stop_.get_token()}), kExitOk)
+        << err.str();
+  }
+  EXPECT_EQ(server_.summarize_requests().size(), 4);
+}
+
 TEST_F(LoadCliTest, MixNeedsNoLanguagesAndIgnoresSettings) {
   const test::TemporaryFolder folder;
   const std::string mix = folder.path() / "mix";

@@ -62,6 +62,7 @@ TEST_F(LoadFlagsTest, RefusesInvalidFlagsWithHint) {
       {"", "--find-rate for an open loop, or --concurrency N"},
       {"--rate 5", "--to LANGUAGE is needed"},
       {"--rate 5 --model en-de", "--to LANGUAGE is needed to translate, also with --model"},
+      {"--rate 5 --task summarize --to de", "--to excludes --task summarize"},
       {"--rate fast --to de", "--rate"},
       {"--rate 0 --to de", "--rate"},
       {"--rate 5 --concurrency 3 --to de", "--rate excludes --concurrency"},

@@ -132,7 +132,7 @@ class LoadReportTest : public ::testing::Test {
     settings_.server = "<server>:1";
     settings_.task = "translate";
     settings_.objective = Objective{absl::Milliseconds(100), 90};
-    settings_.kinds = {"short & easy", "long"};
+    settings_.kinds = {{"short & easy", 1, absl::Seconds(60)}, {"long", 8, absl::Seconds(5)}};
     settings_.plan.schedule = RateSchedule::Constant(10);
   }
 
@@ -160,11 +160,14 @@ TEST_F(LoadReportTest, AllFormsAgree) {
   LoadFindings findings = Findings();
   findings.metrics = Difference(Page(""), Page(kBefore));
   const std::string text = LoadReport(settings_, findings);
-  EXPECT_THAT(text, AllOf(HasSubstr("answered         9.8 calls/s"), HasSubstr("short & easy"),
+  EXPECT_THAT(text, AllOf(HasSubstr("answered         9.8 calls/s"),
+                          HasSubstr("short & easy: 1 a call, deadline 1m; "
+                                    "long: 8 a call, deadline 5s\n"),
                           HasSubstr("UNAVAILABLE, the first: gone <away>"),
                           HasSubstr("1 calls    cancelled"), HasSubstr("wait_seconds")));
   const std::string json = LoadReportJson(settings_, findings);
   EXPECT_THAT(json, AllOf(HasSubstr("\"answered_per_second\":9.8"), HasSubstr("\"short & easy\":{"),
+                          HasSubstr("\"texts_per_call\":8"), HasSubstr("\"deadline_seconds\":5.0"),
                           HasSubstr("\"cancel\":1"), HasSubstr("\"timeline\":["),
                           HasSubstr("\"server_metrics\":{"), Not(HasSubstr("\n"))));
   const std::string html = LoadReportHtml(settings_, findings);
