@@ -19,7 +19,7 @@ struct Objective {
   std::optional<double> percent;
 };
 
-// What the calls of a kind have in common.
+// All calls of a kind have these in common.
 struct KindSettings {
   std::string name;
   int texts_per_call = 1;

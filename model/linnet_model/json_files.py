@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from linnet_model.config import ConfigError
+from linnet_model.new_file import new_file
 
 
 def read_json(path: Path) -> Any:
@@ -19,9 +20,6 @@ def read_json(path: Path) -> Any:
 
 
 def write_json(path: Path, values: Any, indent: int = 2) -> None:
-    """Replaces a file at once: who stops this, or has no room left on the disk, keeps the one
-    before."""
-    partial = path.with_name(f"{path.name}.partial")
     text = json.dumps(values, indent=indent, ensure_ascii=False)
-    partial.write_text(text + "\n", encoding="utf-8")
-    partial.replace(path)
+    with new_file(path) as partial:
+        partial.write_text(text + "\n", encoding="utf-8")

@@ -47,8 +47,8 @@ from linnet_model.evaluation.score_run import test_domains
 from linnet_model.json_files import read_json, write_json
 from linnet_model.network.model_config import require
 from linnet_model.train.checkpoint import same_sizes
-from linnet_model.train.command import prepare_tokenizer
 from linnet_model.train.trainer import uses_bfloat16
+from linnet_model.train.vocabulary import prepare_tokenizer
 
 
 def machine(device: str) -> str:

@@ -16,8 +16,9 @@ import torch
 from linnet_model.config import ConfigError, Recipe
 from linnet_model.evaluation.compare_models import recipe_with
 from linnet_model.tokenizer import load_tokenizer
-from linnet_model.train.command import Trainer, pick_device
+from linnet_model.train.command import pick_device
 from linnet_model.train.data import PairDataset, training_pairs
+from linnet_model.train.trainer import Trainer
 
 
 def training_speed(options: argparse.Namespace, base: Recipe) -> dict[str, list[float]]:

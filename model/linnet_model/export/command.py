@@ -40,7 +40,7 @@ from linnet_model.stored_weights import WEIGHT_TYPES
 from linnet_model.styles import style_ids, styled_languages
 from linnet_model.tokenizer import free_placeholders, known_placeholders, load_tokenizer
 from linnet_model.train.checkpoint import averaged_model, checkpoints, same_sizes
-from linnet_model.train.command import licences_behind, read_weights
+from linnet_model.train.origin import origin_of, read_weights
 from linnet_model.train.stages import earlier_stages, read_stages, result_of
 from linnet_model.train.training_log import has_ended, whole_lines
 
@@ -192,7 +192,7 @@ def export(
     others = list(training.get("init_licences", []))
     if average_with is not None:
         training["averaged_with"] = average_with.resolve().name
-        others += licences_behind(result_of(average_with))
+        others += origin_of(result_of(average_with)).licences
     mixers = dict.fromkeys(recipe.model.encoder_mixers + recipe.model.decoder_mixers)
     facts = BundleFacts(
         version=version,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from linnet_model.config import (
     to_tables,
 )
 from linnet_model.network.encoder_decoder import EncoderDecoder
+from linnet_model.new_file import new_file
 from linnet_model.train.optim import Average
 
 
@@ -46,18 +46,17 @@ def save_checkpoint(
 ) -> Path:
     """Writes folder/checkpoint-<update>.pt atomically, and removes all but the last `keep`."""
     path = folder / f"checkpoint-{position.update:07d}.pt"
-    partial = path.with_suffix(".partial")
-    torch.save(
-        {
-            "recipe": to_tables(recipe),
-            "model": model.state_dict(),
-            "average": average.weights,
-            "optimizer": optimizer.state_dict(),
-            "position": dataclasses.asdict(position),
-        },
-        partial,
-    )
-    os.replace(partial, path)
+    with new_file(path) as partial:
+        torch.save(
+            {
+                "recipe": to_tables(recipe),
+                "model": model.state_dict(),
+                "average": average.weights,
+                "optimizer": optimizer.state_dict(),
+                "position": dataclasses.asdict(position),
+            },
+            partial,
+        )
     for old in checkpoints(folder)[:-keep]:
         old.unlink()
     return path

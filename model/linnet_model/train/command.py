@@ -14,36 +14,28 @@ import importlib.util
 import json
 import random
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import sentencepiece
 import torch
 
-from linnet_model.bundle import read_bundle_weights
 from linnet_model.command_line import parser_for
-from linnet_model.config import (
-    SERVED,
-    ConfigError,
-    DataConfig,
-    ModelConfig,
-    Recipe,
-    from_tables,
-    to_tables,
-)
+from linnet_model.config import SERVED, ConfigError, DataConfig, Recipe, to_tables
 from linnet_model.json_files import read_json, write_json
 from linnet_model.network.encoder_decoder import parameter_count
-from linnet_model.sources import TRAINED_ON, licences_of, sources_of
+from linnet_model.sources import sources_of
 from linnet_model.text_files import DataError, Reading, read_split
-from linnet_model.tokenizer import load_tokenizer, train_tokenizer
+from linnet_model.tokenizer import load_tokenizer
 from linnet_model.train.checkpoint import checkpoints, load_checkpoint, same_sizes
-from linnet_model.train.data import labelled, training_pairs, validation_pairs
-from linnet_model.train.objectives import make_dataset, sides
+from linnet_model.train.data import training_pairs, validation_pairs
+from linnet_model.train.objectives import make_dataset
 from linnet_model.train.options import options_page
+from linnet_model.train.origin import origin_of, read_weights, same_data, same_origin
 from linnet_model.train.stages import first_unfinished, read_stages, result_of, write_names
 from linnet_model.train.trainer import Trainer, run
 from linnet_model.train.training_log import Log, statistics_table
+from linnet_model.train.vocabulary import prepare_tokenizer, same_vocabulary
 
 DIVERGED = 3  # exit status of a training whose gradient is not finite
 
@@ -64,137 +56,6 @@ of a recipe with stages:
   stages.json    the names of the stages, in order
   NAME/          the files above, of the stage NAME
 """
-
-
-def prepare_tokenizer(recipe: Recipe, data: Path, out: Path, init: Path | None) -> Path:
-    """Returns the run's SentencePiece model: of a run with checkpoints the existing one, else a
-    copy of the one beside `init`, or a newly trained one. One that an earlier start has left is
-    refused if it is not that of `init`, and trained again without `init`: recipe or data may have
-    changed since."""
-    path, beside = out / "source.spm", None if init is None else vocabulary_beside(init)
-    if path.exists() and checkpoints(out):
-        if beside is not None and beside.exists() and path.read_bytes() != beside.read_bytes():
-            raise ConfigError(
-                f"{out} is resumed with its own vocabulary, and that of {init} is another: leave "
-                "out --init-from and --tokenizer-from, or choose another --out"
-            )
-        return path
-    if path.exists() and beside is not None and beside.exists():
-        same_vocabulary(path, beside)
-        return path
-    partial = path.with_suffix(".partial")
-    if beside is not None:
-        if not beside.exists():
-            raise ConfigError(
-                f"no source.spm beside {init}, weights and vocabulary belong together"
-            )
-        partial.write_bytes(beside.read_bytes())
-    else:
-        folder = data / recipe.data.folder
-        pairs = read_split(folder, recipe.data, "train", recipe.data.domains, Reading())
-        texts = "both" if recipe.data.objective == "pairs" else recipe.data.text
-        rng = random.Random(recipe.train.seed)
-        lines: list[str] = []
-        # Domains are sampled by their shares, as in the training.
-        for pair in labelled(pairs, recipe.data):
-            if rng.random() < min(1.0, recipe.data.domains[pair.domain]):
-                lines += sides(pair, texts)
-        rng.shuffle(lines)
-        train_tokenizer(lines, recipe.model.vocabulary, recipe.tokenizer, partial)
-    partial.replace(path)
-    return path
-
-
-def vocabulary_beside(init: Path) -> Path:
-    """Returns the SentencePiece model of a bundle, run folder or checkpoint, or `init` itself if it
-    is one."""
-    if init.suffix == ".spm":
-        return init
-    return (init if init.is_dir() else init.parent) / "source.spm"
-
-
-def refuse_other_vocabulary(init: Path, tokenizer: Path) -> None:
-    """Refuses a vocabulary that is not the one beside the weights to start from."""
-    beside, wanted = vocabulary_beside(init), vocabulary_beside(tokenizer)
-    if beside.exists() and wanted.exists() and beside.read_bytes() != wanted.read_bytes():
-        raise ConfigError(
-            f"--init-from {init} has another vocabulary than --tokenizer-from {tokenizer}, and its "
-            "weights belong to its own: leave out --tokenizer-from"
-        )
-
-
-def same_vocabulary(path: Path, wanted: Path) -> None:
-    """Refuses the vocabulary of a run without a checkpoint, left by another start that was refused
-    or killed, if it is not the wanted one: the weights would get the wrong pieces."""
-    if path.read_bytes() != wanted.read_bytes():
-        raise ConfigError(
-            f"{path} is of an earlier start and differs from {wanted}: remove {path}, or choose "
-            "another --out"
-        )
-
-
-def same_data(
-    found: dict[str, dict[str, int]], before: dict[str, dict[str, int]], out: Path
-) -> None:
-    """Refuses to resume with other training data than before, by their statistics: the position of
-    the checkpoint is one in the batches of its own data."""
-    differ = []
-    for domain in sorted(found.keys() | before.keys()):
-        now, then = (Counter(side.get(domain)) for side in (found, before))
-        keys = [key for key in now | then if now[key] != then[key]]
-        for key in keys[:1]:
-            what = key.replace("_", " ")
-            differ.append(f"{domain} has {now[key]:,} {what} and had {then[key]:,}")
-    if differ:
-        raise ConfigError(
-            f"{out} cannot be resumed with other training data: {'; '.join(differ)}. Set the files "
-            "of --data and the version of linnet-train back, or start another training from its "
-            f"weights with --init-from {out}"
-        )
-
-
-def same_origin(init: Path | None, before: str, out: Path) -> None:
-    """Refuses to resume with other weights to start from than before, which would not be used.
-    Where they lie may have changed, but not the name of the folder or file."""
-    if init is not None and init.resolve().name != Path(before).resolve().name * bool(before):
-        raise ConfigError(
-            f"{out} is resumed with its own weights, and it started from {before or 'random ones'},"
-            f" not from {init}: leave out --init-from, or choose another --out"
-        )
-
-
-def read_weights(path: Path) -> tuple[dict[str, torch.Tensor], ModelConfig]:
-    """Reads the averaged weights of a checkpoint or run folder, or the weights of a bundle."""
-    if path.is_dir() and (path / "manifest.json").exists():
-        return read_bundle_weights(path)
-    checkpoint = load_checkpoint(path)
-    return checkpoint["average"], from_tables(ModelConfig, checkpoint["recipe"]["model"], "model.")
-
-
-def tokens_behind(path: Path) -> int:
-    """Returns the target tokens of all trainings that led to these weights; 0 if nothing tells."""
-    record = path / "training.json"
-    if path.is_dir() and (path / "manifest.json").exists():
-        position = (read_json(record) or {"position": {}})["position"]
-    else:
-        position = load_checkpoint(path)["position"]
-    return int(position.get("target_tokens", 0)) + int(position.get("earlier_target_tokens", 0))
-
-
-def licences_behind(path: Path) -> list[str]:
-    """Returns the licences of the texts of all trainings that led to these weights, as far as the
-    bundle or the run folder tells: each once, in order."""
-    folder = path if path.is_dir() else path.parent
-    manifest = read_json(folder / "manifest.json")
-    if manifest is not None:
-        line = manifest.get("license", "")
-        return sorted(filter(None, line.removeprefix(TRAINED_ON).split("; ")))
-    settings = read_json(folder / "settings.json")
-    if settings is None:
-        return []
-    data = settings["recipe"]["data"]
-    own = licences_of(data["domains"], data.get("terms"))
-    return sorted({*own, *settings.get("init_licences", [])})
 
 
 def pick_device(name: str) -> torch.device:
@@ -280,7 +141,12 @@ def start(options: argparse.Namespace) -> None:
     init = None if options.init_from is None else result_of(options.init_from)
     vocabulary = init if options.tokenizer_from is None else result_of(options.tokenizer_from)
     if init is not None and vocabulary is not None:
-        refuse_other_vocabulary(init, vocabulary)
+        same_vocabulary(
+            init,
+            vocabulary,
+            f"--init-from {init} has another vocabulary than --tokenizer-from {vocabulary}, and "
+            "its weights belong to its own: leave out --tokenizer-from",
+        )
     out.mkdir(parents=True, exist_ok=True)
     write_names(out, stages)
     for stage in stages[first + 1 :]:
@@ -388,8 +254,9 @@ def train_run(
         weights, sizes = read_weights(init)
         same_sizes(recipe.model, sizes)
         trainer.start_from(weights)
-        trainer.position.earlier_target_tokens = tokens_behind(init)
-        init_licences = licences_behind(init)
+        origin = origin_of(init)
+        trainer.position.earlier_target_tokens = origin.target_tokens
+        init_licences = origin.licences
 
     settings = {
         "recipe": to_tables(recipe),

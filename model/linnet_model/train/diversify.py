@@ -22,6 +22,7 @@ from linnet_model.config import ConfigError
 from linnet_model.data_config import FILE_ENDINGS
 from linnet_model.decode_command import decode_texts, find_decode
 from linnet_model.loops import has_loop
+from linnet_model.new_file import new_file
 from linnet_model.sources import BACKWARD, FORWARD
 from linnet_model.text_files import Pair, read_pairs, rows_file
 from linnet_model.tokenizer import load_tokenizer
@@ -48,10 +49,9 @@ def translated_rows(
 
 
 def write_rows(file: Path, rows: list[Pair]) -> None:
-    partial = file.with_name(f"{file.name}.partial")
     text = "".join(f"{row.source}\t{row.target}\t{row.domain}\n" for row in rows)
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(file)
+    with new_file(file) as partial:
+        partial.write_text(text, encoding="utf-8")
 
 
 @command

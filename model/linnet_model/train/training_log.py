@@ -12,6 +12,7 @@ from typing import Any
 
 from tqdm import tqdm
 
+from linnet_model.new_file import new_file
 from linnet_model.train.data import PairDataset
 
 PROGRESS_SECONDS = 30.0  # interval between lines of progress without a terminal
@@ -26,10 +27,9 @@ class Log:
         again."""
         path = folder / "log.jsonl"
         if path.exists():
-            partial = path.with_suffix(".partial")
             kept = [line for line in whole_lines(path) if json.loads(line)["update"] <= update]
-            partial.write_text("".join(kept), encoding="utf-8")
-            partial.replace(path)
+            with new_file(path) as partial:
+                partial.write_text("".join(kept), encoding="utf-8")
         self.file = path.open("a", encoding="utf-8")
         self.writer: Any = None
         if tensorboard:

@@ -1,0 +1,19 @@
+"""Files that appear, or replace the one before, only when they are whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[Path]:
+    """Yields a path beside `path` to write to, and renames that file at the end: who stops this, or
+    has no room left on the disk, keeps the one before."""
+    partial = path.with_name(f"{path.name}.partial")
+    try:
+        yield partial
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
