@@ -54,7 +54,7 @@ def test_export_replaces_served_bundle(recipe_file: Path, data_folder: Path, tmp
     flags = ["--run", str(run), "--out", str(out), "--bundle-version"]
     assert export([*flags, "1"]) == 0
     with served(out):
-        assert export([*flags, "2", "--weights", "float32"]) == 0
+        assert export([*flags, "2", "--dtype", "float32"]) == 0
     assert read_manifest(out)["version"] == "2"
 
 

@@ -279,6 +279,7 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         "the run went on: the mean keeps most of what both know",
     )
     how.add_argument(
+        "--dtype",
         "--weights",
         choices=WEIGHT_TYPES,
         default="bfloat16",
@@ -310,7 +311,7 @@ def main(arguments: list[str] | None = None) -> None:
         result_of(options.run),
         options.out,
         options.average,
-        options.weights,
+        options.dtype,
         options.bundle_version,
         options.provisional,
         read_stages(options.recipe)[-1].recipe if options.recipe else None,

@@ -154,6 +154,7 @@ def main(arguments: list[str] | None = None) -> None:
         help="task in the manifest [%(default)s]",
     )
     parser.add_argument(
+        "--dtype",
         "--weights",
         choices=WEIGHT_TYPES,
         default="bfloat16",
@@ -197,7 +198,7 @@ def main(arguments: list[str] | None = None) -> None:
         options.vocab,
         options.seed,
         options.mixer,
-        options.weights,
+        options.dtype,
         options.tokenizer,
         options.task,
         options.name,
