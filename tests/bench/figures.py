@@ -23,6 +23,7 @@ for folder in ("engine", "security", "server"):
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "gpu"))
 import answers as gpu_answers  # noqa: E402
 import capacity  # noqa: E402
+import compute_types as by_type  # noqa: E402
 import decoding_report  # noqa: E402
 import families  # noqa: E402
 import machine  # noqa: E402
@@ -208,7 +209,7 @@ def compute_types() -> str:
     results = result("compute-types")
     rows = []
     for test in results["tests"]:
-        for compute in ("bfloat16", "int8"):
+        for compute in by_type.types_of(test):
             found, base = test[compute], test["float32"]
             changes = [
                 f"{name} {value - base['measures'][name]:+.2f}"

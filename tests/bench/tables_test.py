@@ -30,6 +30,15 @@ def test_type_is_compared_with_float32():
     assert "| m | news | 200 | bfloat16 | BLEU 30.50, chrF 50.00 | +0.50 | 9 (4.5 %) |" in table
 
 
+def test_types_that_a_processor_lacks_have_no_row():
+    scores = {"measures": {"BLEU": 30.0}, "other_answers": 0}
+    test = {"bundle": "m", "domain": "news", "rows": 200}
+    test |= dict.fromkeys(("float32", "int8", "unquantized"), scores)
+    table = compute_types.markdown({"machine": MACHINE, "tests": [test]})
+    rows = [line.split("|")[4].strip() for line in table.splitlines() if line.startswith("| m ")]
+    assert rows == ["float32", "int8", "unquantized"]
+
+
 def test_family_is_compared_with_the_faster_peer():
     def engine(peak: float, resident: float, one: list[float], eight: list[float]) -> dict:
         rounds = {"1": one, "8": eight}
