@@ -206,19 +206,23 @@ def memory_floor() -> str:
 
 
 def compute_types() -> str:
-    results = result("compute-types")
-    rows = []
-    for test in results["tests"]:
-        for compute in by_type.types_of(test):
-            found, base = test[compute], test["float32"]
-            changes = [
-                f"{name} {value - base['measures'][name]:+.2f}"
-                for name, value in found["measures"].items()
-            ]
-            other = f"{found['other_answers'] / test['rows']:.0%}"
-            rows.append([f"{test['bundle']}, {compute}", ", ".join(changes), other])
+    """The results of all machines: not every processor has every type."""
     heads = ["compared with float32", "change", "answers worded differently"]
-    return f"{table(heads, rows)}\n\n{on(results)}"
+    parts = []
+    for path in sorted(RESULTS.glob("*/compute-types.json")):
+        results, rows = json.loads(path.read_text()), []
+        for test in results["tests"]:
+            for compute in by_type.types_of(test):
+                found, base = test[compute], test["float32"]
+                changes = [
+                    f"{name} {value - base['measures'][name]:+.2f}"
+                    for name, value in found["measures"].items()
+                ]
+                other = f"{found['other_answers'] / test['rows']:.0%}"
+                what = f"{test['bundle']}, {test['domain']}, {compute}"
+                rows.append([what, ", ".join(changes), other])
+        parts.append(f"{table(heads, rows)}\n\n{on(results)}")
+    return "\n\n".join(parts)
 
 
 def imported_models() -> str:
