@@ -18,6 +18,7 @@ from linnet_model.train.fact_pairs import (
     amount,
     date,
     fact_pairs,
+    german_nouns,
     number,
     time,
 )
@@ -36,7 +37,7 @@ def values(draw, count=2000) -> dict[str, str]:
 @pytest.mark.parametrize("frame", FRAMES, ids=lambda frame: frame[0][:30])
 def test_both_sides_have_the_same_slots(frame):
     assert slots(frame[0]) == slots(frame[1])
-    assert set(slots(frame[0])) <= set(SLOTS)
+    assert set(slots(frame[0])) <= {*SLOTS, "street", "place"}
 
 
 def test_sentences_of_the_evaluation_are_not_trained_on():
@@ -79,6 +80,16 @@ def test_amounts_name_their_currency():
     for english, german in values(amount).items():
         sign = next(sign for sign in names if sign in english)
         assert german.endswith(f" {names[sign]}")
+
+
+def test_streets_are_named_after_nouns_of_the_texts_and_stay():
+    often = ["Er sah den Garten, das Haus und Tom."] * 20
+    nouns = german_nouns([*often, "Garten ohne Ende", "ein Regenschirm", "Die Katze schläft."])
+    assert nouns == ["Garten", "Haus"]
+    pairs = fact_pairs(2000, random.Random(1), nouns)
+    found = [pair for pair in pairs if "Gartenstraße" in pair[1]]
+    assert found
+    assert all("Gartenstraße" in english for english, _ in found)
 
 
 def test_pairs_are_repeatable():
