@@ -216,6 +216,16 @@ FRAMES = (
         "Vormittags erreichen Sie {name} telefonisch.",
     ),
     ("{name} lives with {person} now.", "{name} lebt jetzt bei {person}."),
+    ("I have to get up at {clock} tomorrow.", "Ich muss morgen um {clock} aufstehen."),
+    ("Shall we meet at {clock}?", "Wollen wir uns um {clock} treffen?"),
+    ("The lesson begins at {clock}.", "Der Unterricht beginnt um {clock}."),
+    (
+        "{name} did not come home until {clock}.",
+        "{name} kam erst um {clock} nach Hause.",
+    ),
+    ("It was {clock} when the telephone rang.", "Es war {clock}, als das Telefon klingelte."),
+    ("We have been waiting since {clock}.", "Wir warten schon seit {clock}."),
+    ("The last bus leaves at {clock}.", "Der letzte Bus fährt um {clock}."),
     ("My sister lives at {street}.", "Meine Schwester wohnt in der {street}."),
     (
         "The school is at {street}, next to the church.",
@@ -241,6 +251,21 @@ MONTHS = (
     ("October", "Oktober"),
     ("November", "November"),
     ("December", "Dezember"),
+)
+# The hours from one to twelve, as they are said.
+HOURS = (
+    ("one", "eins"),
+    ("two", "zwei"),
+    ("three", "drei"),
+    ("four", "vier"),
+    ("five", "fünf"),
+    ("six", "sechs"),
+    ("seven", "sieben"),
+    ("eight", "acht"),
+    ("nine", "neun"),
+    ("ten", "zehn"),
+    ("eleven", "elf"),
+    ("twelve", "zwölf"),
 )
 CURRENCIES = (("$", "dollars", "Dollar"), ("€", "euros", "Euro"), ("£", "pounds", "Pfund"))
 STREETS = ("Street", "Road", "Avenue", "Drive")
@@ -308,6 +333,21 @@ def time(rng: random.Random) -> Value:
     )
 
 
+def clock(rng: random.Random) -> Value:
+    """A time in words: "half past nine" is "halb zehn"."""
+    at = rng.randrange(12)
+    (hour, german), (_, following) = HOURS[at], HOURS[(at + 1) % 12]
+    return rng.choice(
+        (
+            (f"half past {hour}", f"halb {following}"),
+            (f"half past {hour}", f"halb {following}"),
+            (f"a quarter past {hour}", f"Viertel nach {german}"),
+            (f"a quarter to {hour}", f"Viertel vor {german}"),
+            (f"{hour} o'clock", f"{'ein' if german == 'eins' else german} Uhr"),
+        )
+    )
+
+
 def amount(rng: random.Random) -> Value:
     sign, plural, german = rng.choice(CURRENCIES)
     if rng.random() < 0.2:
@@ -346,6 +386,7 @@ def german_nouns(texts: Iterable[str]) -> list[str]:
 
 SLOTS: dict[str, Callable[[random.Random], Value]] = {
     "amount": amount,
+    "clock": clock,
     "count": number,
     "date": date,
     "decimal": decimal,

@@ -16,6 +16,7 @@ from linnet_model.train.fact_pairs import (
     SLOTS,
     STREET_WORDS,
     amount,
+    clock,
     date,
     fact_pairs,
     german_nouns,
@@ -66,6 +67,15 @@ def test_times_of_the_afternoon_are_those_of_24_hours():
     assert found["12 am"] == "0 Uhr"
     assert found["12 pm"] == "12 Uhr"
     assert found["11:45 pm"] == "23:45 Uhr"
+
+
+def test_times_in_words_are_those_of_the_language():
+    found = values(clock)
+    assert found["half past nine"] == "halb zehn"
+    assert found["half past twelve"] == "halb eins"
+    assert found["a quarter to one"] == "Viertel vor eins"
+    assert found["one o'clock"] == "ein Uhr"
+    assert len(found) == 48
 
 
 def test_dates_keep_day_month_and_year():
