@@ -258,16 +258,6 @@ int Load(LoadFlags flags, const LoadEnvironment& environment) {
   return any_answer ? kExitOk : kExitLocal;
 }
 
-// True if --task has that value among the arguments.
-bool HasTask(const std::vector<std::string>& arguments, const std::string& task) {
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i] == "--task=" + task) return true;
-    if (arguments[i] == "--task" && i + 1 < arguments.size() && arguments[i + 1] == task)
-      return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 int RunLoadCli(const std::vector<std::string>& arguments, const LoadEnvironment& environment) {
@@ -297,10 +287,8 @@ int RunLoadCli(const std::vector<std::string>& arguments, const LoadEnvironment&
     environment.err << "linnet-load: " << why << "\ntry 'linnet-load --help'\n";
     return kExitUsage;
   };
-  absl::StatusOr<Settings> settings = ReadSettings(environment.variables);
+  const absl::StatusOr<Settings> settings = ReadSettings(environment.variables);
   if (!settings.ok()) return refuse(settings.status().message());
-  // --to excludes that task, and the setting is one for translations.
-  if (HasTask(arguments, "summarize")) settings->erase("to");
   const absl::StatusOr<std::vector<std::string>> all = WithSettings(*settings, app, arguments);
   if (!all.ok()) return refuse(all.status().message());
   try {

@@ -319,7 +319,8 @@ void Acceptor::Measure(Connections::Id id) {
 }
 
 void Acceptor::Sweep() {
-  for (int i = 0; i < std::min(kSwept, connections_.unknown()); ++i) {
+  const int count = std::min(kSwept, connections_.unknown());
+  for (int i = 0; i < count; ++i) {
     swept_ = connections_.NextUnknown(swept_);
     if (const auto it = sockets_.find(swept_); it != sockets_.end())
       connections_.Received(swept_, BytesReceived(it->second));

@@ -29,7 +29,8 @@ from typing import Any
 from session import ROOT
 
 sys.path.insert(0, str(ROOT / "model"))
-from linnet_model.text_files import open_lines, rows_file  # needs no torch
+from linnet_model.new_file import new_file  # needs no torch, nor does the next
+from linnet_model.text_files import open_lines, rows_file
 
 BUILT = ROOT / "build/release"
 NEEDED = {"linnet-decode": "bin/linnet-decode", "linnet_ops_cuda": "lib/liblinnet_ops_cuda.so"}
@@ -123,11 +124,13 @@ def lines_of(file: Path) -> list[str]:
 
 def pack(folder: Path, archive: Path) -> None:
     archive.parent.mkdir(parents=True, exist_ok=True)
-    partial = archive.with_suffix(".partial")
-    with lzma.open(partial, "wb", filters=FILTERS) as file, tarfile.open(None, "w", file) as tar:
+    with (
+        new_file(archive) as partial,
+        lzma.open(partial, "wb", filters=FILTERS) as file,
+        tarfile.open(None, "w", file) as tar,
+    ):
         for entry in sorted(folder.iterdir()):
             tar.add(entry, entry.name)
-    partial.replace(archive)
 
 
 def check_size(tracked: int, packed: int) -> None:

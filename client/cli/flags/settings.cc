@@ -82,11 +82,27 @@ bool IsTyped(const CLI::Option& option, const std::vector<std::string>& argument
   return false;
 }
 
+// True if the flag has that value among the arguments.
+bool IsTypedAs(const std::string& flag, const std::string& value,
+               const std::vector<std::string>& arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == "--") break;  // texts follow
+    if (arguments[i] == flag + "=" + value) return true;
+    if (arguments[i] == flag && i + 1 < arguments.size() && arguments[i + 1] == value) return true;
+  }
+  return false;
+}
+
 // True if a setting of this flag would break a command whose typed arguments do without it.
 bool IsReplaced(const CLI::Option& option, const CLI::App& command,
                 const std::vector<std::string>& arguments) {
   for (const CLI::Option* excluded : option.get_excludes()) {
     if (IsTyped(*excluded, arguments)) return true;
+  }
+  // A summary has the language of its text.
+  if (option.check_lname("to") && command.get_option_no_throw("--task") != nullptr &&
+      IsTypedAs("--task", "summarize", arguments)) {
+    return true;
   }
   if (command.get_name() != "score" || !(option.check_lname("to") || option.check_lname("from"))) {
     return false;

@@ -12,7 +12,7 @@ from linnet_model.capitals import in_capitals
 from linnet_model.data_config import MAX_PLACEHOLDERS, PLACEHOLDERS_USED, DataConfig
 from linnet_model.text_files import Pair, turned
 from linnet_model.train.extracts import extracts
-from linnet_model.train.fact_pairs import STREET_WORDS, fact_pairs, german_nouns
+from linnet_model.train.fact_pairs import fact_pairs, german_nouns
 from linnet_model.train.made_up import address, name, number
 from linnet_model.train.renaming import has_time, renamed, same_names, with_other_time
 
@@ -159,12 +159,11 @@ def fact_rows(pairs: list[Pair], config: DataConfig, rng: random.Random) -> list
     """Makes the rows of fact_share: made-up sentences, and one in ten is a row that has a time of
     day, with another time."""
     count = round(len(pairs) * config.fact_share)
+    if count == 0:
+        return []
     english = turned(pairs, config)  # as the texts have them: the source is English
-    nouns = german_nouns(pair.target for pair in english) if count else []
-    made_up = [
-        Pair(source, target, "facts")
-        for source, target in fact_pairs(count, rng, nouns or STREET_WORDS)
-    ]
+    nouns = german_nouns(pair.target for pair in english)
+    made_up = [Pair(source, target, "facts") for source, target in fact_pairs(count, rng, nouns)]
     timed = [pair for pair in english if has_time(pair.source, pair.target)]
     for at in range(0, count if timed else 0, 10):
         pair = rng.choice(timed)

@@ -373,7 +373,11 @@ def street(rng: random.Random, nouns: Sequence[str], german: Sequence[str]) -> V
     if rng.random() < 0.3:
         return same(f"{number} {name(rng)} {rng.choice(STREETS)}")
     kind = rng.random()
-    first = name(rng) if kind < 0.3 else rng.choice(STREET_WORDS if kind < 0.6 else nouns)
+    first = (
+        name(rng)
+        if kind < 0.3
+        else rng.choice(STREET_WORDS if kind < 0.6 else nouns or STREET_WORDS)
+    )
     return same(f"{first}{rng.choice(german)} {number}")
 
 
@@ -403,9 +407,7 @@ SLOTS: dict[str, Callable[[random.Random], Value]] = {
 }
 
 
-def fact_pairs(
-    count: int, rng: random.Random, nouns: Sequence[str] = STREET_WORDS
-) -> list[tuple[str, str]]:
+def fact_pairs(count: int, rng: random.Random, nouns: Sequence[str] = ()) -> list[tuple[str, str]]:
     """Makes sentences, English and German. `nouns` are German; streets are named after some."""
     slots = SLOTS | {
         "street": lambda rng: street(rng, nouns, GERMAN_STREETS),
