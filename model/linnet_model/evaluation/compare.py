@@ -2,7 +2,9 @@
 
 One recipe is trained for each mixer and seed; the feed-forward width is changed so that all models
 have as many parameters as the recipe's. The learning rate is the recipe's, or for mixers of --tune
-the one of --rates with the lowest validation loss of seed 1 from random weights. Every model is
+the one of --rates with the lowest validation loss of seed 1 from random weights. With --equal-time
+the first mixer has the recipe's updates, and each other one as many as it makes in the same time,
+which is measured first; warm-up and decay keep their shares of the updates. Every model is
 exported, decodes the test set with linnet-decode, and is timed. Timed updates and decoding take
 turns between the models, so that load on the machine affects all alike. Results are written to
 --out as they come. Existing ones are not made again; they are refused if recipe, data or arguments
@@ -34,7 +36,14 @@ from linnet_model.command_line import command, count_from, parser_for
 from linnet_model.config import SERVED, ConfigError, Recipe, read_recipe, to_tables
 from linnet_model.data_config import PLAIN_DOMAIN
 from linnet_model.decode_command import find_decode
-from linnet_model.evaluation.compare_models import ABLATION, CSAN, MIXERS, ROWS
+from linnet_model.evaluation.compare_models import (
+    ABLATION,
+    CSAN,
+    MIXERS,
+    ROWS,
+    TECHNIQUES,
+    WARM_UP,
+)
 from linnet_model.evaluation.compare_runs import (
     Job,
     best_rate,
@@ -42,7 +51,12 @@ from linnet_model.evaluation.compare_runs import (
     train_and_score,
     validation_losses,
 )
-from linnet_model.evaluation.compare_speed import decoding_speed, training_speed
+from linnet_model.evaluation.compare_speed import (
+    decoding_speed,
+    training_speed,
+    update_seconds,
+)
+from linnet_model.evaluation.compare_statistics import ratios
 from linnet_model.evaluation.score_run import test_domains
 from linnet_model.json_files import read_json, write_json
 from linnet_model.network.model_config import require
@@ -137,7 +151,8 @@ def command_of(parser: argparse.ArgumentParser, options: argparse.Namespace) -> 
             continue
         if value != parser.get_default(name):
             words.append(f"--{name.replace('_', '-')}")
-            words += map(shown, value if isinstance(value, list) else [value])
+            if value is not True:
+                words += map(shown, value if isinstance(value, list) else [value])
     return shlex.join(words)
 
 
@@ -212,26 +227,38 @@ def settings_of_results(
     out, common = options.out, inputs(base, options)
     if start:
         common["pretraining"] = inputs(start, options)
-    scored = common | {"test": " ".join(tests), "rows": options.rows}
     timed = common | {"mixers": options.mixers, "rounds": options.rounds}
+    updates = {"updates_timed": options.updates_timed}
+    settings = {}
+    if options.equal_time:  # what is trained depends on what is timed
+        settings[out / "updates.json"] = common = timed | updates | {"equal_time": True}
+    scored = common | {"test": " ".join(tests), "rows": options.rows}
     rates = common | {"rates": options.rates}
-    settings = {
+    settings |= {
         out / f"{job.name}.json": scored | (rates if job.mixer in options.tune else {})
         for job in jobs
     }
     settings |= {out / f"{mixer}-rates.json": rates for mixer in options.tune}
     if speeds:
-        settings[out / "training.json"] = timed | {"updates_timed": options.updates_timed}
+        settings[out / "training.json"] = timed | updates
         settings[out / "decoding.json"] = timed | {"lengths": options.lengths}
     return settings
+
+
+def equal_updates(base: Recipe, seconds: dict[str, list[float]]) -> dict[str, int]:
+    """Returns mixer -> updates in the time of the first one's, from the seconds of an update."""
+    return {
+        mixer: max(1, round(base.train.updates / ratio))
+        for mixer, ratio in (ratios(seconds) if seconds else {}).items()
+    }
 
 
 def refuse_unequal(recipe: Recipe, path: Path) -> None:
     """Refuses recipes whose trainings or scores a comparison would not make alike."""
     require(
         recipe.train.seconds == 0,
-        f"{path} has train.seconds: a comparison trains all mixers for equal updates, add --set "
-        "train.seconds=0, or --pretrain-set",
+        f"{path} has train.seconds: a comparison trains for equal updates or --equal-time, add "
+        "--set train.seconds=0, or --pretrain-set",
     )
     require(
         not recipe.data.styles,
@@ -268,9 +295,15 @@ def compare(options: argparse.Namespace) -> dict[str, Any]:
     def result_in(path: Path, make: Callable[[], Any]) -> Any:
         return kept(path, settings[path], make)
 
+    seconds: dict[str, list[float]] = {}
+    if options.equal_time:
+        seconds = result_in(out / "updates.json", lambda: update_seconds(options, base))
+    updates = equal_updates(base, seconds)
+
     def losses_of(mixer: str) -> dict[str, float | None]:
         found: dict[str, float | None] = result_in(
-            out / f"{mixer}-rates.json", lambda: validation_losses(mixer, base, options)
+            out / f"{mixer}-rates.json",
+            lambda: validation_losses(mixer, base, updates.get(mixer), options),
         )
         return found
 
@@ -280,7 +313,9 @@ def compare(options: argparse.Namespace) -> dict[str, Any]:
     def one(job: Job) -> dict[str, Any]:
         result: dict[str, Any] = result_in(
             out / f"{job.name}.json",
-            lambda: train_and_score(job, best.get(job.mixer), options, base, tests, command),
+            lambda: train_and_score(
+                job, best.get(job.mixer), updates.get(job.mixer), options, base, tests, command
+            ),
         )
         scores = (f"{measure} {found[0]:.2f}" for measure, found in result["scores"].items())
         shown = "  ".join(scores) or "diverged"
@@ -302,6 +337,8 @@ def compare(options: argparse.Namespace) -> dict[str, Any]:
         "rates": tuned,
         "runs": runs,
     }
+    if options.equal_time:
+        results["update_seconds"] = seconds
     if pretraining:
         results["pretraining"] = pretraining
     if speeds:
@@ -336,14 +373,19 @@ def main(arguments: list[str] | None = None) -> None:
         choices=ROWS,
         default=list(MIXERS),
         metavar="NAME",
-        help=f"mixers ({', '.join(MIXERS)}), rows of the ablation of Wu et al. 2019, table 3 "
-        f"({', '.join(ABLATION)}), or of Yang et al. 2019 ({', '.join(CSAN)})",
+        help=f"mixers ({', '.join(MIXERS)}), some with a warm-up of 350 updates "
+        f"({', '.join(WARM_UP)}), rows of the ablation of Wu et al. 2019, table 3 "
+        f"({', '.join(ABLATION)}), of Yang et al. 2019 ({', '.join(CSAN)}), or techniques for "
+        f"little text ({', '.join(TECHNIQUES)})",
     )
     parser.add_argument(
         "--tune", nargs="+", choices=ROWS, default=[], metavar="NAME", help="mixers with --rates"
     )
     parser.add_argument(
         "--rates", type=float, nargs="+", default=[], help="learning rates to choose from"
+    )
+    parser.add_argument(
+        "--equal-time", action="store_true", help="as many updates as the first mixer's time allows"
     )
     parser.add_argument(
         "--pretrain",
@@ -405,6 +447,10 @@ def main(arguments: list[str] | None = None) -> None:
     require(
         bool(options.pretrain) or not (options.pretrained or options.pretrain_set),
         "--pretrained and --pretrain-set need --pretrain, the recipe of the pre-trainings",
+    )
+    require(
+        not (options.equal_time and options.pretrain),
+        "--equal-time is given, and with --pretrain all mixers have equal updates: leave one out",
     )
     options.mixers = list(dict.fromkeys(options.mixers))
     options.rates = list(dict.fromkeys(options.rates))

@@ -1,5 +1,5 @@
 """Makes the models that linnet-compare compares: one for each mixer or row of an ablation, with as
-many parameters."""
+many parameters, and their recipes."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Row:
 
     mixer: str
     kernel: int = -1  # of every layer; -1: as the base, for attention the width of its kernel
-    changes: dict[str, Any] = dataclasses.field(default_factory=dict)
+    changes: dict[str, Any] = dataclasses.field(default_factory=dict)  # table.key of the recipe
     # The first layers of the encoder have it, and all others attend to everything; 0: all have it.
     encoder_layers: int = 0
 
 
-RAW = {"weight_softmax": False}
-NO_DROPCONNECT = {"weight_dropout": 0.0}
+RAW = {"model.weight_softmax": False}
+NO_DROPCONNECT = {"model.weight_dropout": 0.0}
 # Table 3 of Wu et al. 2019, in its order; each row includes the change of the row before. The paper
 # has no row without GLU. dynamic_raw diverged there.
 ABLATION = {
@@ -49,30 +49,54 @@ ABLATION = {
     "light": Row("light"),
     "dynamic": Row("dynamic"),
     "dynamic_raw": Row("dynamic", changes=RAW),
-    "dynamic_no_glu": Row("dynamic", changes={"glu": False}),
+    "dynamic_no_glu": Row("dynamic", changes={"model.glu": False}),
     "self_attention_window": Row("self_attention"),
 }
 # Yang et al. 2019: the window, how many heads are joined, and in how many layers of the encoder;
 # the best have 11 positions, 3 heads and the first 3 of 6 layers.
 CSAN = {
     **{f"csan_window_{n}": Row("csan_1d", n, {}, 3) for n in (3, 7, 11, 15)},
-    **{f"csan_heads_{n}": Row("csan_2d", 11, {"neighbour_heads": n}, 3) for n in (3, 5, 7)},
+    **{f"csan_heads_{n}": Row("csan_2d", 11, {"model.neighbour_heads": n}, 3) for n in (3, 5, 7)},
     **{f"csan_layers_{n}": Row("csan_1d", 11, {}, n) for n in (1, 2, 4, 6)},
+}
+# What is known to help with little text, one change each to the dynamic model of techniques.toml,
+# whose texts are of phpdoc. linnet-diversify makes the rows of phpdoc_forward and phpdoc_backward.
+TECHNIQUES = {
+    "sampling_0.1": Row("dynamic", changes={"data.sampling_alpha": 0.1}),
+    "sampling_0.3": Row("dynamic", changes={"data.sampling_alpha": 0.3}),
+    "dropout_0.2": Row("dynamic", changes={"model.dropout": 0.2}),
+    "dropout_0.3": Row("dynamic", changes={"model.dropout": 0.3}),
+    "large_batch": Row("dynamic", changes={"train.accumulate": 4}),
+    "joined": Row("dynamic", changes={"data.join_share": 0.15}),
+    "diversified": Row(
+        "dynamic",
+        changes={"data.domains": {"phpdoc": 1.0, "phpdoc_forward": 1.0, "phpdoc_backward": 1.0}},
+    ),
+    "deep_encoder": Row(
+        "dynamic",
+        changes={"model.encoder_kernels": [3, 7, 7, 15, 15], "model.decoder_kernels": [15]},
+    ),
+    "last_weights": Row("dynamic", changes={"train.average_decay": 0.0}),
 }
 # Every layer of both sides; CSAN has its best window. A dilated filter has 3 taps that span the
 # base's filter of the same layer, SSRU replaces the mixers of the decoder only: see settings_of.
 KERNELS = {"self_attention": 0, "csan_1d": 11, "csan_2d": 11, "ssru": 0}
 WHOLE = {mixer: Row(mixer, KERNELS.get(mixer, -1)) for mixer in MIXERS}
-ROWS = {**WHOLE, **ABLATION, **CSAN}
+# With half of the updates of comparison.toml.
+WARM_UP = {
+    f"{name}_long_warmup": dataclasses.replace(WHOLE[name], changes={"train.warmup_updates": 350})
+    for name in ("dynamic", "self_attention")
+}
+ROWS = {**WHOLE, **WARM_UP, **ABLATION, **CSAN, **TECHNIQUES}
 
 
 def settings_of(name: str, base: ModelConfig) -> ModelConfig:
     """Returns the base model as the row of that name has it, with as many parameters, by its
     feed-forward width."""
     row = ROWS[name]
-    config = dataclasses.replace(copy.deepcopy(base), **row.changes)
+    config = dataclasses.replace(copy.deepcopy(base), **changes_of(row, "model"))
     for side in ("encoder", "decoder"):
-        kernels: list[int] = getattr(base, f"{side}_kernels")
+        kernels: list[int] = getattr(config, f"{side}_kernels")
         layers = len(kernels)
         if row.mixer == "ssru" and side == "encoder":
             continue
@@ -103,22 +127,48 @@ def weights_in(config: ModelConfig) -> int:
         return parameter_count(EncoderDecoder(config))
 
 
-def recipe_with(name: str, base: Recipe, seed: int, rate: float | None = None) -> Recipe:
-    """Returns the recipe of a row, with another learning rate if one is given."""
-    recipe = copy.deepcopy(base)
+def changes_of(row: Row, table: str) -> dict[str, Any]:
+    """Returns what a row changes in a table of the recipe."""
+    keys = (key.split(".", 1) for key in row.changes)
+    return {key: row.changes[f"{table}.{key}"] for of, key in keys if of == table}
+
+
+def recipe_with(
+    name: str, base: Recipe, seed: int, rate: float | None = None, updates: int | None = None
+) -> Recipe:
+    """Returns the recipe of a row, with another learning rate if one is given, and with other
+    updates, of which warm-up and decay keep their shares."""
+    recipe, row = copy.deepcopy(base), ROWS[name]
     recipe.model = settings_of(name, base.model)
-    recipe.train.seed = seed
+    recipe.data = dataclasses.replace(recipe.data, **changes_of(row, "data"))
+    recipe.train = dataclasses.replace(recipe.train, **changes_of(row, "train"), seed=seed)
     if rate is not None:
         recipe.train.learning_rate = rate
+    if updates is not None:
+        for part in ("warmup_updates", "decay_updates"):
+            share = getattr(recipe.train, part) / base.train.updates
+            setattr(recipe.train, part, round(share * updates))
+        recipe.train.updates = updates
     return recipe
 
 
-def as_settings(recipe: Recipe) -> list[str]:
-    """Returns the model, seed and learning rate of a recipe as --set arguments of linnet-train."""
-    model = to_tables(recipe.model)
-    keys = [k for k in model if "mixers" in k or "kernels" in k or "dilations" in k]
-    keys += ["ffn_width", "glu", "weight_softmax", "weight_dropout", "neighbour_heads"]
-    values = {f"model.{k}": model[k] for k in keys}
-    values["train.seed"] = recipe.train.seed
-    values["train.learning_rate"] = recipe.train.learning_rate
-    return [f"--set={name}={json.dumps(value)}" for name, value in values.items()]
+def as_settings(recipe: Recipe, base: Recipe) -> list[str]:
+    """Returns what a recipe changes in the base as --set arguments of linnet-train."""
+    wanted, before = to_tables(recipe), to_tables(base)
+    return [
+        f"--set={table}.{key}={toml_value(value)}"
+        for table, keys in wanted.items()
+        for key, value in keys.items()
+        if value != before[table][key]
+    ]
+
+
+def toml_value(value: Any) -> str:
+    """Returns a value as TOML has it; JSON differs in tables."""
+    if isinstance(value, dict):
+        return (
+            "{"
+            + ", ".join(f"{json.dumps(key)} = {toml_value(of)}" for key, of in value.items())
+            + "}"
+        )
+    return json.dumps(value)

@@ -42,11 +42,14 @@ def quality(runs: list[dict[str, Any]], measure: str) -> str:
 def table(results: dict[str, Any]) -> list[str]:
     runs, measures = by_mixer(results), measures_of(results)
     names, speed = speed_columns(results)
-    head = ["mixer", "parameters", "validation loss", *measures, *names]
+    timed = "update_seconds" in results
+    head = ["mixer", "parameters", *(["updates"] if timed else []), "validation loss"]
+    head += [*measures, *names]
     lines = ["| " + " | ".join(head) + " |", "|---" + "|---:" * (len(head) - 1) + "|"]
     for mixer, found in runs.items():
         losses = [run["valid_nll"] for run in ended(found)]
         cells = [mixer, f"{found[0]['parameters']:,}"]
+        cells += [f"{found[0]['updates']:,}"] if timed else []
         cells.append(f"{mean(losses):.3f}" if losses else DIVERGED)
         cells += [quality(found, measure) for measure in measures]
         cells += speed.get(mixer, ["–"] * len(names))
@@ -133,11 +136,19 @@ def settings(results: dict[str, Any]) -> str:
         f"{results['machine']}; {recipe['bundle']['name']} recipe: width {model['width']}, "
         f"{len(model['encoder_kernels'])}+{len(model['decoder_kernels'])} layers, "
         f"{model['vocabulary']} pieces, {training['updates']} updates of at most "
-        f"{training['batch_target_tokens']} target tokens{type_of(results)}, test set "
-        f"{runs[0]['test']} ({runs[0]['rows']} rows), beam {recipe['bundle']['beam_size']}; "
-        f"scores: {scores}."
+        f"{training['batch_target_tokens']} target tokens{type_of(results)}{equal(results)}, "
+        f"test set {runs[0]['test']} ({runs[0]['rows']} rows), "
+        f"beam {recipe['bundle']['beam_size']}; scores: {scores}."
         f"{speeds(results)}{start(results)}{tuned} {made_by}"
     )
+
+
+def equal(results: dict[str, Any]) -> str:
+    """Says that the mixers had equal time, if they had."""
+    if "update_seconds" not in results:
+        return ""
+    first = next(iter(results["update_seconds"]))
+    return f" for {first} and, for each other mixer, as many as take as long"
 
 
 def type_of(results: dict[str, Any]) -> str:

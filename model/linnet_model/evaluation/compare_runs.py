@@ -19,7 +19,7 @@ from rouge_score import rouge_scorer
 from sacrebleu.metrics.base import Metric
 
 from linnet_model.bundle import sha256
-from linnet_model.config import ANSWERED, ConfigError, Recipe, to_tables
+from linnet_model.config import ANSWERED, ConfigError, Recipe, read_recipe, to_tables
 from linnet_model.decode_command import decode_texts
 from linnet_model.evaluation.compare_models import as_settings, recipe_with, weights_in
 from linnet_model.evaluation.score import fits_a_model, read_references
@@ -65,7 +65,7 @@ class Training:
         words += ["--data", str(options.data), "--out", str(self.run), "--device", options.device]
         words += ["--tokenizer-from", str(self.run.parent / "source.spm"), "--resume"]
         words += [f"--set={change}" for change in self.changes]
-        words += as_settings(self.recipe)
+        words += as_settings(self.recipe, read_recipe(self.path, self.changes))
         return words if self.start is None else [*words, "--init-from", str(self.start)]
 
 
@@ -129,11 +129,12 @@ def train(training: Training, options: argparse.Namespace) -> float:
 
 
 def training_of(
-    job: Job, base: Recipe, rate: float | None, options: argparse.Namespace
+    job: Job, base: Recipe, rate: float | None, updates: int | None, options: argparse.Namespace
 ) -> Training:
-    """Returns the training of a job with that learning rate, or with the recipe's."""
+    """Returns the training of a job with that learning rate and that many updates, or with the
+    recipe's."""
     return Training(
-        recipe_with(job.mixer, base, job.seed, rate),
+        recipe_with(job.mixer, base, job.seed, rate, updates),
         options.recipe,
         options.set,
         options.out / (job.name if rate is None else f"{job.name}-rate-{rate}"),
@@ -142,14 +143,14 @@ def training_of(
 
 
 def validation_losses(
-    mixer: str, base: Recipe, options: argparse.Namespace
+    mixer: str, base: Recipe, updates: int | None, options: argparse.Namespace
 ) -> dict[str, float | None]:
     """Trains seed 1 of a mixer with each of --rates; returns rate -> validation loss, None where
     the training diverged."""
 
     def one(rate: float) -> float | None:
         try:
-            return train(training_of(Job(mixer, 1), base, rate, options), options)
+            return train(training_of(Job(mixer, 1), base, rate, updates, options), options)
         except Diverged:
             return None
 
@@ -176,14 +177,16 @@ def pretraining_loss(mixer: str, base: Recipe, options: argparse.Namespace) -> f
 def train_and_score(
     job: Job,
     rate: float | None,
+    updates: int | None,
     options: argparse.Namespace,
     base: Recipe,
     tests: list[str],
     command: Path | None,
 ) -> dict[str, Any]:
-    """Trains with that learning rate, or with the recipe's, and scores each test set; of a training
-    that diverges the scores are empty. `command` is linnet-decode, for tasks that it has."""
-    training = training_of(job, base, rate, options)
+    """Trains with that learning rate and that many updates, or with the recipe's, and scores each
+    test set; of a training that diverges the scores are empty. `command` is linnet-decode, for
+    tasks that it has."""
+    training = training_of(job, base, rate, updates, options)
     recipe = training.recipe
     scores: dict[str, list[float]] = {}
     valid_nll, rows = None, 0
@@ -197,6 +200,7 @@ def train_and_score(
         "seed": job.seed,
         **({"pretrained": job.pretrained} if options.pretrain else {}),
         "learning_rate": recipe.train.learning_rate,
+        **({"updates": recipe.train.updates} if options.equal_time else {}),
         "parameters": weights_in(recipe.model),
         "ffn_width": recipe.model.ffn_width,
         "valid_nll": valid_nll,

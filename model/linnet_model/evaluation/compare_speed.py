@@ -22,21 +22,41 @@ from linnet_model.train.trainer import Trainer
 
 
 def training_speed(options: argparse.Namespace, base: Recipe) -> dict[str, list[float]]:
-    """Returns mixer -> target tokens per second of each round, by CPU time on a CPU and by wall
-    time on a GPU. All models take turns in one process; a first round warms up."""
+    """Returns mixer -> target tokens per second of each round of timed_updates."""
+    return {
+        mixer: [tokens / seconds for seconds, tokens in rounds]
+        for mixer, rounds in timed_updates(options, base).items()
+    }
+
+
+def update_seconds(options: argparse.Namespace, base: Recipe) -> dict[str, list[float]]:
+    """Returns mixer -> seconds of an update, of each round of timed_updates."""
+    return {
+        mixer: [seconds / options.updates_timed for seconds, _ in rounds]
+        for mixer, rounds in timed_updates(options, base).items()
+    }
+
+
+def timed_updates(
+    options: argparse.Namespace, base: Recipe
+) -> dict[str, list[tuple[float, float]]]:
+    """Returns mixer -> (seconds, target tokens) of some updates in each round, by CPU time on a CPU
+    and by wall time on a GPU. All models take turns in one process; a first round warms up."""
     device = pick_device(options.device)
     if base.train.threads:
         torch.set_num_threads(base.train.threads)
     folder = options.data / base.data.folder
-    dataset = PairDataset(
-        training_pairs(folder, base.data, base.train.seed)[:20_000],
-        load_tokenizer(options.out / "source.spm", base.data.capitals_mark),
-        base.data,
-        random.Random(base.train.seed),
-    )
-    trainers = {m: Trainer(recipe_with(m, base, 1), dataset, device) for m in options.mixers}
+    tokenizer = load_tokenizer(options.out / "source.spm", base.data.capitals_mark)
+
+    def trainer_of(mixer: str) -> Trainer:
+        recipe = recipe_with(mixer, base, 1)
+        pairs = training_pairs(folder, recipe.data, base.train.seed)[:20_000]
+        rng = random.Random(base.train.seed)
+        return Trainer(recipe, PairDataset(pairs, tokenizer, recipe.data, rng), device)
+
+    trainers = {mixer: trainer_of(mixer) for mixer in options.mixers}
     clock = time.process_time if device.type == "cpu" else time.monotonic
-    rates: dict[str, list[float]] = {mixer: [] for mixer in options.mixers}
+    found: dict[str, list[tuple[float, float]]] = {mixer: [] for mixer in options.mixers}
     for turn in range(options.rounds + 1):
         for mixer, trainer in trainers.items():
             begin, tokens = clock(), 0.0
@@ -45,10 +65,10 @@ def training_speed(options: argparse.Namespace, base: Recipe) -> dict[str, list[
                 float(values["nll"])  # waits for the device
                 tokens += values["tokens"]
             if turn > 0:
-                rates[mixer].append(tokens / (clock() - begin))
+                found[mixer].append((clock() - begin, tokens))
     for trainer in trainers.values():
         trainer.close()
-    return rates
+    return found
 
 
 def synthetic(

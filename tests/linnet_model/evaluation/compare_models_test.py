@@ -8,7 +8,16 @@ from pathlib import Path
 import pytest
 
 from linnet_model.config import ModelConfig, read_recipe
-from linnet_model.evaluation.compare_models import ABLATION, CSAN, ROWS, settings_of, weights_in
+from linnet_model.evaluation.compare_models import (
+    ABLATION,
+    CSAN,
+    ROWS,
+    TECHNIQUES,
+    as_settings,
+    recipe_with,
+    settings_of,
+    weights_in,
+)
 from linnet_model.train.checkpoint import different_size
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -20,6 +29,7 @@ ROOT = Path(__file__).resolve().parents[3]
         *(("comparison", name) for name in ROWS),
         *(("ablation", name) for name in ROWS),
         *(("csan", name) for name in ["self_attention", *CSAN]),
+        *(("techniques", name) for name in ["dynamic", *TECHNIQUES]),
         *(("pretrain-tasks", name) for name in ["dynamic", "light", "dilated", "self_attention"]),
     ],
 )
@@ -63,6 +73,25 @@ def test_dilated_filter_spans_replaced_filter():
     assert dilated.encoder_kernels == [3, 3, 3]
     assert [2 * d + 1 for d in dilated.encoder_dilations] == [3, 7, 31]
     assert dilated.decoder_dilations == [7]
+
+
+@pytest.mark.parametrize("name", TECHNIQUES)
+def test_techniques_differ_by_one_change(name):
+    base = read_recipe(ROOT / "model/recipes/techniques.toml")
+    changes = as_settings(recipe_with(name, base, base.train.seed), base)
+    deep = ("_kernels", "_mixers", "_dilations", ".ffn_width")  # all of deep_encoder's one change
+    assert len([change for change in changes if not change.split("=")[1].endswith(deep)]) == (
+        0 if name == "deep_encoder" else 1
+    )
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_settings_for_linnet_train_make_the_recipe(name):
+    path = ROOT / "model/recipes/techniques.toml"
+    recipe = recipe_with(name, read_recipe(path), seed=3, rate=0.5, updates=77)
+    changes = as_settings(recipe, read_recipe(path))
+    assert read_recipe(path, [change.removeprefix("--set=") for change in changes]) == recipe
+    assert (recipe.train.seed, recipe.train.learning_rate, recipe.train.updates) == (3, 0.5, 77)
 
 
 TASKS = sorted((ROOT / "model/recipes").glob("task-*.toml"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import functools
 import json
+import re
 import tomllib
 
 import pytest
@@ -85,7 +86,11 @@ def test_missing_test_set_fails_before_training(tmp_path, recipe_file, data_fold
             ["--test", "even", "--report", str(tmp_path), "--page", str(recipe_file)],
             f"{recipe_file} must hold '<!-- toy-cpu -->'",
         ),
-        (["--test", "even", "--set", "train.seconds=60"], "trains all mixers for equal updates"),
+        (["--test", "even", "--set", "train.seconds=60"], "a comparison trains for equal updates"),
+        (
+            ["--test", "even", "--equal-time", "--pretrain", str(recipe_file)],
+            "with --pretrain all mixers have equal updates",
+        ),
         (
             ["--test", "even", "--set", "data.styles={even = 'sentence', odd = 'title'}"],
             "toy.toml has data.styles: linnet-score measures each style",
@@ -155,6 +160,34 @@ def test_compares_two_mixers_end_to_end(tmp_path, recipe_file, data_folder, prog
     capsys.readouterr()
     assert compare.main([*arguments, "--set", "train.updates=7"]) == 1
     assert "was trained with another train.updates: remove the folder" in capsys.readouterr().err
+
+
+def test_compares_mixers_for_equal_time(
+    tmp_path, recipe_file, data_folder, program, monkeypatch, capsys
+):
+    out, page = tmp_path / "runs", tmp_path / "page.md"
+    page.write_text("\n".join(compare_report.markers("toy-cpu")), encoding="utf-8")
+    seconds = {"dynamic": [0.1, 0.4], "large_batch": [0.2, 0.8]}
+    monkeypatch.setattr(compare, "update_seconds", lambda options, base: seconds)
+    arguments = ["--recipe", str(recipe_file), "--data", str(data_folder), "--out", str(out)]
+    arguments += ["--mixers", *seconds, "--test", "even", "--equal-time", "--rounds", "1"]
+    arguments += ["--set", "train.updates=6", "train.warmup_updates=2", "train.decay_updates=4"]
+    arguments += ["--updates-timed", "1", "--lengths", "2", "--decode"]
+    arguments += [str(program("linnet-decode")), "--report", str(tmp_path), "--page", str(page)]
+    assert compare.main(arguments) == 0
+    written = json.loads((tmp_path / "toy-cpu.json").read_text(encoding="utf-8"))
+    assert written["update_seconds"] == seconds
+    assert [run["updates"] for run in written["runs"]] == [6, 3]
+    settings = json.loads((out / "large_batch-1" / "settings.json").read_text(encoding="utf-8"))
+    wanted = {"updates": 3, "warmup_updates": 1, "decay_updates": 2, "accumulate": 4}
+    assert wanted.items() <= settings["recipe"]["train"].items()
+    shown = page.read_text(encoding="utf-8")
+    assert "for dynamic and, for each other mixer, as many as take as long" in shown
+    assert re.search(r"\| large_batch \| [0-9,]+ \| 3 \|", shown)
+    assert " --equal-time --" in written["command"]
+    (out / "large_batch-1.json").unlink()
+    assert compare.main([*arguments, "--rounds", "2"]) == 1
+    assert "updates.json was made with another rounds" in capsys.readouterr().err
 
 
 SPANS = """
