@@ -63,9 +63,7 @@ CSAN = {
 # little text. linnet-diversify makes the rows of phpdoc_forward and phpdoc_backward.
 TECHNIQUES = {
     "sampling_0.1": Row("dynamic", changes={"data.sampling_alpha": 0.1}),
-    "sampling_0.3": Row("dynamic", changes={"data.sampling_alpha": 0.3}),
     "dropout_0.2": Row("dynamic", changes={"model.dropout": 0.2}),
-    "dropout_0.3": Row("dynamic", changes={"model.dropout": 0.3}),
     "large_batch": Row("dynamic", changes={"train.accumulate": 4}),
     "joined": Row("dynamic", changes={"data.join_share": 0.15}),
     "diversified": Row(
