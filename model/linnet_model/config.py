@@ -259,13 +259,18 @@ class Recipe:
             f"{self.tokenizer.kind!r}, pieces are drawn by a unigram model: set it to 0",
         )
         languages = (self.bundle.source_language, self.bundle.target_language)
-        for name, what in (("fact", "made-up sentences"), ("quote", "marks and verbs of speech")):
-            share = getattr(data, f"{name}_share")
+        for key, what in (
+            ("fact_share", "made-up sentences"),
+            ("quote_share", "marks and verbs of speech"),
+            ("same_names", "names"),
+        ):
+            value = getattr(data, key)
+            shown, off = ("true", "false") if value is True else (value, "0")
             require(
-                share == 0.0 or languages == (("de", "en") if data.reverse else ("en", "de")),
-                f"data.{name}_share is {share} and the languages are {' to '.join(languages)}: the "
+                not value or languages == (("de", "en") if data.reverse else ("en", "de")),
+                f"data.{key} is {shown} and the languages are {' to '.join(languages)}: the "
                 f"{what} are English to German, or with data.reverse German to English, set it to "
-                "0",
+                f"{off}",
             )
         require(
             data.placeholder_share == 0.0 or self.tokenizer.placeholders >= PLACEHOLDERS_USED,

@@ -88,7 +88,7 @@ class DataConfig:
     # Share of rows with a name, time or number on both sides in which another one replaces it.
     rename_share: float = 0.0
     # Names that translators between English and German have put into the other language (Mary and
-    # Maria, John and Johannes) are in the target as in the source.
+    # Maria, John and Johannes) are in the target as in the source. For English and German only.
     same_names: bool = False
     # Share of rows in which placeholders (<ph0>, <ph1>, ...) replace words that both sides share.
     # The server uses placeholders for text that the vocabulary cannot spell.

@@ -59,8 +59,8 @@ CSAN = {
     **{f"csan_heads_{n}": Row("csan_2d", 11, {"model.neighbour_heads": n}, 3) for n in (3, 5, 7)},
     **{f"csan_layers_{n}": Row("csan_1d", 11, {}, n) for n in (1, 2, 4, 6)},
 }
-# These rows change the dynamic model of techniques.toml in one thing each that is known to help with
-# little text. linnet-diversify makes the rows of phpdoc_forward and phpdoc_backward.
+# Each of these rows changes the dynamic model of techniques.toml in one thing that is known to help
+# with little text. linnet-diversify makes the rows of phpdoc_forward and phpdoc_backward.
 TECHNIQUES = {
     "sampling_0.1": Row("dynamic", changes={"data.sampling_alpha": 0.1}),
     "dropout_0.2": Row("dynamic", changes={"model.dropout": 0.2}),

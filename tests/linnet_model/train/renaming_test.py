@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from linnet_model.config import ConfigError, read_recipe
 from linnet_model.data_config import DataConfig
 from linnet_model.text_files import Pair
 from linnet_model.train.augment import augmented, varied
@@ -102,6 +103,15 @@ def test_same_names_is_a_choice_of_the_recipe():
         return varied("Maria lacht.", "Mary laughs.", config, random.Random(1))[1]
 
     assert (target(False), target(True)) == ("Mary laughs.", "Maria laughs.")
+
+
+def test_same_names_of_other_languages_are_refused(recipe_file):
+    french = 'bundle.target_language="fr"'
+    with pytest.raises(
+        ConfigError, match=r"same_names is true and .* en to fr: .* set it to false"
+    ):
+        read_recipe(recipe_file, ["data.same_names=true", french])
+    assert not read_recipe(recipe_file, ["data.same_names=false", french]).data.same_names
 
 
 @pytest.mark.parametrize("reverse", [False, True])
