@@ -1,5 +1,6 @@
-"""Tests the tables of cores.py, compute_types.py, families.py and load_generator.py."""
+"""Tests the tables of beams.py, cores.py, compute_types.py, families.py and load_generator.py."""
 
+import beams
 import compute_types
 import cores
 import families
@@ -19,6 +20,14 @@ def test_ratio_of_engines_is_computed_within_rounds():
     table = cores.markdown({"machine": MACHINE, "rounds": 3, "groups": [group]})
     # medians of 100, 50, 200 and of 90, 60, 200; of the ratios 0.9, 1.2 and 1
     assert "| int8 | 32 | 5 | 100 | 90 | 1.00 | 500 | 900 |" in table
+
+
+def test_measures_are_listed_by_beam():
+    found = {str(beam): {"BLEU": 30.0 + beam, "chrF": 50.0} for beam in beams.BEAMS}
+    test = {"bundle": "m", "domain": "news", "rows": 200, "beams": found}
+    table = beams.markdown({"machine": MACHINE, "tests": [test]})
+    assert "| m, news, BLEU | 31.0 | 32.0 | 34.0 | 35.0 | 38.0 |" in table
+    assert "| m, news, chrF | 50.0 | 50.0 | 50.0 | 50.0 | 50.0 |" in table
 
 
 def test_type_is_compared_with_float32():

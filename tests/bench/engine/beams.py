@@ -1,0 +1,89 @@
+"""Measures the quality of translations by beam size, on test sets of bundles.
+
+linnet-decode decodes the same rows with each beam; scores are those of linnet-score. Writes
+DIR/MACHINE/beams.json and .md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import machine
+from compute_types import score
+from engines import add_folders
+
+BEAMS = (1, 2, 4, 5, 8)
+
+
+def by_beam(bundle: Path, domain: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Returns the measures of each beam."""
+    name, found, rows = machine.bundle_name(bundle), {}, 0
+    for beam in BEAMS:
+        print(f"{name}, {domain}, beam {beam} …", file=sys.stderr)
+        with tempfile.TemporaryDirectory() as answers:
+            flags = [f"--beam={beam}", "--compute=float32"]
+            one = score(bundle, domain, options, flags, Path(answers))
+        rows = one["rows"]
+        found[str(beam)] = one["measures"]
+    return {"bundle": name, "domain": domain, "rows": rows, "beams": found}
+
+
+def table_rows(data: dict[str, Any]) -> list[list[str]]:
+    """Returns a row for each measure of each test: its name, and the value of each beam."""
+    return [
+        [
+            f"{test['bundle']}, {test['domain']}, {measure}",
+            *(f"{found[measure]:.1f}" for found in test["beams"].values()),
+        ]
+        for test in data["tests"]
+        for measure in next(iter(test["beams"].values()))
+    ]
+
+
+def markdown(data: dict[str, Any]) -> str:
+    lines = [
+        "# Quality by beam size",
+        "",
+        "Written by `tests/bench/engine/beams.py`. "
+        f"{machine.sentence(data['machine'])}. The shipped models on their test sets in float32, "
+        "with the other options of their bundles.",
+        "",
+        "| model, test set, measure | " + " | ".join(f"beam {beam}" for beam in BEAMS) + " |",
+        "|---|" + "---:|" * len(BEAMS),
+        *(f"| {' | '.join(row)} |" for row in table_rows(data)),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def main(words: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="beams.py",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--test", nargs=2, action="append", required=True, metavar=("DIR", "DOMAIN"),
+        help="a translator, and one of its test sets (repeatable)")  # fmt: skip
+    add("--data", type=Path, required=True, metavar="DIR",
+        help="folder that holds the recipe's data.folder")  # fmt: skip
+    add("--limit", type=int, default=0, metavar="N", help="first N rows of each; 0: all")
+    add_folders(parser, bundles=False)
+    options = parser.parse_args(words)
+    machine.require_commit(options.out)
+    facts = machine.facts(sorted(os.sched_getaffinity(0)))
+    tests = [by_beam(Path(bundle), domain, options) for bundle, domain in options.test]
+    data = {"machine": facts, "tests": tests}
+    path = options.out / machine.slug(facts) / "beams.json"
+    machine.write_result(path, data, markdown(data))
+    print(markdown(data))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
