@@ -12,6 +12,9 @@ struct ServedModel;
 struct GoldenResult {
   int examples = 0;
   int different = 0;  // another text than in the manifest, or an error
+  // Those of them that rounding does not explain: an error, or another text from an engine that
+  // computes in float32, as the examples were made.
+  int unexplained = 0;
 };
 
 // Decodes the golden examples of the model's manifest in one batch and compares the texts. Blocks

@@ -143,7 +143,7 @@ absl::Status StartModel(ServedModel& served, const LoadOptions& options, double 
     return absl::OkStatus();
   }
   WarmUp(served);
-  Log(golden.different == 0 ? LogLevel::kInfo : LogLevel::kWarning, "model_loaded",
+  Log(golden.unexplained == 0 ? LogLevel::kInfo : LogLevel::kWarning, "model_loaded",
       {{"model", served.key()},
        {"version", manifest.version()},
        {"task", linnet::v1::Task_Name(manifest.task())},

@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "server/schedule/engine_memory.h"
@@ -122,6 +123,26 @@ TEST_F(CatalogTest, ServesAModelWithADifferingGoldenExample) {
   golden.set_target_text("Der Hund läuft.");  // not the answer of an echo engine
   test::WriteBundle(root / "en-de", manifest);
   EXPECT_THAT(Load(), IsOk());
+}
+
+TEST_F(CatalogTest, RoundingExplainsAnotherAnswerToAGoldenExample) {
+  auto manifest = test::TinyManifest("en-de", linnet::v1::TASK_TRANSLATE, "en", "de");
+  auto& golden = *manifest.add_golden_examples();
+  golden.set_source_text("The dog runs.");
+  golden.set_target_text("Der Hund läuft.");
+  test::WriteBundle(root / "en-de", manifest);
+  for (const auto& [compute, unexplained] : {std::pair{"float32", 1}, {"int8", 0}}) {
+    test::EchoEngine::Options options;
+    options.compute_type = compute;
+    const auto catalog = Catalog::Load(
+        root, [&](const model::Bundle&) { return std::make_unique<test::EchoEngine>(options); }, {},
+        metrics);
+    ASSERT_THAT(catalog, IsOk());
+    const auto model = (*catalog)->Named("en-de");
+    ASSERT_THAT(model, IsOk());
+    EXPECT_EQ((*model)->golden.different, 1);
+    EXPECT_EQ((*model)->golden.unexplained, unexplained) << compute;
+  }
 }
 
 TEST_F(CatalogTest, MissingFolderIsNotFound) {

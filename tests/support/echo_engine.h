@@ -44,12 +44,13 @@ class EchoEngine : public model::Engine {
     std::function<bool()> encoding = nullptr;  // what encoding() returns; false without it
     bool batch_invariant = true;
     std::optional<model::EncoderCost> encoder_cost = std::nullopt;  // as if measured
+    std::string compute_type = "none";
   };
 
   EchoEngine() : EchoEngine(Options{}) {}
   explicit EchoEngine(Options options) : options_(std::move(options)) {
     info_.device = "echo";
-    info_.compute_type = "none";
+    info_.compute_type = options_.compute_type;
     info_.rows = options_.rows;
     info_.encoder_cache_tokens = options_.encoder_cache_tokens;
     info_.vocabulary_size = options_.vocabulary_size;

@@ -6,6 +6,8 @@ cost in ten.
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import struct
 import threading
 import time
@@ -17,7 +19,16 @@ import grpc
 import http2
 import pytest
 from attacks import ATTACKS, HELLO, LIST_MODELS, WATCH, WITH_TOKENS, attack, headers, idle
-from http2 import DATA, END_STREAM, HEADERS, RST_STREAM, RawClient, frame, message_prefix
+from http2 import (
+    DATA,
+    END_STREAM,
+    HEADERS,
+    RST_STREAM,
+    WINDOW_UPDATE,
+    RawClient,
+    frame,
+    message_prefix,
+)
 from resources import cpu_seconds, peak_kib, resident_kib
 
 TOKEN = "search-0123456789abcdef"
@@ -352,6 +363,35 @@ def test_too_many_calls_before_settings_ack_close_the_connection(start, on_patch
     assert not http2.is_closed(connection), "so many are allowed"
     connection.settimeout(60)
     connection.sendall(headers(7))
+    assert http2.is_closed(connection)
+    assert server.stop() == 0
+
+
+WIDER = struct.pack(">I", 1)  # an update of a window, by a byte
+
+
+def test_calls_that_begin_at_once_may_widen_their_windows(start, on_patched_grpc):
+    """A hundred calls of a client of gRPC to a server that has read no message of them yet."""
+    server, calls = start(), range(1, 200, 2)
+    client = RawClient(server.grpc)
+    for call in calls:
+        client.socket.sendall(headers(call, LIST_MODELS))
+        for window in (call, 0):  # its own and that of the connection
+            client.send(WINDOW_UPDATE, 0, window, WIDER)
+    for call in calls:
+        client.send(DATA, END_STREAM, call, message_prefix(0))
+    ends = HEADERS, END_STREAM
+    answered = (it.stream for it in client.frames() if (it.kind, it.flags & END_STREAM) == ends)
+    assert set(itertools.islice(answered, len(calls))) == set(calls)
+    assert server.stop() == 0
+
+
+def test_updates_of_windows_without_end_close_the_connection(start, on_patched_grpc):
+    server = start()
+    connection = http2.connect(server.grpc)
+    connection.sendall(HELLO + b"".join(headers(call) for call in range(1, 100, 2)))
+    with contextlib.suppress(ConnectionError):
+        connection.sendall(frame(WINDOW_UPDATE, 0, 0, WIDER) * 400)  # 100 of them are free
     assert http2.is_closed(connection)
     assert server.stop() == 0
 
