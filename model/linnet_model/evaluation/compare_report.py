@@ -66,7 +66,7 @@ def speed_columns(results: dict[str, Any]) -> tuple[list[str], dict[str, list[st
     training = ratios({mixer: results["training"][mixer] for mixer in decoded})
     decoding = ratios({m: d["batch"] for m, d in results["decoding"].items()})
     lengths = list(next(iter(results["decoding"].values()))["sentence"])
-    shown = [lengths[0], lengths[len(lengths) // 2], lengths[-1]]
+    shown = list(dict.fromkeys([lengths[0], lengths[len(lengths) // 2], lengths[-1]]))
     cells = {
         mixer: [
             f"{training[mixer]:.2f}",

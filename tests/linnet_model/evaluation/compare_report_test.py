@@ -76,6 +76,12 @@ def test_report_names_the_type_of_the_trainings_where_it_is_known():
     assert "at most 100 target tokens, test set even" in compare_report.settings(results())
 
 
+def test_each_length_has_one_column():
+    head = compare_report.table(results())[0]
+    lengths = [cell for cell in head.split("|") if "ms a sentence of" in cell]
+    assert len(lengths) == len(set(lengths)) == 2
+
+
 def test_report_names_trainings_that_diverged(tmp_path):
     plain = results()
     dynamic, light = plain["runs"]
@@ -83,7 +89,7 @@ def test_report_names_trainings_that_diverged(tmp_path):
     plain["runs"] = [{**dynamic, **failed, "seed": 1}, light, {**light, **failed}]
     del plain["decoding"]["dynamic"]
     first, second = compare_report.table(plain)[2:]
-    assert first == "| dynamic | 1,234 | diverged | diverged | – | – | – | – | – |"
+    assert first == "| dynamic | 1,234 | diverged | diverged | – | – | – | – |"
     assert "| light | 1,234 | 2.000 | 10.0 (9.0 to 11.0), 1 of 2 diverged | 1.00 | 1.00 |" in second
     assert "Speeds are ratios to light" in compare_report.settings(plain)
     assert "(10 rows)" in compare_report.settings(plain)
