@@ -22,6 +22,7 @@ for folder in ("engine", "security", "server"):
     sys.path.insert(0, str(Path(__file__).resolve().parent / folder))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "gpu"))
 import answers as gpu_answers  # noqa: E402
+import beams  # noqa: E402
 import capacity  # noqa: E402
 import compute_types as by_type  # noqa: E402
 import decoding_report  # noqa: E402
@@ -223,6 +224,12 @@ def compute_types() -> str:
                 rows.append([what, ", ".join(changes), other])
         parts.append(f"{table(heads, rows)}\n\n{on(results)}")
     return "\n\n".join(parts)
+
+
+def beam_sizes() -> str:
+    results = result("beams")
+    heads = ["float32", *(f"beam {beam}" for beam in beams.BEAMS)]
+    return f"{table(heads, beams.table_rows(results))}\n\n{on(results)}"
 
 
 def imported_models() -> str:
@@ -482,6 +489,7 @@ def capacity_table(part: str) -> str:
 FIGURES: dict[str, Callable[[], str]] = {
     "alignments": alignments,
     "attack": attack,
+    "beam-sizes": beam_sizes,
     "calls-of-one-connection": calls_of_one_connection,
     "capacity-one": lambda: capacity_table("one"),
     "capacity-search": lambda: capacity_table("search"),
