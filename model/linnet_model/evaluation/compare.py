@@ -54,6 +54,7 @@ from linnet_model.evaluation.compare_runs import (
 )
 from linnet_model.evaluation.compare_speed import (
     decoding_speed,
+    timed_updates,
     training_speed,
     update_seconds,
 )
@@ -196,7 +197,8 @@ def settings_of_results(
     }
     settings |= {out / f"{mixer}-rates.json": rates for mixer in options.tune}
     if speeds:
-        settings[out / "training.json"] = timed | updates
+        if not options.equal_time:  # else updates.json tells the speeds as well
+            settings[out / "training.json"] = timed | updates
         settings[out / "decoding.json"] = timed | {"lengths": options.lengths}
     return settings
 
@@ -251,9 +253,10 @@ def compare(options: argparse.Namespace) -> dict[str, Any]:
     def result_in(path: Path, make: Callable[[], Any]) -> Any:
         return kept(path, settings[path], make)
 
-    seconds: dict[str, list[float]] = {}
+    timed, seconds = {}, {}
     if options.equal_time:
-        seconds = result_in(out / "updates.json", lambda: update_seconds(options, base))
+        timed = result_in(out / "updates.json", lambda: timed_updates(options, base))
+        seconds = update_seconds(timed, options.updates_timed)
     updates = equal_updates(base, seconds)
 
     def losses_of(mixer: str) -> dict[str, float | None]:
@@ -299,8 +302,12 @@ def compare(options: argparse.Namespace) -> dict[str, Any]:
         results["pretraining"] = pretraining
     if speeds:
         assert command is not None
-        results["training"] = result_in(
-            out / "training.json", lambda: training_speed(options, base)
+        results["training"] = (
+            training_speed(timed)
+            if timed
+            else result_in(
+                out / "training.json", lambda: training_speed(timed_updates(options, base))
+            )
         )
         results["decoding"] = result_in(
             out / "decoding.json", lambda: decoding_speed(command, options)

@@ -20,26 +20,22 @@ from linnet_model.train.command import pick_device
 from linnet_model.train.data import PairDataset, training_pairs
 from linnet_model.train.trainer import Trainer
 
+Timed = dict[str, list[tuple[float, float]]]  # see timed_updates
 
-def training_speed(options: argparse.Namespace, base: Recipe) -> dict[str, list[float]]:
-    """Returns mixer -> target tokens per second of each round of timed_updates."""
+
+def training_speed(timed: Timed) -> dict[str, list[float]]:
+    """Returns mixer -> target tokens per second of each round."""
     return {
-        mixer: [tokens / seconds for seconds, tokens in rounds]
-        for mixer, rounds in timed_updates(options, base).items()
+        mixer: [tokens / seconds for seconds, tokens in rounds] for mixer, rounds in timed.items()
     }
 
 
-def update_seconds(options: argparse.Namespace, base: Recipe) -> dict[str, list[float]]:
-    """Returns mixer -> seconds of an update, of each round of timed_updates."""
-    return {
-        mixer: [seconds / options.updates_timed for seconds, _ in rounds]
-        for mixer, rounds in timed_updates(options, base).items()
-    }
+def update_seconds(timed: Timed, updates: int) -> dict[str, list[float]]:
+    """Returns mixer -> seconds of an update in each round, which had that many."""
+    return {mixer: [seconds / updates for seconds, _ in rounds] for mixer, rounds in timed.items()}
 
 
-def timed_updates(
-    options: argparse.Namespace, base: Recipe
-) -> dict[str, list[tuple[float, float]]]:
+def timed_updates(options: argparse.Namespace, base: Recipe) -> Timed:
     """Returns mixer -> (seconds, target tokens) of some updates in each round, by CPU time on a CPU
     and by wall time on a GPU. All models take turns in one process; a first round warms up."""
     device = pick_device(options.device)
@@ -56,7 +52,7 @@ def timed_updates(
 
     trainers = {mixer: trainer_of(mixer) for mixer in options.mixers}
     clock = time.process_time if device.type == "cpu" else time.monotonic
-    found: dict[str, list[tuple[float, float]]] = {mixer: [] for mixer in options.mixers}
+    found: Timed = {mixer: [] for mixer in options.mixers}
     for turn in range(options.rounds + 1):
         for mixer, trainer in trainers.items():
             begin, tokens = clock(), 0.0

@@ -124,7 +124,8 @@ def test_compares_mixers_for_equal_time(
     out, page = tmp_path / "runs", tmp_path / "page.md"
     page.write_text("\n".join(compare_report.markers("toy-cpu")), encoding="utf-8")
     seconds = {"dynamic": [0.1, 0.4], "large_batch": [0.2, 0.8]}
-    monkeypatch.setattr(compare, "update_seconds", lambda options, base: seconds)
+    timed = {mixer: [(value, 60.0) for value in values] for mixer, values in seconds.items()}
+    monkeypatch.setattr(compare, "timed_updates", lambda options, base: timed)
     arguments = ["--recipe", str(recipe_file), "--data", str(data_folder), "--out", str(out)]
     arguments += ["--mixers", *seconds, "--test", "even", "--equal-time", "--rounds", "1"]
     arguments += ["--set", "train.updates=6", "train.warmup_updates=2", "train.decay_updates=4"]
