@@ -9,14 +9,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import machine
-from compute_types import score
-from engines import add_folders
+from quality import options_of, score
 
 BEAMS = (1, 2, 4, 5, 8)
 
@@ -26,9 +24,7 @@ def by_beam(bundle: Path, domain: str, options: argparse.Namespace) -> dict[str,
     name, found, rows = machine.bundle_name(bundle), {}, 0
     for beam in BEAMS:
         print(f"{name}, {domain}, beam {beam} …", file=sys.stderr)
-        with tempfile.TemporaryDirectory() as answers:
-            flags = [f"--beam={beam}", "--compute=float32"]
-            one = score(bundle, domain, options, flags, Path(answers))
+        one = score(bundle, domain, options, [f"--beam={beam}", "--compute=float32"])
         rows = one["rows"]
         found[str(beam)] = one["measures"]
     return {"bundle": name, "domain": domain, "rows": rows, "beams": found}
@@ -62,19 +58,7 @@ def markdown(data: dict[str, Any]) -> str:
 
 
 def main(words: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="beams.py",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add = parser.add_argument
-    add("--test", nargs=2, action="append", required=True, metavar=("DIR", "DOMAIN"),
-        help="a translator, and one of its test sets (repeatable)")  # fmt: skip
-    add("--data", type=Path, required=True, metavar="DIR",
-        help="folder that holds the recipe's data.folder")  # fmt: skip
-    add("--limit", type=int, default=0, metavar="N", help="first N rows of each; 0: all")
-    add_folders(parser, bundles=False)
-    options = parser.parse_args(words)
+    options = options_of("beams.py", __doc__).parse_args(words)
     machine.require_commit(options.out)
     facts = machine.facts(sorted(os.sched_getaffinity(0)))
     tests = [by_beam(Path(bundle), domain, options) for bundle, domain in options.test]

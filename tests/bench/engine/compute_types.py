@@ -10,44 +10,17 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import machine
-from engines import add_folders
+from quality import options_of, score
 
-ROOT = Path(__file__).resolve().parents[3]
 # Each type with the features of a processor of which it needs one.
 TYPES = {"float32": (), "bfloat16": ("avx512_bf16", "amx_bf16"), "int8": ("avx512_vnni",)}
 UNQUANTIZED = "unquantized"  # float32 with weights that are stored as float32
-
-
-def score(
-    bundle: Path, domain: str, options: argparse.Namespace, flags: list[str], answers: Path
-) -> dict[str, Any]:
-    """Rows, measures, and the answers of linnet-decode with these flags."""
-    command = [sys.executable, "-m", "linnet_model.evaluation.score", "--bundle", str(bundle)]
-    command += ["--data", str(options.data), "--engine", "command", "--answers", str(answers)]
-    command += ["--decode", str(options.programs / "linnet-decode")]
-    command += [f"--decode-flag={word}" for word in flags]
-    command += ["--domain", domain, "--limit", str(options.limit)]
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "model")}
-    run = subprocess.run(command, capture_output=True, text=True, env=environment)
-    if run.returncode != 0:
-        raise SystemExit(f"error: {run.stderr.strip()[-2000:]}")
-    line = re.search(r"^\S+ +(\d+) rows  (.*)  \d+ s$", run.stdout, re.MULTILINE)
-    assert line, run.stdout
-    rows = (answers / f"{domain}.tsv").read_text(encoding="utf-8").split("\n")
-    return {
-        "rows": int(line[1]),
-        "measures": {k: float(v) for k, v in re.findall(r"(\S+) ([\d.]+) \(", line[2])},
-        "answers": [row.split("\t")[-1] for row in rows if row],
-    }
 
 
 def compare(bundle: Path, domain: str, options: argparse.Namespace) -> dict[str, Any]:
@@ -60,9 +33,7 @@ def compare(bundle: Path, domain: str, options: argparse.Namespace) -> dict[str,
     found: dict[str, dict[str, Any]] = {}
     for what, (folder, compute) in wanted.items():
         print(f"{name}, {domain}, {what} …", file=sys.stderr)
-        with tempfile.TemporaryDirectory() as answers:
-            flags = [f"--compute={compute}"]
-            found[what] = score(folder, domain, options, flags, Path(answers))
+        found[what] = score(folder, domain, options, [f"--compute={compute}"])
     types = {}
     for what, one in found.items():
         pairs = zip(found["float32"]["answers"], one["answers"], strict=True)
@@ -108,21 +79,11 @@ def markdown(data: dict[str, Any]) -> str:
 
 
 def main(words: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="compute_types.py",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = options_of("compute_types.py", __doc__)
     add = parser.add_argument
-    add("--test", nargs=2, action="append", required=True, metavar=("DIR", "DOMAIN"),
-        help="a bundle that can be packed, and one of its test sets (repeatable)")  # fmt: skip
-    add("--data", type=Path, required=True, metavar="DIR",
-        help="folder that holds the recipe's data.folder")  # fmt: skip
-    add("--limit", type=int, default=0, metavar="N", help="first N rows of each; 0: all")
     add("--unquantized", type=Path, action="append", default=[], metavar="DIR",
         help="bundle of the same name, version and training as one of --test, exported with "
         "--dtype float32 (repeatable)")  # fmt: skip
-    add_folders(parser, bundles=False)
     options = parser.parse_args(words)
     machine.require_commit(options.out)
     facts = machine.facts(sorted(os.sched_getaffinity(0)))

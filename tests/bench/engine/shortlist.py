@@ -12,7 +12,6 @@ import argparse
 import json
 import os
 import sys
-import tempfile
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -20,9 +19,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import engines
 import machine
-from compute_types import score
 from decoding import SIZES
 from engines import Sizes
+from quality import score
 
 COMPUTE = ("float32", "int8")
 PARTS = ("random", "learned", "quality")
@@ -60,9 +59,7 @@ def speeds(bundle: Path, sizes: Sizes, options: argparse.Namespace) -> list[dict
 def quality(bundle: Path, options: argparse.Namespace) -> dict[str, Any]:
     found = {}
     for name, more in (("without", []), ("with", ["--shortlist"])):
-        with tempfile.TemporaryDirectory() as folder:
-            flags = ["--compute", "int8", *more]
-            found[name] = score(bundle, options.domain, options, flags, Path(folder))
+        found[name] = score(bundle, options.domain, options, ["--compute", "int8", *more])
     answers = [one.pop("answers") for one in found.values()]
     others = sum(a != b for a, b in zip(*answers, strict=True))
     name = json.loads((bundle / "manifest.json").read_text())["name"]

@@ -1,0 +1,56 @@
+"""What the scripts share that measure the quality of bundles on their test sets."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from engines import add_folders
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def score(
+    bundle: Path, domain: str, options: argparse.Namespace, flags: list[str]
+) -> dict[str, Any]:
+    """Rows, measures, and the answers of linnet-decode with these flags."""
+    with tempfile.TemporaryDirectory() as folder:
+        answers = Path(folder)
+        command = [sys.executable, "-m", "linnet_model.evaluation.score", "--bundle", str(bundle)]
+        command += ["--data", str(options.data), "--engine", "command", "--answers", str(answers)]
+        command += ["--decode", str(options.programs / "linnet-decode")]
+        command += [f"--decode-flag={word}" for word in flags]
+        command += ["--domain", domain, "--limit", str(options.limit)]
+        environment = os.environ | {"PYTHONPATH": str(ROOT / "model")}
+        run = subprocess.run(command, capture_output=True, text=True, env=environment)
+        if run.returncode != 0:
+            raise SystemExit(f"error: {run.stderr.strip()[-2000:]}")
+        line = re.search(r"^\S+ +(\d+) rows  (.*)  \d+ s$", run.stdout, re.MULTILINE)
+        assert line, run.stdout
+        rows = (answers / f"{domain}.tsv").read_text(encoding="utf-8").split("\n")
+    return {
+        "rows": int(line[1]),
+        "measures": {k: float(v) for k, v in re.findall(r"(\S+) ([\d.]+) \(", line[2])},
+        "answers": [row.split("\t")[-1] for row in rows if row],
+    }
+
+
+def options_of(prog: str, about: str | None) -> argparse.ArgumentParser:
+    """Returns the parser of a script that measures some test sets of some bundles."""
+    parser = argparse.ArgumentParser(
+        prog=prog, description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--test", nargs=2, action="append", required=True, metavar=("DIR", "DOMAIN"),
+        help="a bundle that can be packed, and one of its test sets (repeatable)")  # fmt: skip
+    add("--data", type=Path, required=True, metavar="DIR",
+        help="folder that holds the recipe's data.folder")  # fmt: skip
+    add("--limit", type=int, default=0, metavar="N", help="first N rows of each; 0: all")
+    add_folders(parser, bundles=False)
+    return parser
