@@ -1,4 +1,4 @@
-"""What the scripts share that measure the quality of bundles on their test sets."""
+"""Scores bundles on their test sets, for the scripts that compare their quality."""
 
 from __future__ import annotations
 
