@@ -235,6 +235,39 @@ FRAMES = (
     ("They sent the letter to {street}.", "Sie haben den Brief in die {street} geschickt."),
     ("{name} rents a flat at {street}.", "{name} mietet eine Wohnung in der {street}."),
     ("Does {name} still live at {street}?", "Wohnt {name} noch in der {street}?"),
+    (
+        "The ambulance came to {street} at {time}.",
+        "Der Krankenwagen kam um {time} in die {street}.",
+    ),
+    ("Deliver the flowers to {street}.", "Liefern Sie die Blumen in die {street}."),
+    ("{person} lives at {street} now.", "{person} lebt jetzt in der {street}."),
+    (
+        "{person} grew up in a house at {street}.",
+        "{person} ist in einem Haus in der {street} aufgewachsen.",
+    ),
+    (
+        "The meeting place is {street}, at the corner.",
+        "Treffpunkt ist {street}, an der Ecke.",
+    ),
+    ("Bring the chairs to {street}, please.", "Bringen Sie bitte die Stühle in die {street}."),
+    ("Write to {person} at {email}.", "Schreiben Sie {person} unter {email}."),
+    (
+        "Ask for {person} or write to {email}.",
+        "Fragen Sie nach {person} oder schreiben Sie an {email}.",
+    ),
+    (
+        "In urgent cases you can reach {person} at {email}.",
+        "In dringenden Fällen erreichen Sie {person} unter {email}.",
+    ),
+    ("I can reach {name} only at {email}.", "Ich erreiche {name} nur unter {email}."),
+    (
+        "The bill for {amount} has to be paid by {date}.",
+        "Die Rechnung über {amount} muss bis zum {date} bezahlt werden.",
+    ),
+    (
+        "The second instalment of {amount} is due on {date}.",
+        "Die zweite Rate über {amount} ist am {date} fällig.",
+    ),
     ("{name} and {person} are engaged.", "{name} und {person} sind verlobt."),
     ("Ask {name} whether {person} has paid.", "Frag {name}, ob {person} bezahlt hat."),
 )
@@ -289,6 +322,7 @@ Höhen Hang Wein Obst Apfel Kirsch Pflaumen Nuss Hopfen Gersten Korn Heide Moor 
 Industrie Gewerbe Fabrik Werk Zoll Hütten Gruben Sport Turn Stadion Theater Museums Bibliothek
 """.split()  # noqa: SIM905 - a literal would have a line for each
 OFTEN = 20
+OWN_ADDRESS = 0.6  # share of the addresses of e-mail that hold the name in the sentence
 NOUN = re.compile(r"(?<=[a-zäöüß,] )[A-ZÄÖÜ][a-zäöüß]{3,9}\b")
 Value = tuple[str, str]
 
@@ -362,10 +396,11 @@ def person(rng: random.Random) -> Value:
     return same(f"{given_name(rng)} {name(rng)}" if rng.random() < 0.7 else given_name(rng))
 
 
-def email(rng: random.Random) -> Value:
+def email(rng: random.Random, owner: str = "") -> Value:
+    """An address of e-mail; that of `owner` holds the name, as most do."""
     digits = str(rng.randrange(100)) if rng.random() < 0.5 else ""
-    first = given_name(rng).lower()
-    return same(f"{first}.{word(rng, 2)}{digits}@{word(rng, 2)}.{rng.choice(('com', 'org', 'de'))}")
+    box = owner.lower().replace(" ", ".") or f"{given_name(rng).lower()}.{word(rng, 2)}"
+    return same(f"{box}{digits}@{word(rng, 2)}.{rng.choice(('com', 'org', 'de'))}")
 
 
 def street(rng: random.Random, nouns: Sequence[str], german: Sequence[str]) -> Value:
@@ -417,6 +452,9 @@ def fact_pairs(count: int, rng: random.Random, nouns: Sequence[str] = ()) -> lis
     for _ in range(count):
         source, target = rng.choice(FRAMES)
         values = {slot: slots[slot](rng) for slot in re.findall(r"{(\w+)}", source)}
+        owner, _ = values.get("person") or values.get("name") or same("")
+        if "email" in values and owner.isascii() and rng.random() < OWN_ADDRESS:
+            values["email"] = email(rng, owner)
         pairs.append(
             (
                 source.format(**{slot: value[0] for slot, value in values.items()}),

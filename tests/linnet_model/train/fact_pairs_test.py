@@ -102,6 +102,17 @@ def test_streets_are_named_after_nouns_of_the_texts_and_stay():
     assert all("Gartenstraße" in english for english, _ in found)
 
 
+def test_addresses_of_email_often_hold_the_name_in_the_sentence():
+    rows = fact_pairs(4000, random.Random(1))
+    found = [re.match(r"Write to ([A-Za-z ]+) at ([^@]+)@", english) for english, _ in rows]
+    owners = [match for match in found if match]
+    own = [match for match in owners if match[2].startswith(match[1].lower().replace(" ", "."))]
+    assert len(owners) / 3 < len(own) < len(owners)
+    assert all(
+        re.findall(r"\S+@", english) == re.findall(r"\S+@", german) for english, german in rows
+    )
+
+
 def test_pairs_are_repeatable():
     assert fact_pairs(20, random.Random(4)) == fact_pairs(20, random.Random(4))
 
