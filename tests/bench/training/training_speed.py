@@ -104,14 +104,14 @@ def checkout(commit: str) -> Iterator[Path]:
             subprocess.run([*git, "remove", "--force", str(tree)], check=True, capture_output=True)
 
 
-def write_rows(data: Path, folder: Path) -> None:
-    """The first rows of the domain, for training and validation."""
+def write_rows(data: Path, folder: Path, train: int = ROWS, valid: int = VALID_ROWS) -> None:
+    """The first rows of the domain, for validation and then for training."""
     with lzma.open(data / "en-de/train.tsv.xz", "rt", encoding="utf-8") as lines:
         rows = (line for line in lines if line.rstrip("\n").endswith(f"\t{DOMAIN}"))
-        kept = list(itertools.islice(rows, ROWS + VALID_ROWS))
+        kept = list(itertools.islice(rows, train + valid))
     (folder / "rows").mkdir()
-    (folder / "rows/train.tsv").write_text("".join(kept[VALID_ROWS:]), encoding="utf-8")
-    (folder / "rows/valid.tsv").write_text("".join(kept[:VALID_ROWS]), encoding="utf-8")
+    (folder / "rows/train.tsv").write_text("".join(kept[valid:]), encoding="utf-8")
+    (folder / "rows/valid.tsv").write_text("".join(kept[:valid]), encoding="utf-8")
 
 
 def rate(log: list[dict[str, Any]]) -> float:
@@ -124,36 +124,56 @@ def rate(log: list[dict[str, Any]]) -> float:
     return tokens / float(last["seconds"] - first["seconds"])
 
 
+def write_recipe(path: Path, setting: Setting, updates: int, every: int) -> None:
+    """A training of `updates`, with a line in the log for each `every` of them."""
+    text = RECIPE.format(
+        width=setting.width,
+        ffn_width=3 * setting.width,
+        domain=DOMAIN,
+        updates=updates,
+        batch=setting.batch,
+        source=setting.batch * 3 // 2,
+        bfloat16=str(setting.bfloat16).lower(),
+        threads=setting.threads,
+        every=every,
+    )
+    path.write_text(text, encoding="utf-8")
+
+
+def command_of(recipe: Path, data: Path, out: Path) -> list[str]:
+    command = [sys.executable, "-m", "linnet_model.train.command", "--recipe", str(recipe)]
+    command += ["--data", str(data), "--out", str(out), "--device", "cpu"]
+    return [*command, "--tokenizer-from", str(VOCABULARY)]
+
+
+def environment_of(tree: Path, programs: Path) -> dict[str, str]:
+    """linnet-train is that of `tree`, its operators are those of the build."""
+    environment = {**os.environ, "PYTHONPATH": str(tree / "model")}
+    environment.setdefault("LINNET_OPS_LIBRARY", str(programs.parent / "lib/liblinnet_ops.so"))
+    return environment
+
+
+def read_log(out: Path) -> list[dict[str, Any]]:
+    """The lines of a training's log that are complete."""
+    text = (out / "log.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+
+
 def train(
     tree: Path, setting: Setting, folder: Path, options: argparse.Namespace
 ) -> dict[str, Any]:
     """Trains at the commit of `tree`; returns tokens a second and the number of parameters."""
     recipe = folder / "recipe.toml"
-    text = RECIPE.format(
-        width=setting.width,
-        ffn_width=3 * setting.width,
-        domain=DOMAIN,
-        updates=(1 + options.parts) * options.every,
-        batch=setting.batch,
-        source=setting.batch * 3 // 2,
-        bfloat16=str(setting.bfloat16).lower(),
-        threads=setting.threads,
-        every=options.every,
-    )
-    recipe.write_text(text, encoding="utf-8")
-    with tempfile.TemporaryDirectory(dir=folder) as out:
-        command = [sys.executable, "-m", "linnet_model.train.command", "--recipe", str(recipe)]
-        command += ["--data", str(folder), "--out", out, "--device", "cpu"]
-        command += ["--tokenizer-from", str(VOCABULARY)]
-        environment = {**os.environ, "PYTHONPATH": str(tree / "model")}
-        environment.setdefault(
-            "LINNET_OPS_LIBRARY", str(options.programs.parent / "lib/liblinnet_ops.so")
-        )
+    write_recipe(recipe, setting, (1 + options.parts) * options.every, options.every)
+    with tempfile.TemporaryDirectory(dir=folder) as name:
+        out = Path(name)
+        environment = environment_of(tree, options.programs)
+        command = command_of(recipe, folder, out)
         done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=folder)
         if done.returncode != 0:
             raise SystemExit(f"error: linnet-train at {tree}: {done.stderr.strip()[-500:]}")
-        log = [json.loads(line) for line in (Path(out) / "log.jsonl").read_text().splitlines()]
-        settings = json.loads((Path(out) / "settings.json").read_text())
+        log = read_log(out)
+        settings = json.loads((out / "settings.json").read_text())
     return {"tokens_per_second": rate(log), "parameters": settings["parameters"]}
 
 
