@@ -26,8 +26,8 @@ def test_measures_are_listed_by_beam():
     found = {str(beam): {"BLEU": 30.0 + beam, "chrF": 50.0} for beam in beams.BEAMS}
     test = {"bundle": "m", "domain": "news", "rows": 200, "beams": found}
     table = beams.markdown({"machine": MACHINE, "tests": [test]})
-    assert "| m, news, BLEU | 31.0 | 32.0 | 34.0 | 35.0 | 38.0 |" in table
-    assert "| m, news, chrF | 50.0 | 50.0 | 50.0 | 50.0 | 50.0 |" in table
+    assert "| m, 200 rows of news, BLEU | 31.0 | 32.0 | 34.0 | 35.0 | 38.0 |" in table
+    assert "| m, 200 rows of news, chrF | 50.0 | 50.0 | 50.0 | 50.0 | 50.0 |" in table
 
 
 def test_type_is_compared_with_float32():

@@ -31,10 +31,10 @@ def by_beam(bundle: Path, domain: str, options: argparse.Namespace) -> dict[str,
 
 
 def table_rows(data: dict[str, Any]) -> list[list[str]]:
-    """Returns a row for each measure of each test: its name, and the value of each beam."""
+    """Returns a row for each measure of each test: its name and rows, and the value of each beam."""
     return [
         [
-            f"{test['bundle']}, {test['domain']}, {measure}",
+            f"{test['bundle']}, {test['rows']:,} rows of {test['domain']}, {measure}",
             *(f"{found[measure]:.1f}" for found in test["beams"].values()),
         ]
         for test in data["tests"]
@@ -50,7 +50,7 @@ def markdown(data: dict[str, Any]) -> str:
         f"{machine.sentence(data['machine'])}. The shipped models on their test sets in float32, "
         "with the other options of their bundles.",
         "",
-        "| model, test set, measure | " + " | ".join(f"beam {beam}" for beam in BEAMS) + " |",
+        "| model, rows, measure | " + " | ".join(f"beam {beam}" for beam in BEAMS) + " |",
         "|---|" + "---:|" * len(BEAMS),
         *(f"| {' | '.join(row)} |" for row in table_rows(data)),
     ]
