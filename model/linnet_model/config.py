@@ -82,6 +82,11 @@ class TrainConfig:
     weight_decay: float = 0.0  # decoupled, for matrices only
     clip_norm: float = 1.0  # max norm of the gradient over all weights; 0: no clipping
     label_smoothing: float = 0.1  # probability that is spread evenly over all tokens
+    # Weight of the divergence between the predictions of a row and of the same row with a share of
+    # its tokens cut off, on both sides (SimCut, Gao et al. 2022, arXiv 2206.02368, who have 3). A
+    # token that is cut off has an embedding of zeros. Updates take about twice as long. 0: none.
+    simcut: float = 0.0
+    simcut_share: float = 0.05  # share of the tokens that are cut off
     # Decay of the running average of the weights, which is validated and exported.
     average_decay: float = 0.999
     threads: int = 0  # torch threads on the CPU; 0: torch's default
@@ -125,6 +130,7 @@ class TrainConfig:
             "decay_updates",
             "weight_decay",
             "clip_norm",
+            "simcut",
             "threads",
             "checkpoint_updates",
             "valid_rows",
@@ -138,7 +144,7 @@ class TrainConfig:
             require(
                 getattr(self, name) > 0, f"train.{name} is {getattr(self, name)}, must be above 0"
             )
-        for name in ("beta1", "beta2", "label_smoothing", "average_decay"):
+        for name in ("beta1", "beta2", "label_smoothing", "average_decay", "simcut_share"):
             require(
                 0.0 <= getattr(self, name) < 1.0,
                 f"train.{name} is {getattr(self, name)}, must be in [0, 1)",

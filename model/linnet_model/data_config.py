@@ -53,6 +53,10 @@ class DataConfig:
     target_column: str = "target"
     # Learn the source from the target: the folder en-de then trains German to English.
     reverse: bool = False
+    # Also learn the source from the target, with rows of both kinds in an epoch. A first stage of a
+    # translator in which one model learns both directions (Ding et al. 2021, arXiv 2109.07780); the
+    # validation measures the wanted one.
+    both_directions: bool = False
     # "source", "target" or "both": which side's texts "language_model" and "span_corruption" read.
     text: str = "target"
     corrupted_share: float = 0.15  # share of a text's tokens that "span_corruption" removes
@@ -180,6 +184,11 @@ class DataConfig:
         require(
             whole or not self.reverse,
             "data.reverse is true, only pairs with a target have two sides",
+        )
+        require(
+            not self.both_directions or (whole and not self.styles and not self.cut_source),
+            "data.both_directions is true, only whole texts with a translation have two "
+            "directions: set it to false",
         )
         require(
             0.0 <= self.sampling_alpha <= 1.0,

@@ -34,6 +34,8 @@ class Row:
     changes: dict[str, Any] = dataclasses.field(default_factory=dict)  # table.key of the recipe
     # The first layers of the encoder have it, and all others attend to everything; 0: all have it.
     encoder_layers: int = 0
+    # table.key of a first stage, which has a third of the updates; empty: there is no such stage.
+    first: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
 RAW = {"model.weight_softmax": False}
@@ -75,6 +77,8 @@ TECHNIQUES = {
         changes={"model.encoder_kernels": [3, 7, 7, 15, 15], "model.decoder_kernels": [15]},
     ),
     "last_weights": Row("dynamic", changes={"train.average_decay": 0.0}),
+    "simcut": Row("dynamic", changes={"train.simcut": 3.0}),
+    "both_directions_first": Row("dynamic", first={"data.both_directions": True}),
 }
 # Every layer of both sides; CSAN has its best window. A dilated filter has 3 taps that span the
 # base's filter of the same layer, SSRU replaces the mixers of the decoder only: see settings_of.
@@ -92,7 +96,7 @@ def settings_of(name: str, base: ModelConfig) -> ModelConfig:
     """Returns the base model as the row of that name has it, with as many parameters, by its
     feed-forward width."""
     row = ROWS[name]
-    config = dataclasses.replace(copy.deepcopy(base), **changes_of(row, "model"))
+    config = dataclasses.replace(copy.deepcopy(base), **of_table(row.changes, "model"))
     for side in ("encoder", "decoder"):
         kernels: list[int] = getattr(config, f"{side}_kernels")
         layers = len(kernels)
@@ -125,10 +129,10 @@ def weights_in(config: ModelConfig) -> int:
         return parameter_count(EncoderDecoder(config))
 
 
-def changes_of(row: Row, table: str) -> dict[str, Any]:
-    """Returns what a row changes in a table of the recipe."""
-    keys = (key.split(".", 1) for key in row.changes)
-    return {key: row.changes[f"{table}.{key}"] for of, key in keys if of == table}
+def of_table(changes: dict[str, Any], table: str) -> dict[str, Any]:
+    """Returns key -> value of the changes in a table of the recipe."""
+    keys = (key.split(".", 1) for key in changes)
+    return {key: changes[f"{table}.{key}"] for of, key in keys if of == table}
 
 
 def recipe_with(
@@ -138,16 +142,35 @@ def recipe_with(
     updates, of which warm-up and decay keep their shares."""
     recipe, row = copy.deepcopy(base), ROWS[name]
     recipe.model = settings_of(name, base.model)
-    recipe.data = dataclasses.replace(recipe.data, **changes_of(row, "data"))
-    recipe.train = dataclasses.replace(recipe.train, **changes_of(row, "train"), seed=seed)
+    recipe.data = dataclasses.replace(recipe.data, **of_table(row.changes, "data"))
+    recipe.train = dataclasses.replace(recipe.train, **of_table(row.changes, "train"), seed=seed)
     if rate is not None:
         recipe.train.learning_rate = rate
-    if updates is not None:
-        for part in ("warmup_updates", "decay_updates"):
-            share = getattr(recipe.train, part) / base.train.updates
-            setattr(recipe.train, part, round(share * updates))
-        recipe.train.updates = updates
-    return recipe
+    return recipe if updates is None else with_updates(recipe, updates)
+
+
+def with_updates(recipe: Recipe, updates: int) -> Recipe:
+    """Returns the recipe with other updates, of which warm-up and decay keep their shares."""
+    train = recipe.train
+    parts = {
+        part: round(getattr(train, part) * updates / train.updates)
+        for part in ("warmup_updates", "decay_updates")
+    }
+    return dataclasses.replace(recipe, train=dataclasses.replace(train, updates=updates, **parts))
+
+
+def stages_of(name: str, recipe: Recipe) -> list[Recipe]:
+    """Returns the recipes of a row's stages, which together have the updates of `recipe`, the
+    last with its settings."""
+    first = ROWS[name].first
+    if not first:
+        return [recipe]
+    updates = max(1, round(recipe.train.updates / 3))
+    start = with_updates(recipe, updates)
+    for table in ("data", "train"):
+        keys = of_table(first, table)
+        setattr(start, table, dataclasses.replace(getattr(start, table), **keys))
+    return [start, with_updates(recipe, max(1, recipe.train.updates - updates))]
 
 
 def as_settings(recipe: Recipe, base: Recipe) -> list[str]:

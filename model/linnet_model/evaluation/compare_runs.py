@@ -21,7 +21,7 @@ from sacrebleu.metrics.base import Metric
 from linnet_model.bundle import sha256
 from linnet_model.config import ANSWERED, ConfigError, Recipe, read_recipe, to_tables
 from linnet_model.decode_command import decode_texts
-from linnet_model.evaluation.compare_models import as_settings, recipe_with, weights_in
+from linnet_model.evaluation.compare_models import as_settings, recipe_with, stages_of, weights_in
 from linnet_model.evaluation.score import fits_a_model, read_references
 from linnet_model.evaluation.score_run import answers_of_run, test_rows
 from linnet_model.export.command import export
@@ -128,18 +128,24 @@ def train(training: Training, options: argparse.Namespace) -> float:
     return float([entry["nll_all"] for entry in log if entry["kind"] == "valid"][-1])
 
 
-def training_of(
+def trainings_of(
     job: Job, base: Recipe, rate: float | None, updates: int | None, options: argparse.Namespace
-) -> Training:
-    """Returns the training of a job with that learning rate and that many updates, or with the
-    recipe's."""
-    return Training(
-        recipe_with(job.mixer, base, job.seed, rate, updates),
-        options.recipe,
-        options.set,
-        options.out / (job.name if rate is None else f"{job.name}-rate-{rate}"),
-        options.pretrained / job.mixer if job.pretrained else None,
-    )
+) -> list[Training]:
+    """Returns the trainings of a job, each from the weights of the one before, with that learning
+    rate and together that many updates, or with the recipe's. The last has the job's model."""
+    stages = stages_of(job.mixer, recipe_with(job.mixer, base, job.seed, rate, updates))
+    run = options.out / (job.name if rate is None else f"{job.name}-rate-{rate}")
+    runs = [run.with_name(f"{run.name}-first"), run][-len(stages) :]
+    starts = [options.pretrained / job.mixer if job.pretrained else None, *runs]
+    return [
+        Training(recipe, options.recipe, options.set, folder, start)
+        for recipe, folder, start in zip(stages, runs, starts, strict=False)
+    ]
+
+
+def train_in_turn(trainings: list[Training], options: argparse.Namespace) -> float:
+    """Returns the validation loss of the last."""
+    return [train(training, options) for training in trainings][-1]
 
 
 def validation_losses(
@@ -150,7 +156,7 @@ def validation_losses(
 
     def one(rate: float) -> float | None:
         try:
-            return train(training_of(Job(mixer, 1), base, rate, updates, options), options)
+            return train_in_turn(trainings_of(Job(mixer, 1), base, rate, updates, options), options)
         except Diverged:
             return None
 
@@ -186,12 +192,12 @@ def train_and_score(
     """Trains with that learning rate and that many updates, or with the recipe's, and scores each
     test set; of a training that diverges the scores are empty. `command` is linnet-decode, for
     tasks that it has."""
-    training = training_of(job, base, rate, updates, options)
-    recipe = training.recipe
+    trainings = trainings_of(job, base, rate, updates, options)
+    training, recipe = trainings[-1], trainings[-1].recipe
     scores: dict[str, list[float]] = {}
     valid_nll, rows = None, 0
     try:
-        valid_nll = train(training, options)
+        valid_nll = train_in_turn(trainings, options)
         rows, scores = scores_of(training, job, options, tests, command)
     except Diverged:
         pass
@@ -200,7 +206,11 @@ def train_and_score(
         "seed": job.seed,
         **({"pretrained": job.pretrained} if options.pretrain else {}),
         "learning_rate": recipe.train.learning_rate,
-        **({"updates": recipe.train.updates} if options.equal_time else {}),
+        **(
+            {"updates": sum(one.recipe.train.updates for one in trainings)}
+            if options.equal_time
+            else {}
+        ),
         "parameters": weights_in(recipe.model),
         "ffn_width": recipe.model.ffn_width,
         "valid_nll": valid_nll,

@@ -236,7 +236,10 @@ def training_pairs(
 ) -> list[Pair]:
     """Reads the training rows of the recipe's domains and augments them."""
     pairs = read_split(folder, config, "train", config.domains, reading or Reading())
-    return labelled(augmented(pairs, config, seed), config)
+    pairs = augmented(pairs, config, seed)
+    if config.both_directions:
+        pairs += [Pair(pair.target, pair.source, pair.domain) for pair in pairs]
+    return labelled(pairs, config)
 
 
 def validation_pairs(

@@ -31,7 +31,8 @@ def by_beam(bundle: Path, domain: str, options: argparse.Namespace) -> dict[str,
 
 
 def table_rows(data: dict[str, Any]) -> list[list[str]]:
-    """Returns a row for each measure of each test: its name and rows, and the value of each beam."""
+    """Returns a row for each measure of each test: what was measured, and the value of each
+    beam."""
     return [
         [
             f"{test['bundle']}, {test['rows']:,} rows of {test['domain']}, {measure}",
