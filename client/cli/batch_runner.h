@@ -65,7 +65,7 @@ class BatchRunner {
         environment_(environment),
         progress_(progress),
         record_(record),
-        source_(options.input, environment.in) {}
+        source_(options.input, environment.in, environment.stop_event) {}
 
   // Skips the texts of an earlier run, or returns why the run cannot resume. Call it before Run.
   // Writes nothing.

@@ -29,7 +29,7 @@ template <typename Kind>
 int StreamTexts(Client& client, const TextOptions& options, const typename Kind::Request& prototype,
                 const Environment& environment) {
   std::ostream& out = environment.out;
-  TextSource source(options.input, environment.in);
+  TextSource source(options.input, environment.in, environment.stop_event);
   int64_t answered = 0;
   while (true) {
     const absl::StatusOr<std::optional<Text>> read = source.Next();

@@ -1,6 +1,8 @@
 #include "client/cli/text/text_source.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -10,6 +12,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "client/cli/text/input_buffer.h"
 #include "client/cli/text/json_lines.h"
 #include "client/cli/text/white_space.h"
 #include "client/library/utf8.h"
@@ -49,8 +52,7 @@ Found ReadAll(std::istream& in, size_t max_bytes, std::string* text, int64_t* by
 }
 
 // Calls one of these two, and returns a read error as a status. A stream buffer reports it by an
-// exception: that of libstdc++'s file has the errno, and so has that of the standard input in
-// main.cc.
+// exception with the errno (input_buffer.h).
 absl::StatusOr<Found> CheckedRead(decltype(ReadLine) read, std::istream& in, std::string* text,
                                   int64_t* bytes) {
   try {
@@ -80,19 +82,42 @@ void SplitEnding(Text* text) {
 
 }  // namespace
 
+class TextSource::File {
+ public:
+  // Opening a named pipe does not wait for a writer: reading does, and a stop ends that.
+  File(const std::string& path, int stop_event)
+      : descriptor_(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)),
+        buffer_(descriptor_, stop_event),
+        stream_(&buffer_) {}
+  ~File() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+
+  bool is_open() const { return descriptor_ >= 0; }
+  std::istream& stream() { return stream_; }
+
+ private:
+  const int descriptor_;
+  InputBuffer buffer_;
+  std::istream stream_;
+};
+
 bool IsBlank(const Text& text) { return IsWhiteSpace(text.content); }
 
-TextSource::TextSource(Input input, std::istream& in)
+TextSource::TextSource(Input input, std::istream& in, int stop_event)
     : input_([&input] {
         if (input.files.empty() && input.arguments.empty()) input.files = {"-"};
         return std::move(input);
       }()),
       standard_input_(in),
+      stop_event_(stop_event),
       answer_keys_([this] {
         std::vector<std::string> keys = input_.more_keys;
         keys.insert(keys.begin(), input_.result_key);
         return keys;
       }()) {}
+
+TextSource::~TextSource() = default;
 
 absl::StatusOr<std::optional<Text>> TextSource::NextRaw() {
   if (next_argument_ < input_.arguments.size()) {
@@ -158,8 +183,8 @@ int64_t TextSource::TotalBytes(int64_t in_bytes) const {
 }
 
 bool TextSource::ready() const {
-  if (open_ == &file_ && regular_) return true;
-  return open_ == nullptr || open_->rdbuf()->in_avail() > 0;
+  if (open_ == nullptr || (open_ != &standard_input_ && regular_)) return true;
+  return open_->rdbuf()->in_avail() > 0;
 }
 
 absl::Status TextSource::Open(const std::string& file) {
@@ -170,15 +195,13 @@ absl::Status TextSource::Open(const std::string& file) {
     name_ = "standard input";
     return absl::OkStatus();
   }
-  file_ = std::ifstream(file, std::ios::binary);
-  // Opening a directory succeeds; reading it fails.
-  if (!file_.is_open() || (file_.peek() == EOF && !file_.eof())) {
+  file_ = std::make_unique<File>(file, stop_event_);
+  if (!file_->is_open()) {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot read \"", file, "\": ", std::strerror(errno)));
   }
-  file_.clear();  // clears the eofbit of an empty file
   regular_ = RegularSize(file).has_value();
-  open_ = &file_;
+  open_ = &file_->stream();
   name_ = file;
   return absl::OkStatus();
 }
@@ -196,7 +219,7 @@ absl::StatusOr<std::optional<Text>> TextSource::Read() {
   const absl::StatusOr<Found> read =
       CheckedRead(lines ? ReadLine : ReadAll, *open_, &text.content, &bytes_read_);
   if (!read.ok()) {
-    const absl::string_view quote = open_ == &file_ ? "\"" : "";
+    const absl::string_view quote = open_ == &standard_input_ ? "" : "\"";
     return absl::InvalidArgumentError(
         absl::StrCat("cannot read ", quote, name_, quote, ": ", read.status().message()));
   }

@@ -2,8 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <fstream>
 #include <istream>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -55,8 +55,10 @@ class TextSource {
  public:
   static constexpr size_t kMaxTextBytes = 64 << 20;
 
-  // `in` is standard input and must outlive this.
-  TextSource(Input input, std::istream& in);
+  // `in` is standard input and must outlive this. Reading a file ends when the descriptor
+  // `stop_event` becomes readable, as when nobody writes to a named pipe; -1: never.
+  TextSource(Input input, std::istream& in, int stop_event = -1);
+  ~TextSource();
 
   // Returns the next text, nullopt at the end, or INVALID_ARGUMENT if a file or standard input
   // cannot be read, or not to its end. A text that is too long, not UTF-8 or not a JSON object has
@@ -76,6 +78,8 @@ class TextSource {
   int64_t TotalBytes(int64_t in_bytes) const;
 
  private:
+  class File;
+
   absl::Status Open(const std::string& file);
   absl::StatusOr<std::optional<Text>> Read();
   absl::StatusOr<std::optional<Text>> NextRaw();
@@ -84,13 +88,14 @@ class TextSource {
 
   const Input input_;
   std::istream& standard_input_;
+  const int stop_event_;
   const std::vector<std::string> answer_keys_;  // the members that an object must not have
 
   size_t next_argument_ = 0;
   size_t next_file_ = 0;
-  std::ifstream file_;
+  std::unique_ptr<File> file_;
   bool regular_ = false;          // file_, whose next line then never has to be waited for
-  std::istream* open_ = nullptr;  // file_ or standard_input_
+  std::istream* open_ = nullptr;  // that of file_, or standard_input_
   std::string name_;              // of the open file
   bool at_start_ = false;         // true before the first read of the open file
   size_t lines_read_ = 0;

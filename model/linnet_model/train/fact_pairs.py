@@ -242,8 +242,8 @@ FRAMES = (
     ("Deliver the flowers to {street}.", "Liefern Sie die Blumen in die {street}."),
     ("{person} lives at {street} now.", "{person} lebt jetzt in der {street}."),
     (
-        "{person} grew up in a house at {street}.",
-        "{person} ist in einem Haus in der {street} aufgewachsen.",
+        "{person} grew up in a flat at {street}.",
+        "{person} ist in einer Wohnung in der {street} aufgewachsen.",
     ),
     (
         "The meeting place is {street}, at the corner.",

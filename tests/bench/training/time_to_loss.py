@@ -38,7 +38,7 @@ ROWS = 150_000
 VALID_ROWS = 1000
 WARM_UP_TOKENS = 200_000
 VALID_TOKENS = 100_000  # target tokens between two validations
-PATIENCE_TOKENS = 10_000_000
+MAX_TOKENS = 10_000_000
 POLL_SECONDS = 0.5
 
 
@@ -135,7 +135,7 @@ def race(
     and the tokens of each, and the number of parameters."""
     recipe = folder / "recipe.toml"
     # The log has a line for each validation (overrides).
-    training_speed.write_recipe(recipe, setting, PATIENCE_TOKENS // setting.batch, 1)
+    training_speed.write_recipe(recipe, setting, MAX_TOKENS // setting.batch, 1)
     cores = sorted(os.sched_getaffinity(0))
     with tempfile.TemporaryDirectory(dir=folder) as name:
         running: dict[str, Training] = {}

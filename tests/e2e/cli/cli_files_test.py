@@ -12,6 +12,7 @@ import signal
 import stat
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -191,6 +192,32 @@ def test_interrupt_reports_progress_and_how_to_resume(linnet_binary, environment
         "  1 text was answered before\n"
         "  the same command with --resume continues from there\n"
     )
+
+
+def test_interrupt_ends_waiting_for_a_pipe_that_nobody_writes_to(
+    linnet_binary, environment, tmp_path
+):
+    lines = tmp_path / "lines"
+    os.mkfifo(lines)
+    process = subprocess.Popen(
+        [linnet_binary, *TRANSLATE, "--file", lines],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    end = time.monotonic() + 60
+    while not any(os.path.samefile(file, lines) for file in open_files(process.pid)):
+        assert time.monotonic() < end, "the pipe is not opened"
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 64 + 1
+    assert complaints(process.stderr.read()) == "linnet: CANCELLED: cancelled\n"
+
+
+def open_files(pid: int) -> list[str]:
+    """The files of a process that have a name which still exists."""
+    return [str(file) for file in Path(f"/proc/{pid}/fd").iterdir() if file.exists()]
 
 
 class Terminal:
