@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-for folder in ("engine", "security", "server"):
+for folder in ("engine", "security", "server", "training"):
     sys.path.insert(0, str(Path(__file__).resolve().parent / folder))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "gpu"))
 import answers as gpu_answers  # noqa: E402
@@ -33,6 +33,8 @@ import one_connection  # noqa: E402
 import profile_step  # noqa: E402
 import report as gpu_report  # noqa: E402
 import server_overhead  # noqa: E402
+import time_to_loss  # noqa: E402
+import training_speed  # noqa: E402
 import unauthenticated  # noqa: E402
 from engines import Sizes  # noqa: E402
 
@@ -230,6 +232,19 @@ def beam_sizes() -> str:
     results = result("beams")
     heads = ["float32", *(f"beam {beam}" for beam in beams.BEAMS)]
     return f"{table(heads, beams.table_rows(results))}\n\n{on(results)}"
+
+
+def speed_of_training() -> str:
+    results = result("training-speed")
+    rows = training_speed.rows_of(results)
+    return f"{table(training_speed.HEADS, rows)}\n\n{on(results)}"
+
+
+def time_to_a_loss() -> str:
+    results = result("time-to-loss")
+    note = f"Until {results['loss']} nats a token, in float32 on one thread."
+    rows = time_to_loss.rows_of(results)
+    return f"{table(time_to_loss.HEADS, rows)}\n\n{note} {on(results)}"
 
 
 def imported_models() -> str:
@@ -514,6 +529,8 @@ FIGURES: dict[str, Callable[[], str]] = {
     "robustness": robustness,
     "soak": soak,
     "step-while-many-wait": step_while_many_wait,
+    "time-to-loss": time_to_a_loss,
+    "training-speed": speed_of_training,
     "unauthenticated-beyond-goal": unauthenticated_beyond_goal,
 }
 
