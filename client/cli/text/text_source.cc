@@ -183,8 +183,7 @@ int64_t TextSource::TotalBytes(int64_t in_bytes) const {
 }
 
 bool TextSource::ready() const {
-  if (open_ == nullptr || (open_ != &standard_input_ && regular_)) return true;
-  return open_->rdbuf()->in_avail() > 0;
+  return open_ == nullptr || regular_ || open_->rdbuf()->in_avail() > 0;
 }
 
 absl::Status TextSource::Open(const std::string& file) {
@@ -192,6 +191,7 @@ absl::Status TextSource::Open(const std::string& file) {
   at_start_ = true;
   if (file == "-") {
     open_ = &standard_input_;
+    regular_ = false;
     name_ = "standard input";
     return absl::OkStatus();
   }

@@ -94,7 +94,7 @@ class TextSource {
   size_t next_argument_ = 0;
   size_t next_file_ = 0;
   std::unique_ptr<File> file_;
-  bool regular_ = false;          // file_, whose next line then never has to be waited for
+  bool regular_ = false;          // a file whose next line never has to be waited for
   std::istream* open_ = nullptr;  // that of file_, or standard_input_
   std::string name_;              // of the open file
   bool at_start_ = false;         // true before the first read of the open file

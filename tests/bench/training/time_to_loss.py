@@ -2,9 +2,9 @@
 
 Each round trains a model of every batch size from scratch at both commits at once, each on a core
 of its own, and exchanges the cores in the next round. Both have the same rows, vocabulary and
-rates, but their random numbers differ. A training ends at the first validation whose loss is low
-enough; between the last two validations the time is interpolated. The time is that of the updates:
-reading the data, validation and checkpoints do not count.
+rates; their random numbers need not be the same. A training ends at the first validation whose
+loss is low enough; between the last two validations the time is interpolated. The time is that of
+the updates: reading the data, validation and checkpoints do not count.
 
 The rows are the first of a domain of DATA/en-de, tokenised with the vocabulary of the bundle en-de.
 Takes about half an hour on two cores that do nothing else. Writes DIR/MACHINE/time-to-loss.json and
@@ -211,12 +211,6 @@ def rows_of(data: dict[str, Any]) -> list[list[str]]:
             for which in ("earlier", "now")
             for key in ("seconds", "tokens")
         }
-        ratios = [
-            now / before
-            for now, before in zip(
-                values["now", "seconds"], values["earlier", "seconds"], strict=True
-            )
-        ]
         found.append(
             [
                 f"{row['batch']:,} tokens",
@@ -226,7 +220,7 @@ def rows_of(data: dict[str, Any]) -> list[list[str]]:
                 f"{median(values['now', 'tokens']) / 1e6:.2f}M",
                 f"{median(values['earlier', 'seconds']):,.0f}",
                 f"{median(values['now', 'seconds']):,.0f}",
-                f"{median(ratios):.2f} × ({min(ratios):.2f} to {max(ratios):.2f})",
+                training_speed.ratio_cell(values["now", "seconds"], values["earlier", "seconds"]),
             ]
         )
     return found

@@ -215,17 +215,22 @@ def measure(
 HEADS = ["training", "parameters", "tokens/s before", "tokens/s now", "ratio"]
 
 
+def ratio_cell(now: list[float], before: list[float]) -> str:
+    """The median of the ratios within rounds, and their range."""
+    ratios = [a / b for a, b in zip(now, before, strict=True)]
+    return f"{median(ratios):.2f} × ({min(ratios):.2f} to {max(ratios):.2f})"
+
+
 def rows_of(data: dict[str, Any]) -> list[list[str]]:
     found = []
     for row in data["rows"]:
-        ratios = [now / before for now, before in zip(row["now"], row["earlier"], strict=True)]
         found.append(
             [
                 row["name"],
                 f"{row['parameters'] / 1e6:.1f}M",
                 f"{median(row['earlier']):,.0f}",
                 f"{median(row['now']):,.0f}",
-                f"{median(ratios):.2f} × ({min(ratios):.2f} to {max(ratios):.2f})",
+                ratio_cell(row["now"], row["earlier"]),
             ]
         )
     return found
