@@ -12,6 +12,8 @@ from typing import Any
 from linnet_model.config import ConfigError
 from linnet_model.network.ops import CHECKOUT
 
+SOME_REFUSED = 1  # exit status: some lines have an error
+
 
 def find_decode(named: Path | None) -> Path | None:
     """Returns `named`, else linnet-decode of this checkout's release build or of the path."""
@@ -29,11 +31,16 @@ def find_decode(named: Path | None) -> Path | None:
     return Path(installed) if installed else None
 
 
-def decode_lines(
-    command: Path, bundle: Path, lines: Sequence[dict[str, Any]], flags: Sequence[str] = ()
-) -> list[str]:
-    """Returns the text of the best hypothesis of each line. Raises ConfigError at the first
-    error."""
+def hypotheses_of(
+    command: Path,
+    bundle: Path,
+    lines: Sequence[dict[str, Any]],
+    flags: Sequence[str] = (),
+    *,
+    none_if_refused: bool = False,
+) -> list[list[dict[str, Any]]]:
+    """Returns the hypotheses of each line, best first, each with its text, score and token_scores.
+    A line that is refused has none of them or raises ConfigError."""
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
     done = subprocess.run(
         [str(command), "--bundle", str(bundle), *flags],
@@ -45,14 +52,22 @@ def decode_lines(
     )
     answers = [json.loads(line) for line in done.stdout.split("\n") if line]
     for number, answer in enumerate(answers, 1):
-        if "error" in answer:
+        if "error" in answer and not none_if_refused:
             raise ConfigError(f"{command.name} refused text {number}: {answer['error']['message']}")
-    if done.returncode != 0 or len(answers) != len(lines):
+    expected = (0, SOME_REFUSED) if none_if_refused else (0,)
+    if done.returncode not in expected or len(answers) != len(lines):
         raise ConfigError(
             f"{command.name} gave {len(answers)} answers to {len(lines)} texts and status "
             f"{done.returncode}: {done.stderr.strip()[-500:]}"
         )
-    return [answer["hypotheses"][0]["text"] for answer in answers]
+    return [answer.get("hypotheses", []) for answer in answers]
+
+
+def decode_lines(
+    command: Path, bundle: Path, lines: Sequence[dict[str, Any]], flags: Sequence[str] = ()
+) -> list[str]:
+    """Returns the text of the best hypothesis of each line."""
+    return [best[0]["text"] for best in hypotheses_of(command, bundle, lines, flags)]
 
 
 def decode_texts(

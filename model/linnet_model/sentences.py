@@ -7,6 +7,9 @@ import re
 # A sentence ends at one of .!?… with the quotes and brackets that close behind it, before a blank
 # and a character that can begin one.
 END = re.compile(r"""([.!?…]["'”’)\]]*)\s+(?=["'“‘(\[]*[A-Z0-9])""")
+BEGIN = re.compile(r"""["“‘(]?[A-Z]""")
+NOT_PROSE = re.compile(r"https?:|www\.|[][\\$_^{}|<>=@#*]")
+MIN_WORDS, MAX_WORDS, MIN_LETTERS = 4, 40, 0.85
 NO_END = re.compile(
     r"(?:\b[A-Z]|\b(?:Dr|Mr|Mrs|Ms|Prof|St|No|Nr|vs|cf|ca|approx|Fig|Eq|Sec|al|e\.g|i\.e))\.$"
 )
@@ -28,3 +31,19 @@ def split_sentences(text: str) -> list[str]:
         sentences.append(sentence)
         start = end.end()
     return [*sentences, text[start:].strip()] if text[start:].strip() else sentences
+
+
+def whole_sentence(text: str) -> bool:
+    """Whether a text is one sentence of prose.
+
+    It has 4 to 40 words from a capital to a full stop, question mark or exclamation mark, no
+    addresses and formulas, and consists nearly all of letters and blanks.
+    """
+    letters = sum(character.isalpha() or character == " " for character in text)
+    return (
+        MIN_WORDS <= len(text.split()) <= MAX_WORDS
+        and BEGIN.match(text) is not None
+        and text[-1] in ".!?"
+        and NOT_PROSE.search(text) is None
+        and letters >= MIN_LETTERS * len(text)
+    )

@@ -7,11 +7,18 @@ backward model. A bundle that was trained with data.reverse is a backward one.
 The rows go to a file with the columns source, target and domain, whose domains end in _forward or
 _backward: name the file in data.files of a recipe, and its domains in data.domains. Rows are left
 out whose text is too long, whose translation is empty, loops, or is the text of the other side.
+
+--channel names a bundle of the other direction, which chooses among several translations of each
+text (linnet_model.reranking): the student learns to leave out less than the bundle does.
+--sentences makes a text of each whole sentence of a source, and takes nothing from the targets: for
+self-training on texts in one language (He et al. 2020, arXiv 1909.13788), such as those of the
+summariser's data.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -23,20 +30,28 @@ from linnet_model.data_config import FILE_ENDINGS
 from linnet_model.decode_command import decode_texts, find_decode
 from linnet_model.loops import has_loop
 from linnet_model.new_file import new_file
+from linnet_model.reranking import Channel, rerank_texts
+from linnet_model.sentences import split_sentences, whole_sentence
 from linnet_model.sources import BACKWARD, FORWARD
 from linnet_model.text_files import Pair, read_pairs, rows_file
 from linnet_model.tokenizer import load_tokenizer
 
+SPEAKER = re.compile(r"[A-Z]\w*: (?=[A-Z])")  # before what is said in a talk
+
 
 def translated_rows(
-    pairs: list[Pair], translations: list[str], reverse: bool
+    pairs: list[Pair], translations: list[str], reverse: bool, min_ratio: float = 0.0
 ) -> tuple[list[Pair], Counter[str]]:
-    """Returns the rows to train on, and how many others were left out for which reason."""
+    """Returns the rows to train on, and how many others were left out for which reason. A
+    translation must have `min_ratio` as many words as its text."""
     rows, left_out = [], Counter[str]()
     for pair, answer in zip(pairs, translations, strict=True):
-        text = " ".join(answer.split())  # a row is one line of three columns
+        words = answer.split()
+        text = " ".join(words)  # a row is one line of three columns
         if not text:
             left_out["empty"] += 1
+        elif len(words) < min_ratio * len((pair.target if reverse else pair.source).split()):
+            left_out["too short"] += 1
         elif has_loop(text):
             left_out["looping"] += 1
         elif text == (pair.source if reverse else pair.target):
@@ -46,6 +61,21 @@ def translated_rows(
         else:
             rows.append(Pair(pair.source, text, pair.domain + FORWARD))
     return rows, left_out
+
+
+def sentences_of(pairs: list[Pair], per_domain: int | None) -> list[Pair]:
+    """Returns the whole sentences of the sources, each once, without a target: of each domain the
+    first `per_domain`."""
+    found: dict[str, Pair] = {}
+    counts = Counter[str]()
+    for pair in pairs:
+        said = (SPEAKER.sub("", sentence) for sentence in split_sentences(pair.source))
+        for sentence in filter(whole_sentence, said):
+            if sentence in found or counts[pair.domain] == per_domain:
+                continue
+            found[sentence] = Pair(sentence, "", pair.domain)
+            counts[pair.domain] += 1
+    return list(found.values())
 
 
 def write_rows(file: Path, rows: list[Pair]) -> None:
@@ -66,6 +96,18 @@ def main(arguments: list[str] | None = None) -> None:
     add("--domains", nargs="+", metavar="NAME", help="domains to translate [all]")
     add("--reverse", action=argparse.BooleanOptionalAction,
         help="translate the second column [data.reverse of the bundle's training]")  # fmt: skip
+    add("--sentences", action="store_true",
+        help="translate each whole sentence of the sources, which are English")  # fmt: skip
+    add("--per-domain", type=count_from(1), metavar="N",
+        help="with --sentences, sentences of each domain [all]")  # fmt: skip
+    add("--channel", type=Path, metavar="DIR",
+        help="bundle of the other direction, to choose among --hypotheses")  # fmt: skip
+    add("--hypotheses", type=count_from(2), default=8, metavar="N",
+        help="with --channel, translations of a text, and the beam [%(default)s]")  # fmt: skip
+    add("--channel-weight", type=float, default=0.5, metavar="X",
+        help="weight of its log-probability [%(default)s]")  # fmt: skip
+    add("--min-ratio", type=float, default=0.0, metavar="X",
+        help="words of a translation per word of its text, at least [%(default)s]")  # fmt: skip
     add("--tokens", type=count_from(1), default=100, metavar="N",
         help="max tokens of a text; rows with longer ones are left out [%(default)s]")  # fmt: skip
     add("--out", type=Path, required=True, metavar="FILE.tsv", help="file of the new rows")
@@ -81,6 +123,10 @@ def main(arguments: list[str] | None = None) -> None:
     program = find_decode(options.decode)
     if program is None:
         raise ConfigError("no linnet-decode found, name it with --decode")
+    if options.per_domain is not None and not options.sentences:
+        raise ConfigError("--per-domain needs --sentences")
+    if options.channel is not None and options.beam is not None:
+        raise ConfigError("--channel searches with the beam of --hypotheses, leave out --beam")
     manifest = read_manifest(options.bundle)
     if manifest["task"] != "TASK_TRANSLATE" or not manifest.get("source_tokenizer_file"):
         raise ConfigError(f"{options.bundle} is no translator with a tokenizer, name one")
@@ -91,14 +137,22 @@ def main(arguments: list[str] | None = None) -> None:
     )
     files = [rows_file(options.data, name) for name in options.files]
     pairs = read_pairs(files, options.domains, mojibake="drop", empty="drop")
+    if options.sentences:
+        if reverse:
+            raise ConfigError("--sentences translates sources, leave out --reverse or the bundle")
+        pairs = sentences_of(pairs, options.per_domain)
     tokens = tokenizer.encode([pair.target if reverse else pair.source for pair in pairs])
     chosen = [pair for pair, ids in zip(pairs, tokens, strict=True) if len(ids) <= longest]
     texts = [pair.target if reverse else pair.source for pair in chosen]
     flags = ["--device", options.device, "--batch", str(options.batch)]
     for name, value in (("--beam", options.beam), ("--threads", options.threads)):
         flags += [] if value is None else [name, str(value)]
-    answers = decode_texts(program, options.bundle, texts, flags)
-    rows, left_out = translated_rows(chosen, answers, reverse)
+    if options.channel is None:
+        answers = decode_texts(program, options.bundle, texts, flags)
+    else:
+        channel = Channel(options.channel, options.hypotheses, options.channel_weight)
+        answers = rerank_texts(program, options.bundle, channel, texts, flags)
+    rows, left_out = translated_rows(chosen, answers, reverse, options.min_ratio)
     if not rows:
         raise ConfigError(f"none of {len(pairs)} rows could be translated")
     left_out["too long"] = len(pairs) - len(chosen)

@@ -7,7 +7,7 @@ from pathlib import Path
 from linnet_model.bundle import trained_in_reverse
 from linnet_model.sources import licences_of, sources_of
 from linnet_model.text_files import Pair, read_pairs
-from linnet_model.train.diversify import main, translated_rows
+from linnet_model.train.diversify import main, sentences_of, translated_rows
 
 ROOT = Path(__file__).resolve().parents[3]
 PAIRS = [Pair("a dog", "ein Hund", "chat"), Pair("a cat", "eine Katze", "law")]
@@ -25,6 +25,26 @@ def test_translation_replaces_one_side():
 def test_looping_translation_is_left_out():
     rows, left_out = translated_rows(PAIRS[:1], ["ein Hund ein Hund ein Hund"], reverse=False)
     assert (rows, left_out) == ([], {"looping": 1})
+
+
+def test_translation_that_lacks_words_is_left_out():
+    pair = [Pair("a dog barks at night", "ein Hund bellt nachts", "chat")]
+    rows, left_out = translated_rows(pair, ["ein Hund bellt"], reverse=False, min_ratio=0.8)
+    assert (rows, left_out) == ([], {"too short": 1})
+    assert translated_rows(pair, ["a dog at night"], reverse=True, min_ratio=0.8)[0]
+
+
+def test_sentences_are_whole_and_occur_once():
+    post = (
+        "Anna: A dog came along today. It barked. 3 cats left the house. See https://a.example now."
+    )
+    pairs = [Pair(post, "Title", "posts"), Pair("A dog came along today. Not a cat.", "T", "posts")]
+    found = [Pair("A dog came along today.", "", "posts"), Pair("Not a cat.", "", "posts")]
+    assert sentences_of(pairs, None) == found[:1]
+    assert sentences_of([*pairs, Pair("Who is that there?", "T", "mail")], 1) == [
+        found[0],
+        Pair("Who is that there?", "", "mail"),
+    ]
 
 
 def test_command_writes_rows_that_a_recipe_reads(tmp_path, capsys):

@@ -1,0 +1,63 @@
+"""Tests of noisy-channel reranking: which of the hypotheses is chosen."""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from linnet_model.config import ConfigError
+from linnet_model.reranking import Channel, rerank_texts
+
+# Finds two hypotheses for every text, and scores a source by whether its translation says "never".
+# A translation of more than 40 characters is too long for it.
+DECODER = """#!/usr/bin/env python3
+import json, sys
+refused = False
+for line in map(json.loads, sys.stdin):
+    if "target" not in line:
+        found = {"hypotheses": [
+            {"text": line["text"].replace("nie ", ""), "token_scores": [-0.1, -0.3]},
+            {"text": line["text"].replace("nie", "never"), "token_scores": [-0.5, -0.7, -0.3]},
+        ]}
+    elif len(line["text"]) > 40:
+        refused, found = True, {"error": {"message": "too long"}}
+    else:
+        lost = "nie" in line["target"] and "never" not in line["text"]
+        found = {"hypotheses": [{"text": line["target"], "token_scores": [-3.0 if lost else -1.0]}]}
+    print(json.dumps(found))
+sys.exit(refused)
+"""
+
+
+@pytest.fixture
+def decoder(tmp_path: Path) -> Path:
+    program = tmp_path / "linnet-decode"
+    program.write_text(DECODER)
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    return program
+
+
+def chosen(decoder: Path, weight: float, *texts: str) -> list[str]:
+    return rerank_texts(decoder, Path("de-en"), Channel(Path("en-de"), 2, weight), texts)
+
+
+def test_channel_model_outweighs_the_search(decoder: Path):
+    """-.5 - .5 * 1 is more than -.2 - .5 * 3, and -.5 - .1 * 1 less than -.2 - .1 * 3."""
+    assert chosen(decoder, 0.5, "er antwortet nie mehr") == ["er antwortet never mehr"]
+    assert chosen(decoder, 0.1, "er antwortet nie mehr") == ["er antwortet mehr"]
+
+
+def test_choice_is_made_for_each_text(decoder: Path):
+    assert chosen(decoder, 0.5, "er antwortet", "sie antwortet nie") == [
+        "er antwortet",
+        "sie antwortet never",
+    ]
+
+
+def test_hypotheses_that_the_channel_model_refuses_are_not_chosen(decoder: Path):
+    assert chosen(decoder, 0.5, "nie " + "a" * 35, "b" * 50) == ["a" * 35, ""]
+
+
+def test_error_of_the_search_is_raised(tmp_path: Path):
+    with pytest.raises(ConfigError, match="gave 0 answers to 1 texts and status 0"):
+        rerank_texts(Path("/bin/true"), tmp_path, Channel(tmp_path, 2, 0.5), ["a"])
