@@ -34,11 +34,8 @@ def split_sentences(text: str) -> list[str]:
 
 
 def whole_sentence(text: str) -> bool:
-    """Whether a text is one sentence of prose.
-
-    It has 4 to 40 words from a capital to a full stop, question mark or exclamation mark, no
-    addresses and formulas, and consists nearly all of letters and blanks.
-    """
+    """Returns true for one sentence of prose: 4 to 40 words from a capital to a full stop, question
+    mark or exclamation mark, no address or formula, and hardly anything but letters and blanks."""
     letters = sum(character.isalpha() or character == " " for character in text)
     return (
         MIN_WORDS <= len(text.split()) <= MAX_WORDS

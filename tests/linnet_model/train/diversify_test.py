@@ -36,7 +36,7 @@ def test_translation_that_lacks_words_is_left_out():
 
 def test_sentences_are_whole_and_occur_once():
     post = (
-        "Anna: A dog came along today. It barked. 3 cats left the house. See https://a.example now."
+        "Anna: A dog came along today. It barked. 3 cats left the room. See https://a.example now."
     )
     pairs = [Pair(post, "Title", "posts"), Pair("A dog came along today. Not a cat.", "T", "posts")]
     found = [Pair("A dog came along today.", "", "posts"), Pair("Not a cat.", "", "posts")]
