@@ -24,14 +24,17 @@ class Channel:
     bundle: Path
     hypotheses: int  # that the search gives it to choose from
     weight: float  # of its log-probability
+    min_score: float = float(
+        "-inf"
+    )  # mean log-probability of a text's tokens, given its translation
 
 
 def rerank_texts(
     command: Path, bundle: Path, channel: Channel, texts: Sequence[str], flags: Sequence[str] = ()
 ) -> list[str]:
     """Returns the chosen translation of each text. `flags` are those of linnet-decode for both
-    models. Empty is the translation of a text all of whose hypotheses are empty or too long for the
-    model of the other direction."""
+    models. Empty is the translation of a text all of whose hypotheses are empty, too long for the
+    model of the other direction or below its `min_score`."""
     search = ("--beam", str(channel.hypotheses), "--n-best", str(channel.hypotheses))
     searched = hypotheses_of(command, bundle, [{"text": text} for text in texts], (*flags, *search))
     pairs = [
@@ -43,10 +46,11 @@ def rerank_texts(
     lines = [{"text": hypothesis["text"], "target": texts[number]} for number, hypothesis in pairs]
     scored = hypotheses_of(command, channel.bundle, lines, flags, none_if_refused=True)
     best = [(float("-inf"), "")] * len(texts)
-    for (number, hypothesis), backward in zip(pairs, scored, strict=True):
-        for source in backward:  # at most one
-            score = mean(hypothesis["token_scores"]) + channel.weight * mean(source["token_scores"])
-            if score > best[number][0]:
+    for (number, hypothesis), scores in zip(pairs, scored, strict=True):
+        for source in scores:  # at most one
+            backward = mean(source["token_scores"])
+            score = mean(hypothesis["token_scores"]) + channel.weight * backward
+            if backward >= channel.min_score and score > best[number][0]:
                 best[number] = score, hypothesis["text"]
     return [text for _, text in best]
 

@@ -58,6 +58,16 @@ def test_hypotheses_that_the_channel_model_refuses_are_not_chosen(decoder: Path)
     assert chosen(decoder, 0.5, "nie " + "a" * 35, "b" * 50) == ["a" * 35, ""]
 
 
+def test_hypotheses_that_tell_too_little_of_the_text_are_not_chosen(decoder: Path):
+    def chosen_above(score: float) -> list[str]:
+        channel = Channel(Path("en-de"), 2, 0.0, min_score=score)
+        return rerank_texts(decoder, Path("de-en"), channel, ["sie antwortet nie mehr"])
+
+    assert chosen_above(-4.0) == ["sie antwortet mehr"]
+    assert chosen_above(-2.0) == ["sie antwortet never mehr"]
+    assert chosen_above(-0.5) == [""]
+
+
 def test_error_of_the_search_is_raised(tmp_path: Path):
     with pytest.raises(ConfigError, match="gave 0 answers to 1 texts and status 0"):
         rerank_texts(Path("/bin/true"), tmp_path, Channel(tmp_path, 2, 0.5), ["a"])

@@ -106,6 +106,8 @@ def main(arguments: list[str] | None = None) -> None:
         help="with --channel, translations of a text, and the beam [%(default)s]")  # fmt: skip
     add("--channel-weight", type=float, default=0.5, metavar="X",
         help="weight of its log-probability [%(default)s]")  # fmt: skip
+    add("--channel-min-score", type=float, default=float("-inf"), metavar="X",
+        help="log-probability of a text's token by it, mean at least [%(default)s]")  # fmt: skip
     add("--min-ratio", type=float, default=0.0, metavar="X",
         help="words of a translation per word of its text, at least [%(default)s]")  # fmt: skip
     add("--tokens", type=count_from(1), default=100, metavar="N",
@@ -150,7 +152,12 @@ def main(arguments: list[str] | None = None) -> None:
     if options.channel is None:
         answers = decode_texts(program, options.bundle, texts, flags)
     else:
-        channel = Channel(options.channel, options.hypotheses, options.channel_weight)
+        channel = Channel(
+            options.channel,
+            options.hypotheses,
+            options.channel_weight,
+            options.channel_min_score,
+        )
         answers = rerank_texts(program, options.bundle, channel, texts, flags)
     rows, left_out = translated_rows(chosen, answers, reverse, options.min_ratio)
     if not rows:
