@@ -14,6 +14,7 @@ from linnet_model.train.stages import read_stages
 
 RECIPES = Path(__file__).resolve().parents[3] / "model" / "recipes"
 PARTS = typing.get_type_hints(Recipe)
+HOWS = ("gpu", "continue", "diversified", "reranked", "sentences")  # ways to train a bundle
 
 
 @pytest.mark.parametrize("name", PARTS)
@@ -45,4 +46,4 @@ def test_recipes_name_themselves_and_are_valid(path: Path):
     """A recipe has the name of its bundle; recipes of one bundle differ in the machine, or one goes
     on with the weights of the other."""
     name = read_stages(path)[-1].recipe.bundle.name
-    assert path.stem in [name, *(f"{name}-{how}" for how in ("gpu", "continue", "diversified"))]
+    assert path.stem in [name, *(f"{name}-{how}" for how in HOWS)]
