@@ -10,23 +10,64 @@ with lengths in tokens (Yee et al. 2019, arXiv 1908.05731, section 2.2, without 
 
 from __future__ import annotations
 
+import argparse
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from linnet_model.bundle import read_manifest
+from linnet_model.command_line import count_from
+from linnet_model.config import ConfigError
 from linnet_model.decode_command import hypotheses_of
 
 
 @dataclass(frozen=True)
 class Channel:
-    """The model of the other direction, and how it chooses."""
+    """The model of the other direction, and how it chooses. `min_score` is the least mean
+    log-probability of a text's tokens, given the translation that is chosen."""
 
     bundle: Path
     hypotheses: int  # that the search gives it to choose from
     weight: float  # of its log-probability
-    min_score: float = float(
-        "-inf"
-    )  # mean log-probability of a text's tokens, given its translation
+    min_score: float = -math.inf
+
+    @property
+    def name(self) -> str:
+        manifest = read_manifest(self.bundle)
+        by = f"{manifest['name']} {manifest['version']}"
+        return f"the best of {self.hypotheses} hypotheses by {by}, weight {self.weight:g}"
+
+
+def add_channel_flags(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    add = parser.add_argument
+    add("--channel", type=Path, metavar="DIR",
+        help="bundle of the other direction, to choose among --hypotheses")  # fmt: skip
+    add("--hypotheses", type=count_from(2), default=8, metavar="N",
+        help="with --channel, translations of a text, and the beam [%(default)s]")  # fmt: skip
+    add("--channel-weight", type=float, default=0.5, metavar="X",
+        help="weight of its log-probability [%(default)s]")  # fmt: skip
+
+
+def channel_of(
+    options: argparse.Namespace, bundle: Path, min_score: float = -math.inf
+) -> Channel | None:
+    """Returns what the flags ask for. Raises ConfigError if its languages are not those of `bundle`
+    turned round."""
+    if options.channel is None:
+        return None
+    there, back = languages_of(bundle), languages_of(options.channel)
+    if there != back[::-1] or there == back:
+        raise ConfigError(
+            f"{options.channel} translates {' to '.join(back)}, to choose among translations from "
+            f"{' to '.join(there)} name a bundle of the other direction"
+        )
+    return Channel(options.channel, options.hypotheses, options.channel_weight, min_score)
+
+
+def languages_of(bundle: Path) -> tuple[str, str]:
+    manifest = read_manifest(bundle)
+    return manifest.get("source_language_code", ""), manifest.get("target_language_code", "")
 
 
 def rerank_texts(
@@ -45,7 +86,7 @@ def rerank_texts(
     ]
     lines = [{"text": hypothesis["text"], "target": texts[number]} for number, hypothesis in pairs]
     scored = hypotheses_of(command, channel.bundle, lines, flags, none_if_refused=True)
-    best = [(float("-inf"), "")] * len(texts)
+    best = [(-math.inf, "")] * len(texts)
     for (number, hypothesis), scores in zip(pairs, scored, strict=True):
         for source in scores:  # at most one
             backward = mean(source["token_scores"])

@@ -1,12 +1,13 @@
 """Tests of noisy-channel reranking: which of the hypotheses is chosen."""
 
+import argparse
 import stat
 from pathlib import Path
 
 import pytest
 
 from linnet_model.config import ConfigError
-from linnet_model.reranking import Channel, rerank_texts
+from linnet_model.reranking import Channel, add_channel_flags, channel_of, rerank_texts
 
 # Finds two hypotheses for every text, and scores a source by whether its translation says "never".
 # A translation of more than 40 characters is too long for it.
@@ -66,6 +67,20 @@ def test_hypotheses_that_tell_too_little_of_the_text_are_not_chosen(decoder: Pat
     assert chosen_above(-4.0) == ["sie antwortet mehr"]
     assert chosen_above(-2.0) == ["sie antwortet never mehr"]
     assert chosen_above(-0.5) == [""]
+
+
+def test_channel_model_must_translate_back():
+    bundles = Path(__file__).resolve().parents[2] / "model/bundles"
+    parser = argparse.ArgumentParser()
+    add_channel_flags(parser)
+    flags = parser.parse_args(["--channel", str(bundles / "de-en"), "--hypotheses", "4"])
+    channel = channel_of(flags, bundles / "en-de")
+    assert channel == Channel(bundles / "de-en", 4, 0.5)
+    assert channel.name.startswith("the best of 4 hypotheses by de-en 20")
+    for other in ("de-en", "en-summary"):
+        with pytest.raises(ConfigError, match="translates de to en, to choose among"):
+            channel_of(flags, bundles / other)
+    assert channel_of(parser.parse_args([]), bundles / "en-de") is None
 
 
 def test_error_of_the_search_is_raised(tmp_path: Path):

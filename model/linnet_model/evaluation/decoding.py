@@ -16,6 +16,7 @@ from linnet_model.config import ConfigError
 from linnet_model.decode_command import decode_lines, find_decode
 from linnet_model.export.search import Options, answer_texts
 from linnet_model.network.model_config import require
+from linnet_model.reranking import Channel, rerank_texts
 from linnet_model.styles import before_source
 from linnet_model.tokenizer import load_tokenizer
 
@@ -37,10 +38,12 @@ def tokenizer_of(bundle: Path, manifest: dict[str, Any], side: str) -> SentenceP
 
 @dataclass(frozen=True)
 class Decoding:
-    """The program, None for the search in Python, and its flags by name."""
+    """The program, None for the search in Python, its flags by name, and the model of the other
+    direction if one chooses among the hypotheses."""
 
     program: Path | None
     flags: dict[str, str] = field(default_factory=dict)
+    channel: Channel | None = None
 
     @property
     def name(self) -> str:
@@ -48,7 +51,8 @@ class Decoding:
         if self.program is None:
             return "the search in Python (linnet_model.export.search), float32"
         others = {k: v for k, v in self.flags.items() if k not in (COMPUTE, *SPEED)}
-        return ", ".join(["linnet-decode", self.flags[COMPUTE], *words(others)])
+        reranked = [] if self.channel is None else [self.channel.name]
+        return ", ".join(["linnet-decode", self.flags[COMPUTE], *words(others), *reranked])
 
     def options(self, manifest: dict[str, Any]) -> str:
         """Names the options of the search: the manifest's, but those that a flag replaces. Other
@@ -57,6 +61,8 @@ class Decoding:
         for flag, value in self.flags.items():
             if flag in OPTIONS:
                 options[OPTIONS[flag]] = value
+        if self.channel is not None:
+            options["beam_size"] = self.channel.hypotheses
         text = f"beam {options['beam_size']}, length penalty {float(options['length_penalty']):g}"
         if int(options["no_repeat_ngram_size"]):
             text += f", no {options['no_repeat_ngram_size']}-gram twice"
@@ -68,6 +74,8 @@ class Decoding:
         self, bundle: Path, manifest: dict[str, Any], texts: Sequence[str], style: str = ""
     ) -> list[str]:
         """Decodes the texts; of a summariser in a style, "": the default."""
+        if self.program and self.channel is not None:
+            return rerank_texts(self.program, bundle, self.channel, texts, words(self.flags))
         if self.program:
             lines = [{"text": text, **({"style": style} if style else {})} for text in texts]
             return decode_lines(self.program, bundle, lines, words(self.flags))

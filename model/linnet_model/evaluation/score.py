@@ -4,7 +4,9 @@ A bundle is decoded by linnet-decode in float32 if that is built, else by the se
 Translations get BLEU (of characters in languages without blanks) and chrF of sacreBLEU; summaries
 get ROUGE-1, 2 and L (F1, stemmed, the best of several references), and answers that repeat
 themselves are counted. A translator between English and German also translates made-up sentences
-with numbers, dates, times, amounts, names and addresses (linnet_model.evaluation.facts). --run
+with numbers, dates, times, amounts, names and addresses (linnet_model.evaluation.facts). With
+--channel a translator of the other direction chooses among the hypotheses
+(linnet_model.reranking), and the time is that of both models. --run
 scores models that cannot be exported: perplexity of a language model or a pre-trained model,
 accuracy and macro-F1 of a classifier, exact matches of a parser.
 """
@@ -16,6 +18,7 @@ import importlib.metadata
 import json
 import sys
 import time
+from dataclasses import replace
 from itertools import compress
 from pathlib import Path
 from typing import Any
@@ -36,6 +39,8 @@ from linnet_model.export.card import write_card
 from linnet_model.json_files import read_json, write_json
 from linnet_model.languages import is_unspaced
 from linnet_model.loops import looping_share
+from linnet_model.network.model_config import require
+from linnet_model.reranking import add_channel_flags, channel_of
 from linnet_model.styles import before_source, styles_of
 from linnet_model.text_files import DataError, Pair, read_lines
 from linnet_model.train.stages import result_of
@@ -287,6 +292,7 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         metavar="FLAG",
         help="flag for linnet-decode, such as --threads=1 (repeatable) [--compute=float32]",
     )
+    add_channel_flags(how)
     out = parser.add_argument_group("output")
     out.add_argument(
         "--write",
@@ -301,10 +307,15 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         "classifier labels.tsv",
     )
     options = parser.parse_args(arguments)
-    if options.run and (options.engine != "auto" or options.decode or options.decode_flag):
+    if options.run and (
+        options.engine != "auto" or options.decode or options.decode_flag or options.channel
+    ):
         parser.error(
-            "--engine, --decode and --decode-flag are for --bundle, --run has no use of them"
+            "--engine, --decode, --decode-flag and --channel are for --bundle, --run has no use of "
+            "them"
         )
+    if options.channel and options.write:
+        parser.error("--write publishes the scores of one bundle alone, leave out --channel")
     return options
 
 
@@ -318,12 +329,20 @@ def main(arguments: list[str] | None = None) -> None:
             folder = run if run.is_dir() else run.parent
             write_json(folder / "scores.json", scores)
     else:
+        decoding = choose_decoding(
+            options.engine, options.decode, options.decode_flag, options.write
+        )
+        channel = channel_of(options, options.bundle)
+        require(
+            channel is None or decoding.program is not None,
+            "--channel needs linnet-decode, build it with ./start.sh --build",
+        )
         scores = score(
             options.bundle,
             options.data,
             options.limit,
             options.domain,
-            choose_decoding(options.engine, options.decode, options.decode_flag, options.write),
+            replace(decoding, channel=channel),
             options.answers,
         )
         if options.write:

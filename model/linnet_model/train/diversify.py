@@ -18,6 +18,7 @@ summariser's data.
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import sys
 from collections import Counter
@@ -30,7 +31,7 @@ from linnet_model.data_config import FILE_ENDINGS
 from linnet_model.decode_command import decode_texts, find_decode
 from linnet_model.loops import has_loop
 from linnet_model.new_file import new_file
-from linnet_model.reranking import Channel, rerank_texts
+from linnet_model.reranking import add_channel_flags, channel_of, rerank_texts
 from linnet_model.sentences import split_sentences, whole_sentence
 from linnet_model.sources import BACKWARD, FORWARD
 from linnet_model.text_files import Pair, read_pairs, rows_file
@@ -100,13 +101,8 @@ def main(arguments: list[str] | None = None) -> None:
         help="translate each whole sentence of the sources, which are English")  # fmt: skip
     add("--per-domain", type=count_from(1), metavar="N",
         help="with --sentences, sentences of each domain [all]")  # fmt: skip
-    add("--channel", type=Path, metavar="DIR",
-        help="bundle of the other direction, to choose among --hypotheses")  # fmt: skip
-    add("--hypotheses", type=count_from(2), default=8, metavar="N",
-        help="with --channel, translations of a text, and the beam [%(default)s]")  # fmt: skip
-    add("--channel-weight", type=float, default=0.5, metavar="X",
-        help="weight of its log-probability [%(default)s]")  # fmt: skip
-    add("--channel-min-score", type=float, default=float("-inf"), metavar="X",
+    add_channel_flags(parser)
+    add("--channel-min-score", type=float, default=-math.inf, metavar="X",
         help="log-probability of a text's token by it, mean at least [%(default)s]")  # fmt: skip
     add("--min-ratio", type=float, default=0.0, metavar="X",
         help="words of a translation per word of its text, at least [%(default)s]")  # fmt: skip
@@ -132,6 +128,7 @@ def main(arguments: list[str] | None = None) -> None:
     manifest = read_manifest(options.bundle)
     if manifest["task"] != "TASK_TRANSLATE" or not manifest.get("source_tokenizer_file"):
         raise ConfigError(f"{options.bundle} is no translator with a tokenizer, name one")
+    channel = channel_of(options, options.bundle, options.channel_min_score)
     reverse = trained_in_reverse(options.bundle) if options.reverse is None else options.reverse
     longest = min(options.tokens, manifest["limits"]["max_source_tokens"] - 1)
     tokenizer = load_tokenizer(
@@ -149,15 +146,9 @@ def main(arguments: list[str] | None = None) -> None:
     flags = ["--device", options.device, "--batch", str(options.batch)]
     for name, value in (("--beam", options.beam), ("--threads", options.threads)):
         flags += [] if value is None else [name, str(value)]
-    if options.channel is None:
+    if channel is None:
         answers = decode_texts(program, options.bundle, texts, flags)
     else:
-        channel = Channel(
-            options.channel,
-            options.hypotheses,
-            options.channel_weight,
-            options.channel_min_score,
-        )
         answers = rerank_texts(program, options.bundle, channel, texts, flags)
     rows, left_out = translated_rows(chosen, answers, reverse, options.min_ratio)
     if not rows:

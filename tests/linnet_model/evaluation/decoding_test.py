@@ -15,7 +15,7 @@ BUNDLE = Path(__file__).resolve().parents[3] / "model" / "bundles" / "en-de"
 ECHO = """#!/usr/bin/env python3
 import json, sys
 for line in sys.stdin:
-    print(json.dumps({"hypotheses": [{"text": " ".join(sys.argv[3:])}]}))
+    print(json.dumps({"hypotheses": [{"text": " ".join(sys.argv[3:]), "token_scores": [-1]}]}))
 """
 
 
@@ -78,6 +78,22 @@ def test_printed_scores_state_the_options_that_were_used(echo: Path, tmp_path: P
     assert scores["engine"] == "linnet-decode, float32, --beam=5"
 
 
+def test_scores_by_two_models_name_both_and_are_not_published(echo: Path, tmp_path: Path, capsys):
+    (tmp_path / "en-de").mkdir()
+    (tmp_path / "en-de/test.x.tsv").write_text("a cat\teine Katze\tx\n")
+    given = ["--bundle", BUNDLE, "--data", tmp_path, "--decode", echo]
+    given += ["--channel", BUNDLE.with_name("de-en"), "--hypotheses", 6]
+    words = [str(word) for word in given]
+    assert main(words) == 0
+    printed = capsys.readouterr().out
+    scores = json.loads(printed[printed.index("{") :])
+    assert "linnet-decode, float32, the best of 6 hypotheses by de-en 2" in scores["engine"]
+    assert scores["options"].startswith("beam 6, length penalty 1.4")
+    with pytest.raises(SystemExit):
+        main([*words, "--write"])
+    assert "leave out --channel" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("flag", "message"),
     [
@@ -103,7 +119,9 @@ def test_search_in_python_is_announced_and_has_no_flags(monkeypatch, capsys):
         choose_decoding("command", None, [], publish=False)
 
 
-@pytest.mark.parametrize("flag", ["--engine=python", "--decode=x", "--decode-flag=--threads=1"])
+@pytest.mark.parametrize(
+    "flag", ["--engine=python", "--decode=x", "--decode-flag=--threads=1", "--channel=de-en"]
+)
 def test_run_refuses_flags_of_bundles(flag: str, capsys):
     with pytest.raises(SystemExit):
         main(["--run", "runs/lm-de", "--data", "DATA", flag])
