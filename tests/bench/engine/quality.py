@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,27 +18,36 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def score(
-    bundle: Path, domain: str, options: argparse.Namespace, flags: list[str]
+    bundle: Path,
+    domain: str,
+    options: argparse.Namespace,
+    flags: list[str],
+    more: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Rows, measures, and the answers of linnet-decode with these flags."""
+    """Rows, measures, ratio of lengths, seconds and answers of linnet-decode with these flags, and
+    with more words of linnet-score."""
     with tempfile.TemporaryDirectory() as folder:
         answers = Path(folder)
         command = [sys.executable, "-m", "linnet_model.evaluation.score", "--bundle", str(bundle)]
         command += ["--data", str(options.data), "--engine", "command", "--answers", str(answers)]
         command += ["--decode", str(options.programs / "linnet-decode")]
         command += [f"--decode-flag={word}" for word in flags]
-        command += ["--domain", domain, "--limit", str(options.limit)]
+        command += [*more, "--domain", domain, "--limit", str(options.limit)]
         environment = os.environ | {"PYTHONPATH": str(ROOT / "model")}
         run = subprocess.run(command, capture_output=True, text=True, env=environment)
         if run.returncode != 0:
             raise SystemExit(f"error: {run.stderr.strip()[-2000:]}")
-        line = re.search(r"^\S+ +(\d+) rows  (.*)  \d+ s$", run.stdout, re.MULTILINE)
+        line = re.search(r"^\S+ +(\d+) rows  (.*)  (\d+) s$", run.stdout, re.MULTILINE)
         assert line, run.stdout
         rows = (answers / f"{domain}.tsv").read_text(encoding="utf-8").split("\n")
+    columns = [row.split("\t") for row in rows if row]
+    words = [sum(len(row[column].split()) for row in columns) for column in (1, 2)]
     return {
         "rows": int(line[1]),
         "measures": {k: float(v) for k, v in re.findall(r"(\S+) ([\d.]+) \(", line[2])},
-        "answers": [row.split("\t")[-1] for row in rows if row],
+        "length_ratio": words[1] / words[0],
+        "seconds": int(line[3]),
+        "answers": [row[-1] for row in columns],
     }
 
 
