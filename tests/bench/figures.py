@@ -32,6 +32,7 @@ import memory_floor as floor  # noqa: E402
 import one_connection  # noqa: E402
 import profile_step  # noqa: E402
 import report as gpu_report  # noqa: E402
+import reranking  # noqa: E402
 import server_overhead  # noqa: E402
 import time_to_loss  # noqa: E402
 import training_speed  # noqa: E402
@@ -56,9 +57,7 @@ def result(name: str) -> Any:
 
 
 def table(heads: list[str], rows: list[list[str]]) -> str:
-    """A table whose first column is text; the others are numbers."""
-    lines = [f"| {' | '.join(heads)} |", "|---|" + "---:|" * (len(heads) - 1)]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+    return "\n".join(machine.table(heads, rows))
 
 
 def on(results: dict[str, Any]) -> str:
@@ -230,8 +229,14 @@ def compute_types() -> str:
 
 def beam_sizes() -> str:
     results = result("beams")
-    heads = ["float32", *(f"beam {beam}" for beam in beams.BEAMS)]
-    return f"{table(heads, beams.table_rows(results))}\n\n{on(results)}"
+    rows = beams.table_rows(results)
+    return f"{table(['float32', *beams.COLUMNS], rows)}\n\n{on(results)}"
+
+
+def reranked() -> str:
+    results = result("reranking")
+    rows = reranking.table_rows(results)
+    return f"{table(['float32', *reranking.COLUMNS], rows)}\n\n{on(results)}"
 
 
 def speed_of_training() -> str:
@@ -526,6 +531,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "overhead": overhead,
     "profile-of-a-step": profile_of_a_step,
     "refused-connections": refused_connections,
+    "reranking": reranked,
     "robustness": robustness,
     "soak": soak,
     "step-while-many-wait": step_while_many_wait,

@@ -106,6 +106,19 @@ def write_result(path: Path, data: dict[str, Any], report: str | None = None) ->
         path.with_suffix(".md").write_text(report)
 
 
+def publish(folder: Path, name: str, data: dict[str, Any], report: str) -> None:
+    """Writes a result with the facts of its machine, and its report, to FOLDER/MACHINE/NAME.json
+    and .md, and prints the report."""
+    write_result(folder / slug(data["machine"]) / f"{name}.json", data, report)
+    print(report)
+
+
+def table(heads: list[str], rows: list[list[str]]) -> list[str]:
+    """Returns the lines of a Markdown table whose first column is text; the others are numbers."""
+    lines = [f"| {' | '.join(heads)} |", "|---|" + "---:|" * (len(heads) - 1)]
+    return [*lines, *(f"| {' | '.join(row)} |" for row in rows)]
+
+
 def hardware(machine: dict[str, Any]) -> str:
     features = ", ".join(machine["features"])
     return f"{machine['cpu']}, {machine['cores']} cores ({features})"

@@ -17,6 +17,7 @@ import machine
 from quality import options_of, score
 
 BEAMS = (1, 2, 4, 5, 8)
+COLUMNS = [f"beam {beam}" for beam in BEAMS]
 
 
 def by_beam(bundle: Path, domain: str, options: argparse.Namespace) -> dict[str, Any]:
@@ -51,9 +52,7 @@ def markdown(data: dict[str, Any]) -> str:
         f"{machine.sentence(data['machine'])}. The shipped models on their test sets in float32, "
         "with the other options of their bundles.",
         "",
-        "| model, rows, measure | " + " | ".join(f"beam {beam}" for beam in BEAMS) + " |",
-        "|---|" + "---:|" * len(BEAMS),
-        *(f"| {' | '.join(row)} |" for row in table_rows(data)),
+        *machine.table(["model, rows, measure", *COLUMNS], table_rows(data)),
     ]
     return "\n".join(lines) + "\n"
 
@@ -64,9 +63,7 @@ def main(words: list[str] | None = None) -> int:
     facts = machine.facts(sorted(os.sched_getaffinity(0)))
     tests = [by_beam(Path(bundle), domain, options) for bundle, domain in options.test]
     data = {"machine": facts, "tests": tests}
-    path = options.out / machine.slug(facts) / "beams.json"
-    machine.write_result(path, data, markdown(data))
-    print(markdown(data))
+    machine.publish(options.out, "beams", data, markdown(data))
     return 0
 
 

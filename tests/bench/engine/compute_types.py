@@ -94,9 +94,7 @@ def main(words: list[str] | None = None) -> int:
     ]
     tests = [compare(Path(bundle), domain, options) for bundle, domain in options.test]
     data = {"machine": facts, "tests": tests}
-    path = options.out / machine.slug(facts) / "compute-types.json"
-    machine.write_result(path, data, markdown(data))
-    print(markdown(data))
+    machine.publish(options.out, "compute-types", data, markdown(data))
     return 0
 
 

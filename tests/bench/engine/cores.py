@@ -118,9 +118,7 @@ def main(words: list[str] | None = None) -> int:
                 print(f"{compute}, {batch} sentences, beam {beam} …", file=sys.stderr)
                 groups.append(measure(options, compute, batch, beam))
     data = {"machine": facts, "rounds": options.rounds, "groups": groups}
-    path = options.out / machine.slug(facts) / "cores.json"
-    machine.write_result(path, data, markdown(data))
-    print(markdown(data))
+    machine.publish(options.out, "cores", data, markdown(data))
     return 0
 
 

@@ -112,9 +112,7 @@ def markdown(data: dict[str, Any]) -> str:
         f"Written by `tests/bench/engine/memory_floor.py`. {machine.sentence(data['machine'])}. "
         f"Medians of {data['rounds']} processes each; one thread.",
         "",
-        f"| {' | '.join(HEADS)} |",
-        "|---|" + "---:|" * len(COLUMNS),
-        *(f"| {' | '.join(row)} |" for row in rows_of(data)),
+        *machine.table(HEADS, rows_of(data)),
     ]
     return "\n".join(lines) + "\n"
 
@@ -135,9 +133,7 @@ def main(words: list[str] | None = None) -> int:
     machine.require_commit(options.out)
     facts = machine.facts(sorted(os.sched_getaffinity(0)))
     data = {"machine": facts, "rounds": options.rounds, "processes": measure(options)}
-    path = options.out / machine.slug(facts) / "memory-floor.json"
-    machine.write_result(path, data, markdown(data))
-    print(markdown(data))
+    machine.publish(options.out, "memory-floor", data, markdown(data))
     return 0
 
 

@@ -72,9 +72,7 @@ def markdown(data: dict[str, Any]) -> str:
         f"{machine.sentence(data['machine'])}. The shipped translators in float32; the one of "
         "the other direction chooses.",
         "",
-        "| model, rows, measure | " + " | ".join(COLUMNS) + " |",
-        "|---|" + "---:|" * len(COLUMNS),
-        *(f"| {' | '.join(row)} |" for row in table_rows(data)),
+        *machine.table(["model, rows, measure", *COLUMNS], table_rows(data)),
     ]
     return "\n".join(lines) + "\n"
 
@@ -85,9 +83,7 @@ def main(words: list[str] | None = None) -> int:
     facts = machine.facts(sorted(os.sched_getaffinity(0)))
     tests = [reranked(Path(bundle), domain, options) for bundle, domain in options.test]
     data = {"machine": facts, "tests": tests}
-    path = options.out / machine.slug(facts) / "reranking.json"
-    machine.write_result(path, data, markdown(data))
-    print(markdown(data))
+    machine.publish(options.out, "reranking", data, markdown(data))
     return 0
 
 

@@ -236,9 +236,7 @@ def markdown(data: dict[str, Any]) -> str:
         f"{data['width']}, float32, one thread; medians of {data['rounds']} rounds, in which both "
         "commits train at once, ratios within rounds with their range.",
         "",
-        f"| {' | '.join(HEADS)} |",
-        "|---|" + "---:|" * (len(HEADS) - 1),
-        *(f"| {' | '.join(row)} |" for row in rows_of(data)),
+        *machine.table(HEADS, rows_of(data)),
     ]
     return "\n".join(lines) + "\n"
 
@@ -279,9 +277,7 @@ def main(words: list[str] | None = None) -> int:
         "rounds": options.rounds,
         "rows": measure(options),
     }
-    path = options.out / machine.slug(facts) / "time-to-loss.json"
-    machine.write_result(path, data, markdown(data))
-    print(markdown(data))
+    machine.publish(options.out, "time-to-loss", data, markdown(data))
     return 0
 
 

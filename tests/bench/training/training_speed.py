@@ -245,9 +245,7 @@ def markdown(data: dict[str, Any]) -> str:
         f"{data['rounds']} rounds, ratios within rounds with their range; {data['updates']} "
         f"updates each, after {data['warm_up']} that do not count." + drift.note(data["max_drift"]),
         "",
-        f"| {' | '.join(HEADS)} |",
-        "|---|" + "---:|" * (len(HEADS) - 1),
-        *(f"| {' | '.join(row)} |" for row in rows_of(data)),
+        *machine.table(HEADS, rows_of(data)),
     ]
     return "\n".join(lines) + "\n"
 
@@ -306,9 +304,7 @@ def main(words: list[str] | None = None) -> int:
         "thrown": thrown,
         "rows": rows,
     }
-    path = options.out / machine.slug(facts) / "training-speed.json"
-    machine.write_result(path, data, markdown(data))
-    print(markdown(data))
+    machine.publish(options.out, "training-speed", data, markdown(data))
     return 0
 
 
