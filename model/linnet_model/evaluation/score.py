@@ -225,7 +225,7 @@ def score(
     facts = {}
     pair = language, into
     if pair in FORMS:
-        sentences = made_up_sentences(FACT_SENTENCES, pair)
+        sentences = made_up_sentences(min(limit or FACT_SENTENCES, FACT_SENTENCES), pair)
         facts["facts"] = carried_over(sentences, answered([it.text for it in sentences]))
     return {
         "bundle_version": manifest["version"],
@@ -270,7 +270,7 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         type=count_from(0),
         default=0,
         metavar="N",
-        help="first N rows of each test set; 0: all",
+        help="first N rows of each test set, and N made-up sentences; 0: all",
     )
     how = parser.add_argument_group("how a bundle is decoded")
     how.add_argument(
