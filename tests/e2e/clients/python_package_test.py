@@ -76,10 +76,11 @@ def test_both_clients_have_every_method(linnet):
         assert hasattr(linnet.AsyncClient, name)
 
 
-def test_examples_of_the_page_run(site, server):
+def test_examples_of_the_page_run(site, start):
+    server = start(models=ROOT / "model/bundles")
     page = (PACKAGE / "README.md").read_text()
     programs = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    assert len(programs) == 3
+    assert len(programs) == 4
     for program in programs:
         done = subprocess.run(
             [sys.executable, "-c", program.replace("127.0.0.1:50051", server.grpc)],

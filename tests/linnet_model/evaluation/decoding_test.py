@@ -82,13 +82,14 @@ def test_scores_by_two_models_name_both_and_are_not_published(echo: Path, tmp_pa
     (tmp_path / "en-de").mkdir()
     (tmp_path / "en-de/test.x.tsv").write_text("a cat\teine Katze\tx\n")
     given = ["--bundle", BUNDLE, "--data", tmp_path, "--decode", echo]
-    given += ["--channel", BUNDLE.with_name("de-en"), "--hypotheses", 6]
+    given += ["--channel", BUNDLE.with_name("de-en"), "--hypotheses", 6, "--limit", 3]
     words = [str(word) for word in given]
     assert main(words) == 0
     printed = capsys.readouterr().out
     scores = json.loads(printed[printed.index("{") :])
     assert "linnet-decode, float32, the best of 6 hypotheses by de-en 2" in scores["engine"]
     assert scores["options"].startswith("beam 6, length penalty 1.4")
+    assert scores["facts"]["sentences"] == 3
     with pytest.raises(SystemExit):
         main([*words, "--write"])
     assert "leave out --channel" in capsys.readouterr().err
