@@ -65,8 +65,8 @@ def translated_rows(
 
 
 def sentences_of(pairs: list[Pair], per_domain: int | None) -> list[Pair]:
-    """Returns the whole sentences of the sources, each once, without a target: of each domain the
-    first `per_domain`."""
+    """Returns the whole sentences of the sources, each once and as its own target, so that a
+    translation that only repeats it is left out: of each domain the first `per_domain`."""
     found: dict[str, Pair] = {}
     counts = Counter[str]()
     for pair in pairs:
@@ -74,7 +74,7 @@ def sentences_of(pairs: list[Pair], per_domain: int | None) -> list[Pair]:
         for sentence in filter(whole_sentence, said):
             if sentence in found or counts[pair.domain] == per_domain:
                 continue
-            found[sentence] = Pair(sentence, "", pair.domain)
+            found[sentence] = Pair(sentence, sentence, pair.domain)
             counts[pair.domain] += 1
     return list(found.values())
 

@@ -39,12 +39,10 @@ def test_sentences_are_whole_and_occur_once():
         "Anna: A dog came along today. It barked. 3 cats left the room. See https://a.example now."
     )
     pairs = [Pair(post, "Title", "posts"), Pair("A dog came along today. Not a cat.", "T", "posts")]
-    found = [Pair("A dog came along today.", "", "posts"), Pair("Not a cat.", "", "posts")]
-    assert sentences_of(pairs, None) == found[:1]
-    assert sentences_of([*pairs, Pair("Who is that there?", "T", "mail")], 1) == [
-        found[0],
-        Pair("Who is that there?", "", "mail"),
-    ]
+    dog, who = "A dog came along today.", "Who is that there?"
+    assert sentences_of(pairs, None) == [Pair(dog, dog, "posts")]
+    more = [*pairs, Pair("Here is one more dog.", "T", "posts"), Pair(who, "T", "mail")]
+    assert sentences_of(more, 1) == [Pair(dog, dog, "posts"), Pair(who, who, "mail")]
 
 
 def test_command_writes_rows_that_a_recipe_reads(tmp_path, capsys):
@@ -68,6 +66,35 @@ def test_command_writes_rows_that_a_recipe_reads(tmp_path, capsys):
     assert capsys.readouterr().out == f"{out}: 1 rows; left out: 1 too long\n"
     assert main([*words, "--reverse", "--tokens", "30"]) == 0
     assert [row.domain for row in read_pairs(out)] == ["tatoeba_backward"] * 2
+
+
+def test_command_takes_the_translations_that_the_other_direction_chooses(tmp_path, capsys):
+    """Of two translations of each sentence, only the second has a source that is probable."""
+    decoder = tmp_path / "linnet-decode"
+    decoder.write_text(
+        "#!/usr/bin/env python3\nimport json, sys\n"
+        "for line in map(json.loads, sys.stdin):\n"
+        "    if 'target' in line:\n"
+        "        score = -1.0 if line['text'].endswith('ganz.') else -9.0\n"
+        "        found = [{'text': line['target'], 'token_scores': [score]}]\n"
+        "    else:\n"
+        "        texts = ('halb.', 'Das sagt es ganz.')\n"
+        "        found = [{'text': text, 'token_scores': [-0.1]} for text in texts]\n"
+        "    print(json.dumps({'hypotheses': found}))\n"
+    )
+    decoder.chmod(decoder.stat().st_mode | stat.S_IXUSR)
+    row = "All of this is said. It is said again. And not said.\tTitle\tposts\n"
+    (tmp_path / "train.tsv").write_text(row, encoding="utf-8")
+    out, bundles = tmp_path / "reranked.tsv", ROOT / "model/bundles"
+    words = ["--bundle", bundles / "en-de", "--channel", bundles / "de-en", "--data", tmp_path]
+    words += ["--decode", decoder, "--sentences", "--per-domain", 1, "--out", out]
+    assert main([str(word) for word in words]) == 0
+    assert read_pairs(out) == [Pair("All of this is said.", "Das sagt es ganz.", "posts_forward")]
+    assert main([str(word) for word in [*words, "--channel-min-score", -0.5]]) == 1
+    assert "none of 1 rows could be translated" in capsys.readouterr().err
+    for flag, message in (("--beam", "leave out --beam"), ("--reverse", "leave out --reverse")):
+        assert main([str(word) for word in [*words, flag, *(["2"] * (flag == "--beam"))]]) == 1
+        assert message in capsys.readouterr().err
 
 
 def test_direction_is_that_of_the_training():
