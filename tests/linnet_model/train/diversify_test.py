@@ -69,7 +69,7 @@ def test_command_writes_rows_that_a_recipe_reads(tmp_path, capsys):
 
 
 def test_command_takes_the_translations_that_the_other_direction_chooses(tmp_path, capsys):
-    """Of two translations of each sentence, only the second has a source that is probable."""
+    """The search finds two translations; the sentence is probable given the second one only."""
     decoder = tmp_path / "linnet-decode"
     decoder.write_text(
         "#!/usr/bin/env python3\nimport json, sys\n"
