@@ -227,22 +227,10 @@ def compute_types() -> str:
     return "\n\n".join(parts)
 
 
-def beam_sizes() -> str:
-    results = result("beams")
-    rows = beams.table_rows(results)
-    return f"{table(['float32', *beams.COLUMNS], rows)}\n\n{on(results)}"
-
-
-def reranked() -> str:
-    results = result("reranking")
-    rows = reranking.table_rows(results)
-    return f"{table(['float32', *reranking.COLUMNS], rows)}\n\n{on(results)}"
-
-
-def speed_of_training() -> str:
-    results = result("training-speed")
-    rows = training_speed.rows_of(results)
-    return f"{table(training_speed.HEADS, rows)}\n\n{on(results)}"
+def whole_table(name: str, heads: list[str], rows: Callable[[Any], list[list[str]]]) -> str:
+    """All rows of a result, with its machine."""
+    results = result(name)
+    return f"{table(heads, rows(results))}\n\n{on(results)}"
 
 
 def time_to_a_loss() -> str:
@@ -509,7 +497,7 @@ def capacity_table(part: str) -> str:
 FIGURES: dict[str, Callable[[], str]] = {
     "alignments": alignments,
     "attack": attack,
-    "beam-sizes": beam_sizes,
+    "beam-sizes": lambda: whole_table("beams", ["float32", *beams.COLUMNS], beams.table_rows),
     "calls-of-one-connection": calls_of_one_connection,
     "capacity-one": lambda: capacity_table("one"),
     "capacity-search": lambda: capacity_table("search"),
@@ -531,12 +519,16 @@ FIGURES: dict[str, Callable[[], str]] = {
     "overhead": overhead,
     "profile-of-a-step": profile_of_a_step,
     "refused-connections": refused_connections,
-    "reranking": reranked,
+    "reranking": lambda: whole_table(
+        "reranking", ["float32", *reranking.COLUMNS], reranking.table_rows
+    ),
     "robustness": robustness,
     "soak": soak,
     "step-while-many-wait": step_while_many_wait,
     "time-to-loss": time_to_a_loss,
-    "training-speed": speed_of_training,
+    "training-speed": lambda: whole_table(
+        "training-speed", training_speed.HEADS, training_speed.rows_of
+    ),
     "unauthenticated-beyond-goal": unauthenticated_beyond_goal,
 }
 

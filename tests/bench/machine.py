@@ -119,6 +119,11 @@ def table(heads: list[str], rows: list[list[str]]) -> list[str]:
     return [*lines, *(f"| {' | '.join(row)} |" for row in rows)]
 
 
+def report(title: str, about: str, heads: list[str], rows: list[list[str]]) -> str:
+    """Returns a Markdown page of one table."""
+    return "\n".join([f"# {title}", "", about, "", *table(heads, rows)]) + "\n"
+
+
 def hardware(machine: dict[str, Any]) -> str:
     features = ", ".join(machine["features"])
     return f"{machine['cpu']}, {machine['cores']} cores ({features})"

@@ -45,16 +45,14 @@ def table_rows(data: dict[str, Any]) -> list[list[str]]:
 
 
 def markdown(data: dict[str, Any]) -> str:
-    lines = [
-        "# Quality by beam size",
-        "",
+    about = (
         "Written by `tests/bench/engine/beams.py`. "
         f"{machine.sentence(data['machine'])}. The shipped models on their test sets in float32, "
-        "with the other options of their bundles.",
-        "",
-        *machine.table(["model, rows, measure", *COLUMNS], table_rows(data)),
-    ]
-    return "\n".join(lines) + "\n"
+        "with the other options of their bundles."
+    )
+    return machine.report(
+        "Quality by beam size", about, ["model, rows, measure", *COLUMNS], table_rows(data)
+    )
 
 
 def main(words: list[str] | None = None) -> int:

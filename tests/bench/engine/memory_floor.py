@@ -106,15 +106,11 @@ def rows_of(data: dict[str, Any]) -> list[list[str]]:
 
 
 def markdown(data: dict[str, Any]) -> str:
-    lines = [
-        "# Memory of a process without a model",
-        "",
+    about = (
         f"Written by `tests/bench/engine/memory_floor.py`. {machine.sentence(data['machine'])}. "
-        f"Medians of {data['rounds']} processes each; one thread.",
-        "",
-        *machine.table(HEADS, rows_of(data)),
-    ]
-    return "\n".join(lines) + "\n"
+        f"Medians of {data['rounds']} processes each; one thread."
+    )
+    return machine.report("Memory of a process without a model", about, HEADS, rows_of(data))
 
 
 def main(words: list[str] | None = None) -> int:

@@ -65,16 +65,14 @@ def table_rows(data: dict[str, Any]) -> list[list[str]]:
 
 
 def markdown(data: dict[str, Any]) -> str:
-    lines = [
-        "# Noisy-channel reranking",
-        "",
+    about = (
         "Written by `tests/bench/engine/reranking.py`. "
         f"{machine.sentence(data['machine'])}. The shipped translators in float32; the one of "
-        "the other direction chooses.",
-        "",
-        *machine.table(["model, rows, measure", *COLUMNS], table_rows(data)),
-    ]
-    return "\n".join(lines) + "\n"
+        "the other direction chooses."
+    )
+    return machine.report(
+        "Noisy-channel reranking", about, ["model, rows, measure", *COLUMNS], table_rows(data)
+    )
 
 
 def main(words: list[str] | None = None) -> int:

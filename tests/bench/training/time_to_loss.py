@@ -227,18 +227,14 @@ def rows_of(data: dict[str, Any]) -> list[list[str]]:
 
 
 def markdown(data: dict[str, Any]) -> str:
-    lines = [
-        "# Time to a validation loss",
-        "",
+    about = (
         "Written by `tests/bench/training/time_to_loss.py`. "
         f"{machine.sentence(data['machine'])}, compared with {data['earlier']}. Target tokens and "
         f"seconds of updates until the validation has {data['loss']} nats a token; width "
         f"{data['width']}, float32, one thread; medians of {data['rounds']} rounds, in which both "
-        "commits train at once, ratios within rounds with their range.",
-        "",
-        *machine.table(HEADS, rows_of(data)),
-    ]
-    return "\n".join(lines) + "\n"
+        "commits train at once, ratios within rounds with their range."
+    )
+    return machine.report("Time to a validation loss", about, HEADS, rows_of(data))
 
 
 def main(words: list[str] | None = None) -> int:

@@ -237,17 +237,13 @@ def rows_of(data: dict[str, Any]) -> list[list[str]]:
 
 
 def markdown(data: dict[str, Any]) -> str:
-    lines = [
-        "# Speed of training",
-        "",
+    about = (
         "Written by `tests/bench/training/training_speed.py`. "
         f"{machine.sentence(data['machine'])}, compared with {data['earlier']}. Medians of "
         f"{data['rounds']} rounds, ratios within rounds with their range; {data['updates']} "
-        f"updates each, after {data['warm_up']} that do not count." + drift.note(data["max_drift"]),
-        "",
-        *machine.table(HEADS, rows_of(data)),
-    ]
-    return "\n".join(lines) + "\n"
+        f"updates each, after {data['warm_up']} that do not count." + drift.note(data["max_drift"])
+    )
+    return machine.report("Speed of training", about, HEADS, rows_of(data))
 
 
 def settings_of(options: argparse.Namespace) -> list[Setting]:
