@@ -2,6 +2,7 @@
 
 import lzma
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,19 @@ def tokenizer_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def tokenizer(tokenizer_file: Path):
     return load_tokenizer(tokenizer_file)
+
+
+@pytest.fixture
+def fake_decoder(tmp_path: Path) -> Callable[[str], Path]:
+    """fake_decoder(body) writes a linnet-decode in Python, which has imported json and sys."""
+
+    def write(body: str) -> Path:
+        path = tmp_path / "linnet-decode"
+        path.write_text(f"#!/usr/bin/env python3\nimport json, sys\n{body}\n")
+        path.chmod(0o755)
+        return path
+
+    return write
 
 
 @pytest.fixture

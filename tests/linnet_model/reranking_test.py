@@ -1,7 +1,6 @@
 """Tests of noisy-channel reranking: which of the hypotheses is chosen."""
 
 import argparse
-import stat
 from pathlib import Path
 
 import pytest
@@ -11,9 +10,7 @@ from linnet_model.reranking import Channel, add_channel_flags, channel_of, reran
 
 # Finds two hypotheses for every text, and scores a source by whether its translation says "never".
 # A translation of more than 40 characters is too long for it.
-DECODER = """#!/usr/bin/env python3
-import json, sys
-refused = False
+DECODER = """refused = False
 for line in map(json.loads, sys.stdin):
     if "target" not in line:
         found = {"hypotheses": [
@@ -31,11 +28,8 @@ sys.exit(refused)
 
 
 @pytest.fixture
-def decoder(tmp_path: Path) -> Path:
-    program = tmp_path / "linnet-decode"
-    program.write_text(DECODER)
-    program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    return program
+def decoder(fake_decoder) -> Path:
+    return fake_decoder(DECODER)
 
 
 def chosen(decoder: Path, weight: float, *texts: str) -> list[str]:

@@ -109,14 +109,14 @@ def test_bundle_names_its_styles_and_the_ids_that_ask_for_them(bundle: Path, tok
         before_source(manifest, "poem")
 
 
-def test_scores_ask_for_the_style_of_the_test_set(bundle: Path, data_folder: Path, tmp_path: Path):
-    decode = tmp_path / "linnet-decode"
-    decode.write_text(
-        "#!/usr/bin/env python3\nimport json, sys\nfor line in sys.stdin:\n"
+def test_scores_ask_for_the_style_of_the_test_set(
+    fake_decoder, bundle: Path, data_folder: Path, tmp_path: Path
+):
+    decode = fake_decoder(
+        "for line in sys.stdin:\n"
         "    style = json.loads(line).get('style', 'none')\n"
         "    print(json.dumps({'hypotheses': [{'text': 'in the style ' + style}]}))\n"
     )
-    decode.chmod(0o755)
     flags = ["--bundle", str(bundle), "--data", str(data_folder), "--decode", str(decode)]
     assert score([*flags, "--answers", str(tmp_path / "answers"), "--write"]) == 0
     answers = (tmp_path / "answers" / "even.tsv").read_text(encoding="utf-8").splitlines()

@@ -12,20 +12,15 @@ from linnet_model.evaluation.decoding import choose_decoding
 from linnet_model.evaluation.score import main
 
 BUNDLE = Path(__file__).resolve().parents[3] / "model" / "bundles" / "en-de"
-ECHO = """#!/usr/bin/env python3
-import json, sys
-for line in sys.stdin:
+ECHO = """for line in sys.stdin:
     print(json.dumps({"hypotheses": [{"text": " ".join(sys.argv[3:]), "token_scores": [-1]}]}))
 """
 
 
 @pytest.fixture
-def echo(tmp_path: Path) -> Path:
+def echo(fake_decoder) -> Path:
     """A linnet-decode that answers with its flags."""
-    path = tmp_path / "linnet-decode"
-    path.write_text(ECHO)
-    path.chmod(0o755)
-    return path
+    return fake_decoder(ECHO)
 
 
 def test_float32_is_asked_for_unless_another_type_is_named(echo: Path):

@@ -12,9 +12,7 @@ from linnet_model.evaluation.texts import lines_of
 from linnet_model.export.card import JUDGEMENTS, judged_part
 
 BUNDLES = Path(__file__).resolve().parents[3] / "model" / "bundles"
-PROGRAM = """#!/usr/bin/env python3
-import json, sys
-for line in sys.stdin:
+PROGRAM = """for line in sys.stdin:
     print(json.dumps({"hypotheses": [{"text": json.loads(line)["text"].upper()}]}))
 """
 
@@ -61,12 +59,10 @@ def test_card_counts_verdicts_and_says_that_goal_is_missed():
     [("en-de", "The soup needs more salt."), ("de-en", "In der Suppe fehlt Salz.")],
 )
 def test_command_writes_answers_to_judge_and_the_card(
-    name: str, third: str, tmp_path: Path, capsys
+    name: str, third: str, fake_decoder, tmp_path: Path, capsys
 ):
-    bundle, program = tmp_path / name, tmp_path / "linnet-decode"
+    bundle, program = tmp_path / name, fake_decoder(PROGRAM)
     shutil.copytree(BUNDLES / name, bundle)
-    program.write_text(PROGRAM)
-    program.chmod(0o755)
     assert main(["--bundle", str(bundle), "--decode", str(program)]) == 0
     assert "0 of 100 answers keep meaning and facts, 100 are not" in capsys.readouterr().out
     rows = json.loads((bundle / JUDGEMENTS).read_text(encoding="utf-8"))["judged"]

@@ -1,7 +1,6 @@
 """Tests of linnet-diversify: which side is translated, what is left out, and the card's terms."""
 
 import json
-import stat
 from pathlib import Path
 
 from linnet_model.bundle import trained_in_reverse
@@ -45,16 +44,13 @@ def test_sentences_are_whole_and_occur_once():
     assert sentences_of(more, 1) == [Pair(dog, dog, "posts"), Pair(who, who, "mail")]
 
 
-def test_command_writes_rows_that_a_recipe_reads(tmp_path, capsys):
+def test_command_writes_rows_that_a_recipe_reads(fake_decoder, tmp_path, capsys):
     """The decoder answers every text with its flags and the text itself."""
-    decoder = tmp_path / "linnet-decode"
-    decoder.write_text(
-        "#!/usr/bin/env python3\nimport json, sys\n"
+    decoder = fake_decoder(
         "for line in sys.stdin:\n"
         "    text = ' '.join(sys.argv[3:]) + ' ' + json.loads(line)['text']\n"
         "    print(json.dumps({'hypotheses': [{'text': text}]}))\n"
     )
-    decoder.chmod(decoder.stat().st_mode | stat.S_IXUSR)
     rows = ["a dog\tein Hund\ttatoeba", "x\ty\tlaw", f"{'long ' * 90}\tlang\ttatoeba"]
     (tmp_path / "train.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     out = tmp_path / "forward.tsv"
@@ -68,11 +64,11 @@ def test_command_writes_rows_that_a_recipe_reads(tmp_path, capsys):
     assert [row.domain for row in read_pairs(out)] == ["tatoeba_backward"] * 2
 
 
-def test_command_takes_the_translations_that_the_other_direction_chooses(tmp_path, capsys):
+def test_command_takes_the_translations_that_the_other_direction_chooses(
+    fake_decoder, tmp_path, capsys
+):
     """The search finds two translations; the sentence is probable given the second one only."""
-    decoder = tmp_path / "linnet-decode"
-    decoder.write_text(
-        "#!/usr/bin/env python3\nimport json, sys\n"
+    decoder = fake_decoder(
         "for line in map(json.loads, sys.stdin):\n"
         "    if 'target' in line:\n"
         "        score = -1.0 if line['text'].endswith('ganz.') else -9.0\n"
@@ -82,7 +78,6 @@ def test_command_takes_the_translations_that_the_other_direction_chooses(tmp_pat
         "        found = [{'text': text, 'token_scores': [-0.1]} for text in texts]\n"
         "    print(json.dumps({'hypotheses': found}))\n"
     )
-    decoder.chmod(decoder.stat().st_mode | stat.S_IXUSR)
     row = "All of this is said. It is said again. And not said.\tTitle\tposts\n"
     (tmp_path / "train.tsv").write_text(row, encoding="utf-8")
     out, bundles = tmp_path / "reranked.tsv", ROOT / "model/bundles"
