@@ -15,6 +15,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 
 from linnet_model.bundle import read_manifest
 from linnet_model.command_line import count_from
@@ -89,12 +90,8 @@ def rerank_texts(
     best = [(-math.inf, "")] * len(texts)
     for (number, hypothesis), scores in zip(pairs, scored, strict=True):
         for source in scores:  # at most one
-            backward = mean(source["token_scores"])
-            score = mean(hypothesis["token_scores"]) + channel.weight * backward
+            backward = fmean(source["token_scores"])
+            score = fmean(hypothesis["token_scores"]) + channel.weight * backward
             if backward >= channel.min_score and score > best[number][0]:
                 best[number] = score, hypothesis["text"]
     return [text for _, text in best]
-
-
-def mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)

@@ -119,14 +119,19 @@ def parse_flags(given: Sequence[str], publish: bool) -> dict[str, str]:
 
 
 def choose_decoding(
-    engine: str, named: Path | None, given: Sequence[str], publish: bool
+    engine: str,
+    named: Path | None,
+    given: Sequence[str],
+    publish: bool,
+    channel: Channel | None = None,
 ) -> Decoding:
     """Returns how to decode: `engine` is command, python, or auto for linnet-decode if it is
     built."""
     flags = parse_flags(given, publish)
     program = None if engine == "python" else find_decode(named)
     if program is not None:
-        return Decoding(program, flags)
+        return Decoding(program, flags, channel)
+    require(channel is None, "--channel needs linnet-decode, build it with ./start.sh --build")
     require(
         not given and not (engine == "python" and named),
         "--decode and --decode-flag are for linnet-decode, the search in Python has no flags: "

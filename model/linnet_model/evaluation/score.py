@@ -18,7 +18,6 @@ import importlib.metadata
 import json
 import sys
 import time
-from dataclasses import replace
 from itertools import compress
 from pathlib import Path
 from typing import Any
@@ -39,7 +38,6 @@ from linnet_model.export.card import write_card
 from linnet_model.json_files import read_json, write_json
 from linnet_model.languages import is_unspaced
 from linnet_model.loops import looping_share
-from linnet_model.network.model_config import require
 from linnet_model.reranking import add_channel_flags, channel_of
 from linnet_model.styles import before_source, styles_of
 from linnet_model.text_files import DataError, Pair, read_lines
@@ -329,20 +327,15 @@ def main(arguments: list[str] | None = None) -> None:
             folder = run if run.is_dir() else run.parent
             write_json(folder / "scores.json", scores)
     else:
-        decoding = choose_decoding(
-            options.engine, options.decode, options.decode_flag, options.write
-        )
         channel = channel_of(options, options.bundle)
-        require(
-            channel is None or decoding.program is not None,
-            "--channel needs linnet-decode, build it with ./start.sh --build",
-        )
         scores = score(
             options.bundle,
             options.data,
             options.limit,
             options.domain,
-            replace(decoding, channel=channel),
+            choose_decoding(
+                options.engine, options.decode, options.decode_flag, options.write, channel
+            ),
             options.answers,
         )
         if options.write:

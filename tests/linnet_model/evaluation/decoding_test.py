@@ -10,6 +10,7 @@ from linnet_model.config import ConfigError
 from linnet_model.evaluation import decoding
 from linnet_model.evaluation.decoding import choose_decoding
 from linnet_model.evaluation.score import main
+from linnet_model.reranking import Channel
 
 BUNDLE = Path(__file__).resolve().parents[3] / "model" / "bundles" / "en-de"
 ECHO = """for line in sys.stdin:
@@ -111,6 +112,8 @@ def test_search_in_python_is_announced_and_has_no_flags(monkeypatch, capsys):
     assert "linnet-decode is not built, the search in Python" in capsys.readouterr().err
     with pytest.raises(ConfigError, match="the search in Python has no flags"):
         choose_decoding("auto", None, ["--threads=2"], publish=False)
+    with pytest.raises(ConfigError, match="--channel needs linnet-decode"):
+        choose_decoding("python", None, [], publish=False, channel=Channel(Path("de-en"), 8, 0.5))
     with pytest.raises(ConfigError, match="is not built, build it with"):
         choose_decoding("command", None, [], publish=False)
 
