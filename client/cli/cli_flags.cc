@@ -37,6 +37,27 @@ void AddStyle(CLI::App* command, Request* request) {
       "'linnet models'");
 }
 
+void AddReranking(CLI::App* command, v1::TranslateRequest* request) {
+  command->add_flag_callback(
+      "--rerank", [request] { request->mutable_reranking(); },
+      "let a model that translates the other way choose among several translations of each "
+      "sentence: better, and slower");
+  command
+      ->add_option_function<int>(
+          "--hypotheses",
+          [request](int count) { request->mutable_reranking()->set_hypotheses(count); },
+          "with --rerank, so many translations [8]")
+      ->needs("--rerank")
+      ->type_name("N");
+  command
+      ->add_option_function<float>(
+          "--channel-weight",
+          [request](float weight) { request->mutable_reranking()->set_channel_weight(weight); },
+          "with --rerank, weight of its log-probability [0.5]")
+      ->needs("--rerank")
+      ->type_name("X");
+}
+
 CLI::App* AddTranslate(CLI::App* app, Flags* flags) {
   CLI::App* translate = app->add_subcommand("translate", "Translate texts");
   AddLanguage(translate, "--to", flags->translate.mutable_target_language_code(),
@@ -51,6 +72,7 @@ CLI::App* AddTranslate(CLI::App* app, Flags* flags) {
       "fail if no model translates the pair directly, instead of going through a third language");
   AddTexts(translate, flags, true, [flags] { return Lists(flags->translate); });
   AddScores(translate, flags);
+  AddReranking(translate, &flags->translate);
   AddGlossary(translate, &flags->translate);
   AddDecodingFlags(*translate, [flags] { return flags->translate.mutable_options(); });
   AddConnectionFlags(translate, &flags->client);
@@ -58,6 +80,7 @@ CLI::App* AddTranslate(CLI::App* app, Flags* flags) {
       "Examples:\n"
       "  linnet translate --to de \"A dog runs.\"\n"
       "  linnet translate --to de --n-best 3 --beam 5 \"A dog runs.\"\n"
+      "  linnet translate --to de --rerank \"A dog runs.\"\n"
       "  linnet translate --to de < letter.txt > brief.txt\n"
       "  linnet translate --to de --file large.en -o large.de\n"
       "  linnet translate --to de --file large.en -o large.de --resume\n"

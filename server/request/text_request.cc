@@ -80,6 +80,7 @@ struct Asked {
   std::map<std::string, std::string> paths = {};  // of options that are set in other fields
   const linnet::v1::Glossary* glossary = nullptr;
   bool direct_only = true;  // two models never answer together
+  std::optional<Reranking> reranking = std::nullopt;
 };
 
 // Checks that the search of the request supports a glossary.
@@ -111,6 +112,78 @@ absl::Status CheckPivot(const Asked& asked, absl::string_view source_language,
     return BadField("options.n_best", Reason::kBadOption, message("an n-best list"));
   if (asked.glossary != nullptr)
     return BadField("glossary", Reason::kBadGlossary, message("a glossary"));
+  if (asked.reranking.has_value())
+    return BadField("reranking", Reason::kBadSetting, message("reranking"));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Reranking> CheckReranking(const linnet::v1::Reranking& asked) {
+  constexpr float kMaxWeight = 100;
+  Reranking reranking;
+  if (asked.has_hypotheses()) reranking.hypotheses = asked.hypotheses();
+  if (asked.has_channel_weight()) reranking.channel_weight = asked.channel_weight();
+  if (reranking.hypotheses < 2) {
+    return BadField("reranking.hypotheses", Reason::kBadSetting,
+                    absl::StrCat("is ", reranking.hypotheses,
+                                 ": set it to 2 or more, since there must be a choice"));
+  }
+  // Not a number fails every comparison.
+  if (!(reranking.channel_weight >= 0 && reranking.channel_weight <= kMaxWeight)) {
+    return BadField(
+        "reranking.channel_weight", Reason::kBadSetting,
+        absl::StrCat("is ", reranking.channel_weight, ", it must be between 0 and ", kMaxWeight));
+  }
+  return reranking;
+}
+
+// Returns the options of a search that finds the hypotheses to choose from.
+absl::StatusOr<DecodingOptions> Widened(DecodingOptions options, int hypotheses,
+                                        const ServedModel& model) {
+  if (options.has_n_best() && (options.n_best() < 1 || options.n_best() > hypotheses)) {
+    return BadField("options.n_best", Reason::kBadOption,
+                    absl::StrCat("is ", options.n_best(), ", it must be between 1 and the ",
+                                 hypotheses, " of reranking.hypotheses"));
+  }
+  if (options.has_beam_size() && options.beam_size() < hypotheses) {
+    return BadField("options.beam_size", Reason::kBadOption,
+                    absl::StrCat("is ", options.beam_size(), ", less than the ", hypotheses,
+                                 " of reranking.hypotheses: set it to that or more, or leave it "
+                                 "out"));
+  }
+  options.set_n_best(hypotheses);
+  if (!options.has_beam_size()) {
+    const model::SearchOptions merged =
+        MergeOptions(model.bundle, options, model.bundle.manifest.limits().max_source_tokens());
+    options.set_beam_size(merged.sampling() ? hypotheses : std::max(merged.beam_size, hypotheses));
+  }
+  return options;
+}
+
+// Finds the model that translates the other way.
+absl::Status ApplyReranking(const Reranking& reranking, const Catalog& catalog,
+                            TextRequest& checked) {
+  if (checked.alignments) {
+    return BadField("alignments", Reason::kBadSetting,
+                    "cannot be combined with reranking: the attention of the search's best "
+                    "hypothesis alone is kept");
+  }
+  const std::string& source = checked.languages->source_language_code();
+  const std::string& target = checked.languages->target_language_code();
+  absl::StatusOr<Catalog::Found> found =
+      catalog.Find(linnet::v1::TASK_TRANSLATE, "", target, source, "reranking");
+  if (!found.ok()) {
+    return WithMore(absl::StrCat(" (reranking scores each translation by a model from ", target,
+                                 " to ", source, ": serve one, or leave reranking out)"),
+                    found.status());
+  }
+  TextRequest second;
+  second.model = found->model;
+  second.languages = found->languages;
+  second.language_code = target;
+  second.use_cache = checked.use_cache;
+  second.may_be_empty = true;
+  checked.second = std::make_shared<const TextRequest>(std::move(second));
+  checked.reranking = reranking;
   return absl::OkStatus();
 }
 
@@ -165,7 +238,13 @@ absl::StatusOr<TextRequest> Check(const Request& request,
     options.clear_min_target_tokens();
     options.clear_max_target_tokens();
   }
-  RETURN_IF_ERROR(CheckDecodingOptions(options, *model, asked.paths));
+  std::map<std::string, std::string> paths = asked.paths;
+  if (asked.reranking.has_value()) {
+    if (!options.has_beam_size()) paths["beam_size"] = "reranking.hypotheses";
+    paths["n_best"] = "reranking.hypotheses";
+    ASSIGN_OR_RETURN(options, Widened(std::move(options), asked.reranking->hypotheses, *model));
+  }
+  RETURN_IF_ERROR(CheckDecodingOptions(options, *model, paths));
   if (asked.glossary != nullptr) {
     RETURN_IF_ERROR(CheckGlossary(*asked.glossary));
     RETURN_IF_ERROR(CheckSearch(asked, *model));
@@ -201,6 +280,11 @@ absl::StatusOr<TextRequest> CheckTranslate(const linnet::v1::TranslateRequest& r
   RETURN_IF_ERROR(CheckMimeType(request.mime_type()));
   if (request.target_language_code().empty())
     return BadField("target_language_code", Reason::kMissing, "is required");
+  std::optional<Reranking> reranking;
+  if (request.has_reranking()) {
+    ASSIGN_OR_RETURN(reranking, CheckReranking(request.reranking()));
+    if (request.options().has_n_best()) reranking->n_best = request.options().n_best();
+  }
   auto checked =
       Check(request, std::move(items),
             {.task = linnet::v1::TASK_TRANSLATE,
@@ -210,12 +294,15 @@ absl::StatusOr<TextRequest> CheckTranslate(const linnet::v1::TranslateRequest& r
              .target_language = request.target_language_code(),
              .options = request.options(),
              .glossary = request.glossary().entries().empty() ? nullptr : &request.glossary(),
-             .direct_only = request.direct_only()},
+             .direct_only = request.direct_only(),
+             .reranking = reranking},
             catalog, limits);
-  if (checked.ok()) {
-    checked->split = true;
-    checked->language_check = limits.language_check;
-  }
+  if (!checked.ok()) return checked;
+  checked->split = true;
+  checked->language_check = limits.language_check;
+  // The settings of a document may come before its language is known, and so its model.
+  if (reranking.has_value() && checked->model != nullptr)
+    RETURN_IF_ERROR(ApplyReranking(*reranking, catalog, *checked));
   return checked;
 }
 

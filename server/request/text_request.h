@@ -45,6 +45,13 @@ struct TextItem {
   }
 };
 
+// The choice among the hypotheses of a segment by the model of the other direction.
+struct Reranking {
+  int hypotheses = 8;  // of the search
+  float channel_weight = 0.5f;
+  std::optional<int> n_best = std::nullopt;  // if the request sets it; the search has `hypotheses`
+};
+
 // The common form of Translate, Summarize and Score requests. It has passed all checks that need no
 // tokenising.
 struct TextRequest {
@@ -65,10 +72,14 @@ struct TextRequest {
   int64_t text_bytes = 0;
   // Only if the language was detected.
   std::optional<linnet::v1::DetectedLanguage> detected;
-  // Set if `model` translates into a third language: the request for the model that reads that,
-  // without its items.
+  // Set if the hypotheses are scored by a second model.
+  std::optional<Reranking> reranking = std::nullopt;
+  // Set if `model` translates into a third language, or with `reranking`: the request for the model
+  // that reads its translations, without its items.
   std::shared_ptr<const TextRequest> second = nullptr;
-  bool may_be_empty = false;  // a text may have no segments
+  // A text has no segments if the model reads none of its characters, or if it has a target and one
+  // of both is too long. Otherwise these are errors.
+  bool may_be_empty = false;
 };
 
 // INVALID_ARGUMENT or UNIMPLEMENTED with the path of the field, or NOT_FOUND for models and

@@ -30,7 +30,7 @@ void AddDuration(absl::Duration from, google::protobuf::Duration& to) {
 DecodingCall::DecodingCall(TextPool& pool, Metrics& metrics, absl::Duration slow, int max_segments,
                            TextRequest request, std::shared_ptr<Permit> permit,
                            const CallContext& context, Fill fill, OnPart on_part, Done done,
-                           std::shared_ptr<const PivotTexts> pivot)
+                           std::shared_ptr<const FirstCall> first)
     : pool_(pool),
       metrics_(metrics),
       slow_(slow),
@@ -42,7 +42,7 @@ DecodingCall::DecodingCall(TextPool& pool, Metrics& metrics, absl::Duration slow
       fill_(std::move(fill)),
       on_part_(std::move(on_part)),
       done_(std::move(done)),
-      pivot_(std::move(pivot)) {}
+      first_(std::move(first)) {}
 
 void DecodingCall::RunPrepare() {
   int64_t cost = 0;
@@ -255,7 +255,7 @@ void DecodingCall::Assemble() {
     reply_bytes_ = reply.bytes;
     metrics_.Detokenized(absl::Now() - before);
     request_.model->metrics->CallAnswered(source_tokens_, target_tokens_);
-    if (pivot_ != nullptr) timings = pivot_->timings;
+    if (first_ != nullptr) timings = first_->timings;
     timings.clear_total();
     AddDuration(tokenize_, *timings.mutable_tokenize());
     AddDuration(slowest_.added - slowest_.submitted, *timings.mutable_queue());
@@ -274,7 +274,7 @@ void DecodingCall::Assemble() {
 void DecodingCall::LogIfSlow(const absl::Status& status) const {
   const absl::Time now = absl::Now();
   if (now - context_.arrived < slow_) return;
-  // The second call of a pivot logs both.
+  // The second of two calls logs both.
   if (request_.second != nullptr && status.ok()) return;
   size_t segments = 0;
   for (const PreparedText& work : works_) segments += work.segments.size();
@@ -283,7 +283,7 @@ void DecodingCall::LogIfSlow(const absl::Status& status) const {
                ? std::string("-")  // the phase was not reached
                : absl::StrCat(absl::ToDoubleSeconds(to - from));
   };
-  const absl::Time began = pivot_ == nullptr ? context_.arrived : pivot_->began;
+  const absl::Time began = first_ == nullptr ? context_.arrived : first_->began;
   std::vector<LogField> fields = {{"code", absl::StatusCodeToString(status.code())},
                                   {"model", request_.model->key()},
                                   {"client", context_.caller.name()},
@@ -300,9 +300,9 @@ void DecodingCall::LogIfSlow(const absl::Status& status) const {
                                   {"encode_seconds", seconds(slowest_.added, slowest_.encoded)},
                                   {"decode_seconds", seconds(slowest_.encoded, slowest_.finished)},
                                   {"text_seconds", seconds(ended_, now)}};
-  if (pivot_ != nullptr) {  // the phases are those of the second model
-    fields.push_back({"pivot_model", pivot_->model_key});
-    fields.push_back({"pivot_seconds", seconds(context_.arrived, began)});
+  if (first_ != nullptr) {  // the phases are those of the second model
+    fields.push_back({first_->model_field(), first_->model_key});
+    fields.push_back({first_->seconds_field(), seconds(context_.arrived, began)});
   }
   AddTrace(context_.caller.trace, fields);
   Log(LogLevel::kWarning, "slow_call", fields);
@@ -322,7 +322,7 @@ void DecodingCall::End(absl::Status status) {
   }
   writer_.reset();
   works_ = {};
-  // The second call of a pivot continues with the permit.
+  // The second of two calls continues with the permit.
   if (request_.second == nullptr || !status.ok()) permit_->GiveBackWork();
   permit_->SetBytes(request_bytes_ + (status.ok() ? reply_bytes_ : 0));
   permit_.reset();

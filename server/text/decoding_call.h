@@ -17,15 +17,15 @@
 #include "server/request/text_request.h"
 #include "server/schedule/sequence.h"
 #include "server/text/call_context.h"
+#include "server/text/first_call.h"
 #include "server/text/part_writer.h"
-#include "server/text/pivot_texts.h"
 #include "server/text/prepared_text.h"
 #include "server/text/text_pool.h"
 
 namespace linnet::server {
 
-// A call whose texts go through an engine, from its checked request to its answer. A translation
-// through a third language consists of two such calls, one after the other.
+// A call whose texts go through an engine, from its checked request to its answer. A translation by
+// two models (TextRequest::second) consists of two such calls, one after the other.
 //
 // Its jobs on the text pool and its sinks share it; it is destroyed with the last of them, called
 // or not. The scheduler's thread stores the results of the segments; at most one job on the pool at
@@ -41,18 +41,18 @@ class DecodingCall : public std::enable_shared_from_this<DecodingCall> {
     linnet::v1::Timings& timings;
     int64_t bytes;  // memory of what was filled
   };
-  // Fills the response except for its timings.
-  using Fill = absl::AnyInvocable<Reply(const TextRequest&, const std::vector<PreparedText>&)>;
+  // Fills the response except for its timings. It may take the texts.
+  using Fill = absl::AnyInvocable<Reply(const TextRequest&, std::vector<PreparedText>&)>;
 
   // Pool and metrics must outlive the call. Without `on_part` nothing is streamed. A call that
   // takes `slow` or longer logs the duration of its phases. The permit is shared with the sender of
-  // the reply. The call has at most `max_segments`. With a `pivot` it is the second call of a
-  // translation through a third language, and the permit is that of the first, whose request had
+  // the reply. The call has at most `max_segments`. With `first` it is the second call of a
+  // translation by two models, and the permit is that of the first, whose request had
   // TextRequest::second.
   DecodingCall(TextPool& pool, Metrics& metrics, absl::Duration slow, int max_segments,
                TextRequest request, std::shared_ptr<Permit> permit, const CallContext& context,
                Fill fill, OnPart on_part, Done done,
-               std::shared_ptr<const PivotTexts> pivot = nullptr);
+               std::shared_ptr<const FirstCall> first = nullptr);
 
   // Queues the first job on the pool.
   void Start() { RunPrepare(); }
@@ -77,9 +77,10 @@ class DecodingCall : public std::enable_shared_from_this<DecodingCall> {
   void Prepare(size_t end);
   absl::Status PrepareTexts(size_t end);
   absl::Status Submit();
-  // The work of the second model, as if each of its sources had as many tokens as the first's.
+  // The work of the second model, as if its sources and targets had as many tokens as the first's
+  // sources.
   CallWork::Next NextWork() const;
-  // Charges the work, unless the first call of a pivot has done so.
+  // Charges the work, unless the first of two calls has done so.
   absl::Status Charge(CallWork work);
   // Fills the segment's result if the cache has it. Otherwise the sequence gets its key.
   bool AnswerFromCache(Sequence& sequence, Segment& segment);
@@ -110,7 +111,7 @@ class DecodingCall : public std::enable_shared_from_this<DecodingCall> {
   Fill fill_;
   OnPart on_part_;
   Done done_;
-  const std::shared_ptr<const PivotTexts> pivot_;
+  const std::shared_ptr<const FirstCall> first_;
 
   std::vector<PreparedText> works_;
   absl::Time prepared_ = absl::InfinitePast();  // when the pool began with it

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "model/runtime/search/search_options.h"
 #include "server/request/text_request.h"
@@ -20,6 +21,8 @@ inline constexpr int64_t kMaxEncodedBytes = 16 << 10;
 // use it at a time, and no permit holds it.
 inline constexpr int64_t kDetectorBytes = 256 << 10;
 
+// A TextItem and its paths.
+inline constexpr int64_t kBytesPerItem = 2 * sizeof(TextItem) + 128;
 // Memory of a text of that many bytes after it is split and tokenised, without its segments.
 int64_t PrepareBytes(int64_t text_bytes);
 // Working memory of the tokenizer for a text of that many bytes.
@@ -30,6 +33,11 @@ int64_t SegmentBytes(int64_t source_tokens);
 inline constexpr int64_t kWarningBytes = 2048;
 // Memory of one occurrence of a glossary entry.
 int64_t TermBytes(const TermUse& use);
+// Memory of the items themselves, and of room for more.
+template <typename Item>
+int64_t BytesOf(const std::vector<Item>& items) {
+  return static_cast<int64_t>(items.capacity() * sizeof(Item));
+}
 // Memory of the result of a segment and its part of the reply: hypotheses, attention, words and
 // alignments.
 int64_t ResultBytes(const TextRequest& request, const model::SearchOptions& options,

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "server/text/memory_cost.h"
 
 namespace linnet::server {
 namespace {
@@ -25,11 +25,6 @@ PivotAttention AttentionOf(const TextRequest& first, const PreparedSegment& work
   return kept;
 }
 
-template <typename Item>
-int64_t BytesOf(const std::vector<Item>& items) {
-  return static_cast<int64_t>(items.capacity() * sizeof(Item));
-}
-
 }  // namespace
 
 std::vector<float> PivotAttention::Compose(std::span<const WordRange> words, int begin,
@@ -49,8 +44,7 @@ std::vector<float> PivotAttention::Compose(std::span<const WordRange> words, int
 }
 
 int64_t PivotTexts::bytes() const {
-  int64_t bytes = sizeof(*this) + BytesOf(contents) + BytesOf(segments) +
-                  static_cast<int64_t>(timings.SpaceUsedLong());
+  int64_t bytes = sizeof(*this) + BytesOf(contents) + BytesOf(segments);
   for (const Content& content : contents) {
     bytes += static_cast<int64_t>(content.tail.capacity());
     if (content.warning.has_value())
@@ -69,7 +63,6 @@ PivotTexts PivotTextsOf(const TextRequest& first, const std::vector<PreparedText
   pivot.language_code = first.languages->target_language_code();
   pivot.model = first.model->name();
   pivot.model_version = first.model->bundle.manifest.version();
-  pivot.model_key = first.model->key();
   for (const PreparedText& work : works) {
     PivotTexts::Content& content = pivot.contents.emplace_back();
     content.segments = static_cast<int>(work.segments.size());

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/time/time.h"
 #include "linnet/v1/text_service.pb.h"
 #include "model/runtime/text/segmenter.h"
 #include "server/request/text_request.h"
@@ -56,11 +55,8 @@ struct PivotTexts {
   std::string language_code;
   std::string model;  // that wrote the segments, and its version
   std::string model_version;
-  std::string model_key;  // for the log
   std::vector<Content> contents;
-  std::vector<PivotSegment> segments;       // of all contents, in order
-  linnet::v1::Timings timings;              // of the first model
-  absl::Time began = absl::InfinitePast();  // when the second model's turn came
+  std::vector<PivotSegment> segments;  // of all contents, in order
 
   // Their memory.
   int64_t bytes() const;

@@ -30,6 +30,8 @@ struct PreparedSegment {
   std::vector<TermUse> terms = {};                              // glossary entries that apply
   std::shared_ptr<const model::TargetLength> length = nullptr;  // of its summary
   SequenceResult result = {};
+  // With reranking, parallel to the hypotheses: linnet.v1.Hypothesis.channel_score.
+  std::vector<std::optional<float>> channel_scores = {};
 };
 
 // One text of a request.

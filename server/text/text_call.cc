@@ -6,6 +6,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -15,15 +16,15 @@
 #include "server/identity/authentication.h"
 #include "server/text/decoding_call.h"
 #include "server/text/detection_call.h"
-#include "server/text/pivot_texts.h"
+#include "server/text/first_call.h"
+#include "server/text/memory_cost.h"
+#include "server/text/part_writer.h"
 #include "server/text/prepared_text.h"
 #include "server/text/text_reply.h"
 
 namespace linnet::server {
 namespace {
 
-// A TextItem and its path.
-constexpr int64_t kBytesPerItem = 2 * sizeof(TextItem) + 128;
 // A LanguageDetection of a few languages, including its serialised form.
 constexpr int64_t kBytesPerDetection = 1024;
 
@@ -186,8 +187,8 @@ void TextCalls::StartInFlight(const Request& request, Response& response,
   };
   if constexpr (std::is_same_v<Response, linnet::v1::TranslateResponse>) {
     if (checked->second != nullptr) {
-      return StartPivot(*std::move(checked), *std::move(permit), own, response, std::move(on_part),
-                        std::move(end));
+      return StartTwo(*std::move(checked), *std::move(permit), own, response, std::move(on_part),
+                      std::move(end));
     }
   }
   std::make_shared<DecodingCall>(pool_, metrics_, slow_call_, limits_.max_segments,
@@ -196,9 +197,9 @@ void TextCalls::StartInFlight(const Request& request, Response& response,
       ->Start();
 }
 
-void TextCalls::StartPivot(TextRequest first, std::shared_ptr<Permit> permit,
-                           const CallContext& context, linnet::v1::TranslateResponse& response,
-                           OnPart on_part, Done end) {
+void TextCalls::StartTwo(TextRequest request, std::shared_ptr<Permit> permit,
+                         const CallContext& context, linnet::v1::TranslateResponse& response,
+                         OnPart on_part, Done end) {
   struct Both {
     std::shared_ptr<const TextRequest> second;
     std::vector<TextItem> items;
@@ -207,18 +208,34 @@ void TextCalls::StartPivot(TextRequest first, std::shared_ptr<Permit> permit,
     OnPart on_part;
     Done end;
   };
-  auto pivot = std::make_shared<PivotTexts>();
-  auto both = std::make_shared<Both>(Both{first.second, first.items, permit, WithoutPermit(context),
-                                          std::move(on_part), std::move(end)});
-  auto fill_first = [pivot](const TextRequest& asked,
-                            const std::vector<PreparedText>& works) -> DecodingCall::Reply {
-    *pivot = PivotTextsOf(asked, works);
-    return {pivot->timings, pivot->bytes()};
+  const bool reranks = request.reranking.has_value();
+  // So many segments that their hypotheses are no more than a call may have.
+  const int inputs = reranks ? request.reranking->hypotheses : 1;
+  const int max_segments = std::max(limits_.max_segments / inputs, 1);
+  auto first = std::make_shared<FirstCall>();
+  auto both =
+      std::make_shared<Both>(Both{request.second, request.items, permit, WithoutPermit(context),
+                                  std::move(on_part), std::move(end)});
+  auto fill_first = [first](const TextRequest& asked,
+                            std::vector<PreparedText>& works) -> DecodingCall::Reply {
+    first->model_key = asked.model->key();
+    if (asked.reranking.has_value()) {
+      first->texts = RankedTextsOf(asked, std::move(works));
+    } else {
+      first->texts = PivotTextsOf(asked, works);
+    }
+    return {first->timings, first->bytes()};
   };
-  auto fill_second = [&response, pivot](
+  auto fill_second = [this, &response, first, both](
                          const TextRequest& asked,
                          const std::vector<PreparedText>& works) -> DecodingCall::Reply {
-    FillReply(asked, *pivot, works, response);
+    if (auto* const texts = std::get_if<RankedTexts>(&first->texts); texts != nullptr) {
+      Rerank(works, *texts);
+      FillReply(asked, *texts, response);
+      if (both->on_part != nullptr) SendParts(*texts, both->context.arrived, both->on_part);
+    } else {
+      FillReply(asked, std::get<PivotTexts>(first->texts), works, response);
+    }
     return {*response.mutable_timings(), ReplyBytes(response)};
   };
   // The call ends once, also if there is no memory for its second half.
@@ -226,25 +243,38 @@ void TextCalls::StartPivot(TextRequest first, std::shared_ptr<Permit> permit,
     both->permit.reset();
     if (both->end != nullptr) std::exchange(both->end, nullptr)(std::move(status));
   };
-  auto then = [this, both, pivot, finish,
+  auto then = [this, both, first, finish, max_segments = max_segments * inputs,
                fill_second = std::move(fill_second)](absl::Status status) mutable {
     if (!status.ok()) return finish(std::move(status));
     try {
-      pivot->began = absl::Now();
-      std::make_shared<DecodingCall>(
-          pool_, metrics_, slow_call_, limits_.max_segments,
-          RequestOf(*both->second, *pivot, both->items), std::exchange(both->permit, nullptr),
-          both->context, std::move(fill_second), std::move(both->on_part), finish, pivot)
+      first->began = absl::Now();
+      TextRequest second = std::visit(
+          [&](const auto& texts) { return RequestOf(*both->second, texts, both->items); },
+          first->texts);
+      // No text is stable before the reranking has ended.
+      OnPart on_part = first->pivot() != nullptr ? std::move(both->on_part) : nullptr;
+      std::make_shared<DecodingCall>(pool_, metrics_, slow_call_, max_segments, std::move(second),
+                                     std::exchange(both->permit, nullptr), both->context,
+                                     std::move(fill_second), std::move(on_part), finish, first)
           ->Start();
     } catch (const std::exception& error) {
       finish(absl::InternalError(
           absl::StrCat("the second model's call did not begin: ", error.what())));
     }
   };
-  std::make_shared<DecodingCall>(pool_, metrics_, slow_call_, limits_.max_segments,
-                                 std::move(first), std::move(permit), both->context,
-                                 std::move(fill_first), /*on_part=*/nullptr, std::move(then))
+  std::make_shared<DecodingCall>(pool_, metrics_, slow_call_, max_segments, std::move(request),
+                                 std::move(permit), both->context, std::move(fill_first),
+                                 /*on_part=*/nullptr, std::move(then))
       ->Start();
+}
+
+void TextCalls::SendParts(const RankedTexts& texts, absl::Time arrived, OnPart& on_part) {
+  PartWriter writer(texts.request, texts.works);
+  metrics_.FirstSegment(absl::Now() - arrived);
+  while (!writer.finished()) {
+    // Nothing was sent that it would have to take back.
+    if (auto part = writer.Done(); part.ok()) on_part(*std::move(part));
+  }
 }
 
 void TextCalls::Translate(const linnet::v1::TranslateRequest& request,

@@ -43,6 +43,8 @@ class CountedServer {
     // Translations to French go through German.
     test::WriteBundle(server_.folder.path() / "de-fr",
                       test::TinyManifest("de-fr", linnet::v1::TASK_TRANSLATE, "de", "fr"));
+    test::WriteBundle(server_.folder.path() / "de-en",
+                      test::TinyManifest("de-en", linnet::v1::TASK_TRANSLATE, "de", "en"));
     EXPECT_TRUE(server_.catalog->Reload().ok());
     // Allocations that are made once, by the first call of each kind.
     EXPECT_THAT(Call(ToGerman({"The dog runs."})), IsOk());
@@ -142,6 +144,9 @@ std::vector<Scenario> Scenarios() {
     pivot.set_target_language_code("fr");
     pivot.set_alignments(contents.size() == 1);
     pivot.set_word_scores(contents.size() == 1);
+    TranslateRequest& reranked = add("reranking", contents);
+    reranked.mutable_reranking()->set_hypotheses(4);
+    reranked.set_word_scores(contents.size() == 1);
   }
   return scenarios;
 }
@@ -239,12 +244,12 @@ void LetPoolFail(TextPool& pool) {
 
 // For every allocation of the text stage that fails: the call ends once, with OUT_OF_MEMORY or as
 // without the failure, no permit is lost, and the next call is answered.
-TEST(MemoryTest, OutOfMemoryFailsOneCallAlone) {
+void FailEachAllocationOf(const TranslateRequest& request) {
   TextFixture server;
+  test::WriteBundle(server.folder.path() / "de-en",
+                    test::TinyManifest("de-en", linnet::v1::TASK_TRANSLATE, "de", "en"));
+  EXPECT_TRUE(server.catalog->Reload().ok());
   LetPoolFail(server.pool);
-  TranslateRequest request = ToGerman({"The dog runs. A bird sings in the garden.", "A window."});
-  request.set_word_scores(true);
-  request.set_alignments(true);
   int failed = 0;
   for (int64_t n = 1;; ++n) {
     TranslateResponse response;
@@ -263,6 +268,20 @@ TEST(MemoryTest, OutOfMemoryFailsOneCallAlone) {
     }
   }
   EXPECT_GT(failed, 50);
+}
+
+TEST(MemoryTest, OutOfMemoryFailsOneCallAlone) {
+  TranslateRequest request = ToGerman({"The dog runs. A bird sings in the garden.", "A window."});
+  request.set_word_scores(true);
+  request.set_alignments(true);
+  FailEachAllocationOf(request);
+}
+
+TEST(MemoryTest, OutOfMemoryFailsOneCallOfTwoModelsAlone) {
+  TranslateRequest request = ToGerman({"The dog runs. A bird sings in the garden.", "A window."});
+  request.set_word_scores(true);
+  request.mutable_reranking()->set_hypotheses(2);
+  FailEachAllocationOf(request);
 }
 
 // The same on the thread that brings the call: it is answered, and no longer in flight.

@@ -29,6 +29,9 @@ const std::vector<FlagName>& Names() {
         {"word_scores", "--word-scores"},
         {"alignments", "--alignments"},
         {"direct_only", "--direct-only"},
+        {"reranking.hypotheses", "--hypotheses"},
+        {"reranking.channel_weight", "--channel-weight"},
+        {"reranking", "--rerank"},
         {"use_cache", "--use-cache"},
         {"glossary", "--glossary"},
         {"labels", "--label"},
@@ -59,7 +62,7 @@ absl::string_view FlagAt(absl::string_view text, size_t at, absl::string_view* f
   for (const FlagName& name : Names()) {
     if (!IsNameAt(text, at, name.field)) continue;
     // A field of one word may also be an ordinary word.
-    const bool several_words = absl::StrContains(name.field, '_');
+    const bool several_words = name.field.find_first_of("_.") != absl::string_view::npos;
     const bool as_field = behind_code && absl::StartsWith(text.substr(at + name.field.size()), ":");
     if (several_words || behind_option || as_field || absl::EndsWith(before, "\n  field ")) {
       return *field = name.field, name.flag;

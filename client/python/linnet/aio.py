@@ -250,6 +250,7 @@ class AsyncClient:
         glossary: Terms | None = None,
         options: api.DecodingOptions | None = None,
         direct_only: bool = False,
+        reranking: api.Reranking | None = None,
         timeout: float | None = None,
         request_id: str = "",
     ) -> str: ...
@@ -264,6 +265,7 @@ class AsyncClient:
         glossary: Terms | None = None,
         options: api.DecodingOptions | None = None,
         direct_only: bool = False,
+        reranking: api.Reranking | None = None,
         timeout: float | None = None,
         request_id: str = "",
     ) -> list[str]: ...
@@ -277,6 +279,7 @@ class AsyncClient:
         glossary: Terms | None = None,
         options: api.DecodingOptions | None = None,
         direct_only: bool = False,
+        reranking: api.Reranking | None = None,
         timeout: float | None = None,
         request_id: str = "",
     ) -> api.TranslateResponse | str | list[str]:
@@ -289,9 +292,10 @@ class AsyncClient:
                 glossary=glossary,
                 options=options,
                 direct_only=direct_only,
+                reranking=reranking,
             )
             return await self._unary(self._text.Translate, text, timeout, request_id)
-        settings = translation(to, source, model, glossary, options, direct_only)
+        settings = translation(to, source, model, glossary, options, direct_only, reranking)
         plan = Plan.of(text)
 
         async def answers(contents: list[str]) -> list[TextAnswer]:

@@ -234,6 +234,7 @@ class Client:
         glossary: Terms | None = None,
         options: api.DecodingOptions | None = None,
         direct_only: bool = False,
+        reranking: api.Reranking | None = None,
         timeout: float | None = None,
         request_id: str = "",
     ) -> str: ...
@@ -248,6 +249,7 @@ class Client:
         glossary: Terms | None = None,
         options: api.DecodingOptions | None = None,
         direct_only: bool = False,
+        reranking: api.Reranking | None = None,
         timeout: float | None = None,
         request_id: str = "",
     ) -> list[str]: ...
@@ -261,13 +263,14 @@ class Client:
         glossary: Terms | None = None,
         options: api.DecodingOptions | None = None,
         direct_only: bool = False,
+        reranking: api.Reranking | None = None,
         timeout: float | None = None,
         request_id: str = "",
     ) -> api.TranslateResponse | str | list[str]:
         """Translates a request, or a text or a list of texts to the language `to`. Texts are sent
         in as many calls as they need; the timeout applies to each call. `glossary` maps terms to
         their translations. Where no model translates the pair, two do through a third language,
-        unless `direct_only`."""
+        unless `direct_only`. With `reranking`, a model of the other direction chooses."""
         if isinstance(text, api.TranslateRequest):
             check_request_alone(
                 to=to,
@@ -276,9 +279,10 @@ class Client:
                 glossary=glossary,
                 options=options,
                 direct_only=direct_only,
+                reranking=reranking,
             )
             return self._unary(self._text.Translate, text, timeout, request_id)
-        request = translation(to, source, model, glossary, options, direct_only)
+        request = translation(to, source, model, glossary, options, direct_only, reranking)
         plan = Plan.of(text)
 
         def answers(contents: list[str]) -> Collection[TextAnswer]:

@@ -36,6 +36,7 @@ def translate(  # type: ignore[overload-overlap]
     glossary: Terms | None = None,
     options: api.DecodingOptions | None = None,
     direct_only: bool = False,
+    reranking: api.Reranking | None = None,
     timeout: float | None = None,
     server: str = "",
 ) -> str: ...
@@ -49,6 +50,7 @@ def translate(
     glossary: Terms | None = None,
     options: api.DecodingOptions | None = None,
     direct_only: bool = False,
+    reranking: api.Reranking | None = None,
     timeout: float | None = None,
     server: str = "",
 ) -> list[str]: ...
@@ -61,12 +63,14 @@ def translate(
     glossary: Terms | None = None,
     options: api.DecodingOptions | None = None,
     direct_only: bool = False,
+    reranking: api.Reranking | None = None,
     timeout: float | None = None,
     server: str = "",
 ) -> str | list[str]:
     """Translates a text or a list of texts to the language `to`. The language of the texts,
     `source`, is not needed if only one fits the models or if the server can detect it. Where no
-    model translates the pair, two do through a third language, unless `direct_only`."""
+    model translates the pair, two do through a third language, unless `direct_only`. With
+    `reranking`, a model of the other direction chooses among several translations."""
     return default_client(server).translate(
         text,
         to=to,
@@ -75,6 +79,7 @@ def translate(
         glossary=glossary,
         options=options,
         direct_only=direct_only,
+        reranking=reranking,
         timeout=timeout,
     )
 

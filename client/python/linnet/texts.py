@@ -287,12 +287,15 @@ def translation(
     terms: Terms | None,
     options: api.DecodingOptions | None,
     direct_only: bool = False,
+    reranking: api.Reranking | None = None,
 ) -> api.TranslateRequest:
     """The request without its texts."""
     if options is not None:
         check_message(options, api.DecodingOptions, "options")
+    if reranking is not None:
+        check_message(reranking, api.Reranking, "reranking")
     request = api.TranslateRequest(
-        glossary=None if terms is None else glossary(terms), options=options
+        glossary=None if terms is None else glossary(terms), options=options, reranking=reranking
     )
     set_field(request, "target_language_code", to, "to")
     set_field(request, "source_language_code", source, "source")
