@@ -171,10 +171,13 @@ def test_watches_of_long_names_hold_no_more_than_the_memory_of_requests(start_wi
     name = b"a" * 1_000_000
     request = b"\x0a" + b"\xc0\x84\x3d" + name  # a field and its length: HealthCheckRequest
     watches = [watch(request, timeout=60) for _ in range(90)]
+    # UNAVAILABLE: a server that has no time to read them has half of its memory in them, and the
+    # patched gRPC ends their connection.
+    codes = ("INVALID_ARGUMENT", "RESOURCE_EXHAUSTED", "UNAVAILABLE")
     for each in watches:
         with pytest.raises(grpc.RpcError) as refused:
             next(each)
-        assert refused.value.code().name in ("INVALID_ARGUMENT", "RESOURCE_EXHAUSTED")
+        assert refused.value.code().name in codes
     assert polite_call(server) == "OK"
     # The 90 MB that were sent are not kept. What malloc has not given back adds to the open calls.
     assert (resources.resident_kib(server.process.pid) - before) << 10 < 1.5 * LITTLE
