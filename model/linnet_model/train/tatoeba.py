@@ -1,0 +1,186 @@
+"""python -m linnet_model.train.tatoeba: makes training rows of a mirror of Tatoeba's sentences.
+
+The mirror is a folder of files LANGUAGE-LANGUAGE.json.gz, each a list of pairs of sentences, such as
+the folder data of github.com/tomasr8/tatoeba-mirror. Three files of rows are written:
+
+  mirror.tsv   pairs of English and German: those of the mirror (domain tatoeba_mirror), and those
+               that are translations of the same sentence in a third language (tatoeba_pivot)
+  german.tsv   sentences in German that are in no pair, on both sides (tatoeba_german), for
+               back-translation by linnet-diversify
+  english.tsv  the same in English (tatoeba_english)
+
+Left out is what the training, validation and test files of the folder and the everyday sentences
+of the cards have on either side, as far as letters and digits go.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from linnet_model.command_line import command, parser_for
+from linnet_model.config import ConfigError
+from linnet_model.evaluation.texts import lines_of
+from linnet_model.text_files import Pair, read_pairs
+from linnet_model.train.diversify import write_rows
+
+ENGLISH, GERMAN = "eng", "deu"
+MAX_WORDS = 80
+MAX_RATIO = 2.3  # of the characters of both sides
+MIN_LETTERS = 0.7  # share of letters and blanks
+MAX_TRANSLATIONS = 3  # of one source
+# Constructed languages, and those that leave number, gender or tense open: a pair by way of one of
+# them alone is often loose.
+LOOSE = frozenset({"tok", "jbo", "ina", "ile", "cmn", "jpn", "yue", "wuu", "lzh"})
+
+
+def folded(text: str) -> str:
+    """Returns the letters and digits of a text, in lower case."""
+    return "".join(filter(str.isalnum, text.casefold()))
+
+
+def cleaned(text: str) -> str:
+    """Returns the text in NFC, with single blanks and without what cannot be seen."""
+    normal = unicodedata.normalize("NFC", text)
+    seen = (c for c in normal if c.isspace() or unicodedata.category(c)[0] != "C")
+    return " ".join("".join(seen).split())
+
+
+def is_text(text: str) -> bool:
+    if not 0 < len(text.split()) <= MAX_WORDS:
+        return False
+    return sum(c.isalpha() or c == " " for c in text) >= MIN_LETTERS * len(text)
+
+
+def read_mirror(folder: Path) -> Iterator[tuple[str, str, list[list[str]]]]:
+    """Yields both languages and the pairs of each file with English or German."""
+    files = sorted(folder.glob("*-*.json.gz"))
+    if not files:
+        raise ConfigError(f"{folder} has no file like deu-eng.json.gz, name the mirror's folder")
+    for file in files:
+        first, second = file.name.removesuffix(".json.gz").split("-")
+        if {first, second} & {ENGLISH, GERMAN}:
+            yield first, second, json.loads(gzip.decompress(file.read_bytes()))
+
+
+class Mirror:
+    """The sentences of a mirror: `direct` pairs of English and German, and of each sentence of a
+    third language its translations into both."""
+
+    def __init__(self, folder: Path) -> None:
+        self.direct: set[tuple[str, str]] = set()
+        self.into: dict[str, dict[tuple[str, str], set[str]]] = {
+            ENGLISH: defaultdict(set),
+            GERMAN: defaultdict(set),
+        }
+        for first, second, pairs in read_mirror(folder):
+            for one, other in pairs:
+                sides = {first: cleaned(one), second: cleaned(other)}
+                if sides.keys() == {ENGLISH, GERMAN}:
+                    self.direct.add((sides[ENGLISH], sides[GERMAN]))
+                    continue
+                language = ENGLISH if ENGLISH in sides else GERMAN
+                third = first if language == second else second
+                self.into[language][third, sides[third]].add(sides[language])
+
+    def pivoted(self) -> Iterator[tuple[str, str]]:
+        """Yields the pairs that have the same translation in a third language."""
+        languages: dict[tuple[str, str], set[str]] = defaultdict(set)
+        for key, german in self.into[GERMAN].items():
+            for english in self.into[ENGLISH].get(key, ()):
+                for sentence in german:
+                    languages[english, sentence].add(key[0])
+        for pair, third in languages.items():
+            if len(third) > 1 or not third <= LOOSE:
+                yield pair
+
+    def sentences(self, language: str) -> set[str]:
+        side = 0 if language == ENGLISH else 1
+        found = {pair[side] for pair in self.direct}
+        return found.union(*self.into[language].values())
+
+
+class Rows:
+    """Collects rows whose sides are not among the `banned` ones, and pairs that are not `known`."""
+
+    def __init__(self, banned: set[str], known: set[tuple[str, str]]) -> None:
+        self.banned = banned
+        self.known = known
+        self.translations: Counter[str] = Counter(source for source, _ in known)
+        self.sides = {text for pair in known for text in pair}
+
+    def pairs(self, pairs: Iterable[tuple[str, str]], domain: str) -> list[Pair]:
+        rows = []
+        for source, target in sorted(pairs):
+            key = folded(source), folded(target)
+            ratio = len(source) / max(len(target), 1)
+            if (
+                not (is_text(source) and is_text(target))
+                or not 1 / MAX_RATIO <= ratio <= MAX_RATIO
+                or key in self.known
+                or self.banned & set(key)
+                or self.translations[key[0]] == MAX_TRANSLATIONS
+            ):
+                continue
+            self.known.add(key)
+            self.sides.update(key)
+            self.translations[key[0]] += 1
+            rows.append(Pair(source, target, domain))
+        return rows
+
+    def sentences(self, texts: Iterable[str], domain: str) -> list[Pair]:
+        """Returns rows of sentences that no row has, on both sides of each."""
+        rows = []
+        for text in sorted(texts):
+            key = folded(text)
+            if is_text(text) and key not in self.sides and key not in self.banned:
+                self.sides.add(key)
+                rows.append(Pair(text, text, domain))
+        return rows
+
+
+def kept_back(folder: Path) -> set[str]:
+    """Returns the folded sides of the tests, of the validation and of the everyday sentences."""
+    files = [*folder.glob("test.*.tsv"), *folder.glob("valid.tsv*")]
+    if not files:
+        raise ConfigError(f"{folder} has no test.*.tsv and no valid.tsv.xz, name the data's folder")
+    pairs = read_pairs(files, None, mojibake="keep", empty="drop")
+    everyday = (*lines_of("everyday-en"), *lines_of("everyday-de"))
+    sides = (text for pair in pairs for text in (pair.source, pair.target))
+    return {folded(text) for text in (*sides, *everyday)}
+
+
+@command
+def main(arguments: list[str] | None = None) -> None:
+    parser = parser_for(__doc__)
+    add = parser.add_argument
+    add("--mirror", type=Path, required=True, metavar="DIR", help="folder of the mirror's files")
+    add("--data", type=Path, required=True, metavar="DIR",
+        help="folder of the training and test files, to which the rows go")  # fmt: skip
+    options = parser.parse_args(arguments)
+    mirror = Mirror(options.mirror)
+    training = [options.data / name for name in ("train.tsv.xz", "more.tsv.xz")]
+    known = read_pairs([file for file in training if file.exists()], None, mojibake="keep")
+    rows = Rows(
+        kept_back(options.data), {(folded(pair.source), folded(pair.target)) for pair in known}
+    )
+    pairs = rows.pairs(mirror.direct, "tatoeba_mirror")
+    pairs += rows.pairs(mirror.pivoted(), "tatoeba_pivot")
+    for name, found in (
+        ("mirror", pairs),
+        ("german", rows.sentences(mirror.sentences(GERMAN), "tatoeba_german")),
+        ("english", rows.sentences(mirror.sentences(ENGLISH), "tatoeba_english")),
+    ):
+        write_rows(options.data / f"{name}.tsv", found)
+        counts = Counter(pair.domain for pair in found)
+        told = ", ".join(f"{count:,} {domain}" for domain, count in counts.items())
+        print(f"{options.data / name}.tsv: {told}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

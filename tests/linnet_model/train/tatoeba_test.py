@@ -1,0 +1,121 @@
+"""Training rows of a mirror of Tatoeba's sentences."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+from pathlib import Path
+
+import pytest
+
+from linnet_model.train.tatoeba import cleaned, folded, is_text, main
+
+
+def rows(file: Path) -> list[tuple[str, ...]]:
+    return [tuple(line.split("\t")) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """A function that writes a mirror and a folder of data, and returns both."""
+
+    def write(mirror: dict[str, list[list[str]]], train: str = "", test: str = "x\ty\tz\n"):
+        data, files = tmp_path / "data", tmp_path / "mirror"
+        data.mkdir()
+        files.mkdir()
+        (data / "train.tsv.xz").write_bytes(lzma.compress(train.encode()))
+        (data / "test.small.tsv").write_text(test, encoding="utf-8")
+        for name, pairs in mirror.items():
+            (files / f"{name}.json.gz").write_bytes(gzip.compress(json.dumps(pairs).encode()))
+        main(["--mirror", str(files), "--data", str(data)])
+        return data
+
+    return write
+
+
+def test_pairs_have_the_english_side_first(folders):
+    data = folders({"deu-eng": [["Ein Hund.", "A dog."]]})
+    assert rows(data / "mirror.tsv") == [("A dog.", "Ein Hund.", "tatoeba_mirror")]
+
+
+def test_translations_of_the_same_sentence_are_pairs(folders):
+    data = folders(
+        {
+            "deu-fra": [["Ein Hund.", "Un chien."], ["Eine Katze.", "Un chat."]],
+            "eng-fra": [["A dog.", "Un chien."], ["A bird.", "Un oiseau."]],
+        }
+    )
+    assert rows(data / "mirror.tsv") == [("A dog.", "Ein Hund.", "tatoeba_pivot")]
+    assert rows(data / "german.tsv") == [("Eine Katze.", "Eine Katze.", "tatoeba_german")]
+    assert rows(data / "english.tsv") == [("A bird.", "A bird.", "tatoeba_english")]
+
+
+def test_one_loose_language_makes_no_pair_and_two_do(folders):
+    japanese = {"deu-jpn": [["Ein Hund.", "犬。"]], "eng-jpn": [["A dog.", "犬。"]]}
+    chinese = {"cmn-deu": [["狗。", "Ein Hund."]], "cmn-eng": [["狗。", "A dog."]]}
+    data = folders({**japanese, **chinese})
+    assert rows(data / "mirror.tsv") == [("A dog.", "Ein Hund.", "tatoeba_pivot")]
+
+
+def test_one_loose_language_alone_makes_no_pair(folders):
+    data = folders({"deu-jpn": [["Ein Hund.", "犬。"]], "eng-jpn": [["A dog.", "犬。"]]})
+    assert rows(data / "mirror.tsv") == []
+    assert rows(data / "german.tsv") == [("Ein Hund.", "Ein Hund.", "tatoeba_german")]
+
+
+def test_what_is_known_or_kept_back_is_left_out(folders):
+    data = folders(
+        {
+            "deu-eng": [
+                ["Ein Hund!", "A dog!"],  # but for its stop, a row of the training
+                ["Eine Katze.", "A cat."],  # whose source is in a test
+                ["Das ist ein Vogel.", "A bird."],  # whose target is in a test
+                ["Ein Haus.", "A house."],
+            ],
+            "deu-fra": [["Der Vogel.", "L'oiseau."]],
+        },
+        train="A dog.\tEin Hund.\ttatoeba\n",
+        test="A cat.\tKatze.\tsmall\nBird.\tDas ist ein Vogel.\tsmall\nX.\tDer Vogel.\tsmall\n",
+    )
+    assert rows(data / "mirror.tsv") == [("A house.", "Ein Haus.", "tatoeba_mirror")]
+    assert rows(data / "german.tsv") == []
+
+
+def test_everyday_sentences_of_the_cards_are_left_out(folders):
+    data = folders(
+        {"deu-eng": [["Uns ist der Kaffee ausgegangen.", "He never answers his emails."]]}
+    )
+    assert rows(data / "mirror.tsv") == []
+
+
+def test_a_source_has_three_translations_at_most(folders):
+    german = ["Ein Hund.", "Der Hund.", "Hund!", "Das ist ein Hund.", "Hunde."]
+    data = folders(
+        {"deu-eng": [[text, "A dog."] for text in german]}, train="A dog.\tEin Hund.\ttatoeba\n"
+    )
+    assert len(rows(data / "mirror.tsv")) == 2
+
+
+def test_rows_that_are_no_translations_are_left_out(folders):
+    data = folders(
+        {
+            "deu-eng": [
+                ["Ja.", "This sentence is far too long for a yes."],
+                ["12 + 34 = 46", "12 + 34 = 46"],
+            ]
+        }
+    )
+    assert rows(data / "mirror.tsv") == []
+
+
+def test_text_is_cleaned():
+    assert cleaned(" a\u0308\u200b b\u00a0\nc ") == "ä b c"
+    assert folded("It's 3 o'clock. STRASSE") == folded("its 3 oclock: straße")
+    assert is_text("A dog.") and not is_text("") and not is_text("1 2 3 4 . . .")
+
+
+def test_an_empty_mirror_is_an_error(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main(["--mirror", str(tmp_path), "--data", str(tmp_path)])
+    assert "has no file like deu-eng.json.gz" in capsys.readouterr().err
