@@ -272,8 +272,9 @@ void TextCalls::SendParts(const RankedTexts& texts, absl::Time arrived, OnPart& 
   PartWriter writer(texts.request, texts.works);
   metrics_.FirstSegment(absl::Now() - arrived);
   while (!writer.finished()) {
-    // Nothing was sent that it would have to take back.
-    if (auto part = writer.Done(); part.ok()) on_part(*std::move(part));
+    absl::StatusOr<linnet::v1::TextPart> part = writer.Done();
+    if (!part.ok()) return;  // impossible: no text was sent that it would have to take back
+    on_part(*std::move(part));
   }
 }
 

@@ -6,7 +6,8 @@ backward model. A bundle that was trained with data.reverse is a backward one.
 
 The rows go to a file with the columns source, target and domain, whose domains end in _forward or
 _backward: name the file in data.files of a recipe, and its domains in data.domains. Rows are left
-out whose text is too long, whose translation is empty, loops, or is the text of the other side.
+out whose text is too long, whose translation is empty, loops, is the text of the other side, or is
+in a test of the folder.
 
 --channel names a bundle of the other direction, which chooses among several translations of each
 text (linnet_model.reranking): the student learns to leave out less than the bundle does.
@@ -22,6 +23,7 @@ import math
 import re
 import sys
 from collections import Counter
+from collections.abc import Set
 from pathlib import Path
 
 from linnet_model.bundle import read_manifest, trained_in_reverse
@@ -36,15 +38,21 @@ from linnet_model.sentences import split_sentences, whole_sentence
 from linnet_model.sources import BACKWARD, FORWARD
 from linnet_model.text_files import Pair, read_pairs, rows_file
 from linnet_model.tokenizer import load_tokenizer
+from linnet_model.train.kept_back import folded, kept_back
 
 SPEAKER = re.compile(r"[A-Z]\w*: (?=[A-Z])")  # before what is said in a talk
 
 
 def translated_rows(
-    pairs: list[Pair], translations: list[str], reverse: bool, min_ratio: float = 0.0
+    pairs: list[Pair],
+    translations: list[str],
+    reverse: bool,
+    min_ratio: float = 0.0,
+    banned: Set[str] = frozenset(),
 ) -> tuple[list[Pair], Counter[str]]:
     """Returns the rows to train on, and how many others were left out for which reason. A
-    translation must have `min_ratio` as many words as its text."""
+    translation must have `min_ratio` as many words as its text, and be none of the `banned` ones
+    (kept_back)."""
     rows, left_out = [], Counter[str]()
     for pair, answer in zip(pairs, translations, strict=True):
         words = answer.split()
@@ -57,6 +65,8 @@ def translated_rows(
             left_out["looping"] += 1
         elif text == (pair.source if reverse else pair.target):
             left_out["equal to the other side"] += 1
+        elif folded(text) in banned:
+            left_out["in a test"] += 1
         elif reverse:
             rows.append(Pair(text, pair.target, pair.domain + BACKWARD))
         else:
@@ -150,7 +160,9 @@ def main(arguments: list[str] | None = None) -> None:
         answers = decode_texts(program, options.bundle, texts, flags)
     else:
         answers = rerank_texts(program, options.bundle, channel, texts, flags)
-    rows, left_out = translated_rows(chosen, answers, reverse, options.min_ratio)
+    rows, left_out = translated_rows(
+        chosen, answers, reverse, options.min_ratio, kept_back(options.data)
+    )
     if not rows:
         raise ConfigError(f"none of {len(pairs)} rows could be translated")
     left_out["too long"] = len(pairs) - len(chosen)

@@ -1,7 +1,7 @@
 """python -m linnet_model.train.tatoeba: makes training rows of a mirror of Tatoeba's sentences.
 
-The mirror is a folder of files LANGUAGE-LANGUAGE.json.gz, each a list of pairs of sentences, such as
-the folder data of github.com/tomasr8/tatoeba-mirror. Three files of rows are written:
+The mirror is a folder of files LANGUAGE-LANGUAGE.json.gz, each a list of pairs of sentences, such
+as the folder data of github.com/tomasr8/tatoeba-mirror. Three files of rows are written:
 
   mirror.tsv   pairs of English and German: those of the mirror (domain tatoeba_mirror), and those
                that are translations of the same sentence in a third language (tatoeba_pivot)
@@ -25,9 +25,9 @@ from pathlib import Path
 
 from linnet_model.command_line import command, parser_for
 from linnet_model.config import ConfigError
-from linnet_model.evaluation.texts import lines_of
 from linnet_model.text_files import Pair, read_pairs
 from linnet_model.train.diversify import write_rows
+from linnet_model.train.kept_back import folded, kept_back
 
 ENGLISH, GERMAN = "eng", "deu"
 MAX_WORDS = 80
@@ -37,11 +37,6 @@ MAX_TRANSLATIONS = 3  # of one source
 # Constructed languages, and those that leave number, gender or tense open: a pair by way of one of
 # them alone is often loose.
 LOOSE = frozenset({"tok", "jbo", "ina", "ile", "cmn", "jpn", "yue", "wuu", "lzh"})
-
-
-def folded(text: str) -> str:
-    """Returns the letters and digits of a text, in lower case."""
-    return "".join(filter(str.isalnum, text.casefold()))
 
 
 def cleaned(text: str) -> str:
@@ -109,7 +104,7 @@ class Rows:
     """Collects rows whose sides are not among the `banned` ones, and pairs that are not `known`."""
 
     def __init__(self, banned: set[str], known: set[tuple[str, str]]) -> None:
-        self.banned = banned
+        self.banned = set(banned)
         self.known = known
         self.translations: Counter[str] = Counter(source for source, _ in known)
         self.sides = {text for pair in known for text in pair}
@@ -118,12 +113,14 @@ class Rows:
         rows = []
         for source, target in sorted(pairs):
             key = folded(source), folded(target)
+            if self.banned.intersection(key):
+                self.banned.update(key)  # the other side alone would tell a translation of a test
+                continue
             ratio = len(source) / max(len(target), 1)
             if (
                 not (is_text(source) and is_text(target))
                 or not 1 / MAX_RATIO <= ratio <= MAX_RATIO
                 or key in self.known
-                or self.banned & set(key)
                 or self.translations[key[0]] == MAX_TRANSLATIONS
             ):
                 continue
@@ -144,17 +141,6 @@ class Rows:
         return rows
 
 
-def kept_back(folder: Path) -> set[str]:
-    """Returns the folded sides of the tests, of the validation and of the everyday sentences."""
-    files = [*folder.glob("test.*.tsv"), *folder.glob("valid.tsv*")]
-    if not files:
-        raise ConfigError(f"{folder} has no test.*.tsv and no valid.tsv.xz, name the data's folder")
-    pairs = read_pairs(files, None, mojibake="keep", empty="drop")
-    everyday = (*lines_of("everyday-en"), *lines_of("everyday-de"))
-    sides = (text for pair in pairs for text in (pair.source, pair.target))
-    return {folded(text) for text in (*sides, *everyday)}
-
-
 @command
 def main(arguments: list[str] | None = None) -> None:
     parser = parser_for(__doc__)
@@ -166,9 +152,11 @@ def main(arguments: list[str] | None = None) -> None:
     mirror = Mirror(options.mirror)
     training = [options.data / name for name in ("train.tsv.xz", "more.tsv.xz")]
     known = read_pairs([file for file in training if file.exists()], None, mojibake="keep")
-    rows = Rows(
-        kept_back(options.data), {(folded(pair.source), folded(pair.target)) for pair in known}
-    )
+    if not (banned := kept_back(options.data)):
+        raise ConfigError(
+            f"{options.data} has no test.*.tsv and no valid.tsv.xz, name the data's folder"
+        )
+    rows = Rows(banned, {(folded(pair.source), folded(pair.target)) for pair in known})
     pairs = rows.pairs(mirror.direct, "tatoeba_mirror")
     pairs += rows.pairs(mirror.pivoted(), "tatoeba_pivot")
     for name, found in (

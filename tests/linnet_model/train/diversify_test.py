@@ -33,6 +33,11 @@ def test_translation_that_lacks_words_is_left_out():
     assert translated_rows(pair, ["a dog at night"], reverse=True, min_ratio=0.8)[0]
 
 
+def test_translation_that_a_test_has_is_left_out():
+    rows, left_out = translated_rows(PAIRS[:1], ["Ein Dackel!"], False, banned={"eindackel"})
+    assert (rows, left_out) == ([], {"in a test": 1})
+
+
 def test_sentences_are_whole_and_occur_once():
     post = (
         "Anna: A dog came along today. It barked. 3 cats left the room. See https://a.example now."
