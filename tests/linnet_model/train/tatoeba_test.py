@@ -72,14 +72,14 @@ def test_what_is_known_or_kept_back_is_left_out(folders):
                 ["Ein Hund!", "A dog!"],  # in the training, with another stop
                 ["Eine Katze.", "A cat."],  # its source is in a test
                 ["Das ist ein Vogel.", "A bird."],  # its target is in a test
-                ["Ein Haus.", "A house."],
+                ["Ein Garten.", "A garden."],
             ],
             "deu-fra": [["Der Vogel.", "L'oiseau."]],
         },
         train="A dog.\tEin Hund.\ttatoeba\n",
         test="A cat.\tKatze.\tsmall\nBird.\tDas ist ein Vogel.\tsmall\nX.\tDer Vogel.\tsmall\n",
     )
-    assert rows(data / "mirror.tsv") == [("A house.", "Ein Haus.", "tatoeba_mirror")]
+    assert rows(data / "mirror.tsv") == [("A garden.", "Ein Garten.", "tatoeba_mirror")]
     assert rows(data / "german.tsv") == []
 
 
