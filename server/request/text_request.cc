@@ -1,6 +1,7 @@
 #include "server/request/text_request.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -80,13 +81,13 @@ struct Asked {
   std::map<std::string, std::string> paths = {};  // of options that are set in other fields
   const linnet::v1::Glossary* glossary = nullptr;
   bool direct_only = true;  // two models never answer together
-  std::optional<Reranking> reranking = std::nullopt;
+  const linnet::v1::Reranking* reranking = nullptr;
 };
 
-// Checks that the search of the request supports a glossary.
-absl::Status CheckSearch(const Asked& asked, const ServedModel& model) {
+// Checks that a search supports a glossary.
+absl::Status CheckSearch(const DecodingOptions& asked, const ServedModel& model) {
   const model::SearchOptions options =
-      MergeOptions(model.bundle, asked.options, model.bundle.manifest.limits().max_source_tokens());
+      MergeOptions(model.bundle, asked, model.bundle.manifest.limits().max_source_tokens());
   if (options.sampling()) {
     return BadField("glossary", Reason::kBadGlossary,
                     "cannot be combined with sampling: leave out top_k, top_p and seed");
@@ -112,20 +113,21 @@ absl::Status CheckPivot(const Asked& asked, absl::string_view source_language,
     return BadField("options.n_best", Reason::kBadOption, message("an n-best list"));
   if (asked.glossary != nullptr)
     return BadField("glossary", Reason::kBadGlossary, message("a glossary"));
-  if (asked.reranking.has_value())
+  if (asked.reranking != nullptr)
     return BadField("reranking", Reason::kBadSetting, message("reranking"));
   return absl::OkStatus();
 }
 
-absl::StatusOr<Reranking> CheckReranking(const linnet::v1::Reranking& asked) {
+absl::StatusOr<Reranking> CheckReranking(const linnet::v1::Reranking& asked, int max_hypotheses) {
   constexpr float kMaxWeight = 100;
   Reranking reranking;
-  if (asked.has_hypotheses()) reranking.hypotheses = asked.hypotheses();
+  reranking.hypotheses =
+      asked.has_hypotheses() ? asked.hypotheses() : std::min(reranking.hypotheses, max_hypotheses);
   if (asked.has_channel_weight()) reranking.channel_weight = asked.channel_weight();
-  if (reranking.hypotheses < 2) {
-    return BadField("reranking.hypotheses", Reason::kBadSetting,
-                    absl::StrCat("is ", reranking.hypotheses,
-                                 ": set it to 2 or more, since there must be a choice"));
+  if (reranking.hypotheses < 2 || reranking.hypotheses > max_hypotheses) {
+    return BadField(
+        "reranking.hypotheses", Reason::kBadSetting,
+        absl::StrCat("is ", reranking.hypotheses, ", it must be between 2 and ", max_hypotheses));
   }
   // Not a number fails every comparison.
   if (!(reranking.channel_weight >= 0 && reranking.channel_weight <= kMaxWeight)) {
@@ -160,8 +162,7 @@ absl::StatusOr<DecodingOptions> Widened(DecodingOptions options, int hypotheses,
 }
 
 // Finds the model that translates the other way.
-absl::Status ApplyReranking(const Reranking& reranking, const Catalog& catalog,
-                            TextRequest& checked) {
+absl::Status AddChannelModel(const Catalog& catalog, TextRequest& checked) {
   if (checked.alignments) {
     return BadField("alignments", Reason::kBadSetting,
                     "cannot be combined with reranking: the attention of the search's best "
@@ -180,10 +181,13 @@ absl::Status ApplyReranking(const Reranking& reranking, const Catalog& catalog,
   second.model = found->model;
   second.languages = found->languages;
   second.language_code = target;
-  second.use_cache = checked.use_cache;
+  // What is sampled is not kept unless the request says so.
+  const model::Bundle& bundle = checked.model->bundle;
+  second.use_cache = checked.use_cache.value_or(
+      !MergeOptions(bundle, checked.options, bundle.manifest.limits().max_source_tokens())
+           .sampling());
   second.may_be_empty = true;
   checked.second = std::make_shared<const TextRequest>(std::move(second));
-  checked.reranking = reranking;
   return absl::OkStatus();
 }
 
@@ -238,16 +242,16 @@ absl::StatusOr<TextRequest> Check(const Request& request,
     options.clear_min_target_tokens();
     options.clear_max_target_tokens();
   }
-  std::map<std::string, std::string> paths = asked.paths;
-  if (asked.reranking.has_value()) {
-    if (!options.has_beam_size()) paths["beam_size"] = "reranking.hypotheses";
-    paths["n_best"] = "reranking.hypotheses";
-    ASSIGN_OR_RETURN(options, Widened(std::move(options), asked.reranking->hypotheses, *model));
+  if (asked.reranking != nullptr) {
+    const int max_hypotheses = model->scheduler->engine_info().limits.max_beam_size;
+    ASSIGN_OR_RETURN(checked.reranking, CheckReranking(*asked.reranking, max_hypotheses));
+    if (options.has_n_best()) checked.reranking->n_best = options.n_best();
+    ASSIGN_OR_RETURN(options, Widened(std::move(options), checked.reranking->hypotheses, *model));
   }
-  RETURN_IF_ERROR(CheckDecodingOptions(options, *model, paths));
+  RETURN_IF_ERROR(CheckDecodingOptions(options, *model, asked.paths));
   if (asked.glossary != nullptr) {
     RETURN_IF_ERROR(CheckGlossary(*asked.glossary));
-    RETURN_IF_ERROR(CheckSearch(asked, *model));
+    RETURN_IF_ERROR(CheckSearch(options, *model));
     checked.glossary = asked.glossary;
   }
   checked.model = model;
@@ -280,10 +284,9 @@ absl::StatusOr<TextRequest> CheckTranslate(const linnet::v1::TranslateRequest& r
   RETURN_IF_ERROR(CheckMimeType(request.mime_type()));
   if (request.target_language_code().empty())
     return BadField("target_language_code", Reason::kMissing, "is required");
-  std::optional<Reranking> reranking;
+  // Before the model is known, which has limits of its own.
   if (request.has_reranking()) {
-    ASSIGN_OR_RETURN(reranking, CheckReranking(request.reranking()));
-    if (request.options().has_n_best()) reranking->n_best = request.options().n_best();
+    RETURN_IF_ERROR(CheckReranking(request.reranking(), std::numeric_limits<int>::max()).status());
   }
   auto checked =
       Check(request, std::move(items),
@@ -295,14 +298,12 @@ absl::StatusOr<TextRequest> CheckTranslate(const linnet::v1::TranslateRequest& r
              .options = request.options(),
              .glossary = request.glossary().entries().empty() ? nullptr : &request.glossary(),
              .direct_only = request.direct_only(),
-             .reranking = reranking},
+             .reranking = request.has_reranking() ? &request.reranking() : nullptr},
             catalog, limits);
   if (!checked.ok()) return checked;
   checked->split = true;
   checked->language_check = limits.language_check;
-  // The settings of a document may come before its language is known, and so its model.
-  if (reranking.has_value() && checked->model != nullptr)
-    RETURN_IF_ERROR(ApplyReranking(*reranking, catalog, *checked));
+  if (checked->reranking.has_value()) RETURN_IF_ERROR(AddChannelModel(catalog, *checked));
   return checked;
 }
 

@@ -47,9 +47,9 @@ struct TextItem {
 
 // The choice among the hypotheses of a segment by the model of the other direction.
 struct Reranking {
-  int hypotheses = 8;  // of the search
+  int hypotheses = 8;  // of the search, and its n_best
   float channel_weight = 0.5f;
-  std::optional<int> n_best = std::nullopt;  // if the request sets it; the search has `hypotheses`
+  std::optional<int> n_best = std::nullopt;  // if the request sets it
 };
 
 // The common form of Translate, Summarize and Score requests. It has passed all checks that need no

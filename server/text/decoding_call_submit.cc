@@ -130,7 +130,7 @@ absl::Status DecodingCall::Charge(CallWork work) {
   if (request_.second != nullptr) {
     work.next = NextWork();
     if (const LoadStats loads = request_.second->model->scheduler->load_stats();
-        loads.state != LoadState::kLoaded)
+        loads.state != LoadState::kLoaded && request_.second->model != request_.model)
       work.load += loads.load_time;
   }
   const absl::Time now = absl::Now();

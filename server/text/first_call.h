@@ -13,7 +13,7 @@
 namespace linnet::server {
 
 // The results of the first of the two calls of a translation by two models, for the second. Written
-// by the first, and immutable while the second runs.
+// by the first, and immutable until the second fills the reply.
 struct FirstCall {
   std::string model_key;                    // for the log
   linnet::v1::Timings timings;              // of the first model

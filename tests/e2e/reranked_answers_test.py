@@ -109,7 +109,7 @@ def test_command_line_reranks(server, linnet_binary):
     )
     refused = linnet("--rerank", "--hypotheses", "1")
     assert refused.returncode == 64 + grpc.StatusCode.INVALID_ARGUMENT.value[0]
-    assert "--hypotheses: is 1: set it to 2 or more" in refused.stderr
+    assert "--hypotheses: is 1, it must be between 2 and" in refused.stderr
 
 
 def test_python_client_reranks(server, linnet):

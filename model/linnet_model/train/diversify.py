@@ -6,8 +6,8 @@ backward model. A bundle that was trained with data.reverse is a backward one.
 
 The rows go to a file with the columns source, target and domain, whose domains end in _forward or
 _backward: name the file in data.files of a recipe, and its domains in data.domains. Rows are left
-out whose text is too long, whose translation is empty, loops, is the text of the other side, or is
-in a test of the folder.
+out whose text is too long, whose translation is empty, loops or is the text of the other side, and
+those of which a side that is new is in a test of the folder or of that of --out.
 
 --channel names a bundle of the other direction, which chooses among several translations of each
 text (linnet_model.reranking): the student learns to leave out less than the bundle does.
@@ -49,10 +49,11 @@ def translated_rows(
     reverse: bool,
     min_ratio: float = 0.0,
     banned: Set[str] = frozenset(),
+    new: bool = False,
 ) -> tuple[list[Pair], Counter[str]]:
     """Returns the rows to train on, and how many others were left out for which reason. A
     translation must have `min_ratio` as many words as its text, and be none of the `banned` ones
-    (kept_back)."""
+    (kept_back); neither may its text, if that is `new`."""
     rows, left_out = [], Counter[str]()
     for pair, answer in zip(pairs, translations, strict=True):
         words = answer.split()
@@ -65,7 +66,7 @@ def translated_rows(
             left_out["looping"] += 1
         elif text == (pair.source if reverse else pair.target):
             left_out["equal to the other side"] += 1
-        elif folded(text) in banned:
+        elif folded(text) in banned or (new and folded(pair.source) in banned):
             left_out["in a test"] += 1
         elif reverse:
             rows.append(Pair(text, pair.target, pair.domain + BACKWARD))
@@ -144,6 +145,7 @@ def main(arguments: list[str] | None = None) -> None:
     tokenizer = load_tokenizer(
         options.bundle / manifest["source_tokenizer_file"], manifest.get("capitals_mark", "")
     )
+    banned = kept_back(options.data) | kept_back(options.out.parent)
     files = [rows_file(options.data, name) for name in options.files]
     pairs = read_pairs(files, options.domains, mojibake="drop", empty="drop")
     if options.sentences:
@@ -161,7 +163,7 @@ def main(arguments: list[str] | None = None) -> None:
     else:
         answers = rerank_texts(program, options.bundle, channel, texts, flags)
     rows, left_out = translated_rows(
-        chosen, answers, reverse, options.min_ratio, kept_back(options.data)
+        chosen, answers, reverse, options.min_ratio, banned, new=options.sentences
     )
     if not rows:
         raise ConfigError(f"none of {len(pairs)} rows could be translated")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from linnet_model.evaluation.texts import lines_of
@@ -14,12 +15,15 @@ def folded(text: str) -> str:
 
 
 def kept_back(folder: Path) -> set[str]:
-    """Returns both sides, folded, of the rows of test.*.tsv and valid.tsv or valid.tsv.xz of a
-    folder, and the everyday sentences of the cards. Empty if the folder has none of these files."""
+    """Returns, folded, both sides of the rows of test.*.tsv and valid.tsv or valid.tsv.xz of a
+    folder, the further references of refs.*.tsv, and the everyday sentences of the cards. Empty if
+    the folder has no tests and no validation."""
     files = [*folder.glob("test.*.tsv"), *folder.glob("valid.tsv*")]
     if not files:
         return set()
-    pairs = read_pairs(files, None, mojibake="keep", empty="drop")
-    everyday = (*lines_of("everyday-en"), *lines_of("everyday-de"))
-    sides = (text for pair in pairs for text in (pair.source, pair.target))
-    return {folded(text) for text in (*sides, *everyday)}
+    pairs = read_pairs(files, None, mojibake="warn", empty="drop")
+    texts = [text for pair in pairs for text in (pair.source, pair.target)]
+    for file in folder.glob("refs.*.tsv"):
+        texts += re.split(r"[\t\n]", file.read_text(encoding="utf-8"))
+    texts += (*lines_of("everyday-en"), *lines_of("everyday-de"))
+    return {folded(text) for text in texts} - {""}

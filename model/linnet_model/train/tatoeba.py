@@ -9,8 +9,9 @@ as the folder data of github.com/tomasr8/tatoeba-mirror. Three files of rows are
                back-translation by linnet-diversify
   english.tsv  the same in English (tatoeba_english)
 
-Left out is what the training, validation and test files of the folder and the everyday sentences
-of the cards have on either side, as far as letters and digits go.
+Pairs of the training files are left out, and all that the tests, the validation and the everyday
+sentences of the cards have on either side (kept_back), as far as letters and digits go. So are the
+translations of those texts, in all three files: each is the other side of a pair.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ import json
 import sys
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from pathlib import Path
 
 from linnet_model.command_line import command, parser_for
 from linnet_model.config import ConfigError
-from linnet_model.text_files import Pair, read_pairs
+from linnet_model.text_files import Pair, read_pairs, rows_file
 from linnet_model.train.diversify import write_rows
 from linnet_model.train.kept_back import folded, kept_back
 
@@ -83,16 +84,16 @@ class Mirror:
                 third = first if language == second else second
                 self.into[language][third, sides[third]].add(sides[language])
 
-    def pivoted(self) -> Iterator[tuple[str, str]]:
-        """Yields the pairs that have the same translation in a third language."""
+    def pivoted(self) -> Iterator[tuple[tuple[str, str], bool]]:
+        """Yields the pairs that have the same translation in a third language, and whether that is
+        no loose one."""
         languages: dict[tuple[str, str], set[str]] = defaultdict(set)
         for key, german in self.into[GERMAN].items():
             for english in self.into[ENGLISH].get(key, ()):
                 for sentence in german:
                     languages[english, sentence].add(key[0])
         for pair, third in languages.items():
-            if len(third) > 1 or not third <= LOOSE:
-                yield pair
+            yield pair, len(third) > 1 or not third <= LOOSE
 
     def sentences(self, language: str) -> set[str]:
         side = 0 if language == ENGLISH else 1
@@ -100,11 +101,20 @@ class Mirror:
         return found.union(*self.into[language].values())
 
 
+def translations_of(pairs: Iterable[tuple[str, str]], texts: Set[str]) -> set[str]:
+    """Returns the other sides, folded, of the pairs with a side in `texts`."""
+    found: set[str] = set()
+    for key in ((folded(source), folded(target)) for source, target in pairs):
+        if not texts.isdisjoint(key):
+            found.update(key)
+    return found
+
+
 class Rows:
     """Collects rows whose sides are not among the `banned` ones, and pairs that are not `known`."""
 
     def __init__(self, banned: set[str], known: set[tuple[str, str]]) -> None:
-        self.banned = set(banned)
+        self.banned = banned
         self.known = known
         self.translations: Counter[str] = Counter(source for source, _ in known)
         self.sides = {text for pair in known for text in pair}
@@ -113,15 +123,13 @@ class Rows:
         rows = []
         for source, target in sorted(pairs):
             key = folded(source), folded(target)
-            if self.banned.intersection(key):
-                self.banned.update(key)  # the other side alone would tell a translation of a test
-                continue
             ratio = len(source) / max(len(target), 1)
             if (
                 not (is_text(source) and is_text(target))
                 or not 1 / MAX_RATIO <= ratio <= MAX_RATIO
                 or key in self.known
-                or self.translations[key[0]] == MAX_TRANSLATIONS
+                or not self.banned.isdisjoint(key)
+                or self.translations[key[0]] >= MAX_TRANSLATIONS
             ):
                 continue
             self.known.add(key)
@@ -149,16 +157,17 @@ def main(arguments: list[str] | None = None) -> None:
     add("--data", type=Path, required=True, metavar="DIR",
         help="folder of the training and test files, to which the rows go")  # fmt: skip
     options = parser.parse_args(arguments)
+    banned = kept_back(options.data)
+    if not banned:
+        raise ConfigError(f"{options.data} has no test.*.tsv and no valid.tsv.xz, name its folder")
+    files = [rows_file(options.data, name) for name in ("train", "more")]
+    known = read_pairs([file for file in files if file.exists()], None, mojibake="warn")
     mirror = Mirror(options.mirror)
-    training = [options.data / name for name in ("train.tsv.xz", "more.tsv.xz")]
-    known = read_pairs([file for file in training if file.exists()], None, mojibake="keep")
-    if not (banned := kept_back(options.data)):
-        raise ConfigError(
-            f"{options.data} has no test.*.tsv and no valid.tsv.xz, name the data's folder"
-        )
+    pivoted = list(mirror.pivoted())
+    banned |= translations_of((*mirror.direct, *(pair for pair, _ in pivoted)), banned)
     rows = Rows(banned, {(folded(pair.source), folded(pair.target)) for pair in known})
     pairs = rows.pairs(mirror.direct, "tatoeba_mirror")
-    pairs += rows.pairs(mirror.pivoted(), "tatoeba_pivot")
+    pairs += rows.pairs((pair for pair, good in pivoted if good), "tatoeba_pivot")
     for name, found in (
         ("mirror", pairs),
         ("german", rows.sentences(mirror.sentences(GERMAN), "tatoeba_german")),

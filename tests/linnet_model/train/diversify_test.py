@@ -36,6 +36,9 @@ def test_translation_that_lacks_words_is_left_out():
 def test_translation_that_a_test_has_is_left_out():
     rows, left_out = translated_rows(PAIRS[:1], ["Ein Dackel!"], False, banned={"eindackel"})
     assert (rows, left_out) == ([], {"in a test": 1})
+    assert translated_rows(PAIRS[:1], ["Ein Dackel"], False, banned={"adog"})[0]
+    rows, left_out = translated_rows(PAIRS[:1], ["Ein Dackel"], False, banned={"adog"}, new=True)
+    assert (rows, left_out) == ([], {"in a test": 1})
 
 
 def test_sentences_are_whole_and_occur_once():

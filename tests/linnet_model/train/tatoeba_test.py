@@ -23,7 +23,7 @@ def folders(tmp_path):
 
     def write(mirror: dict[str, list[list[str]]], train: str = "", test: str = "x\ty\tz\n"):
         data, files = tmp_path / "data", tmp_path / "mirror"
-        data.mkdir()
+        data.mkdir(exist_ok=True)
         files.mkdir()
         (data / "train.tsv.xz").write_bytes(lzma.compress(train.encode()))
         (data / "test.small.tsv").write_text(test, encoding="utf-8")
@@ -90,6 +90,26 @@ def test_everyday_sentences_of_the_cards_are_left_out(folders):
     assert rows(data / "mirror.tsv") == []
 
 
+def test_translations_of_a_test_are_left_out_also_by_way_of_a_loose_language(folders):
+    data = folders(
+        {
+            "deu-jpn": [["Der Hund.", "犬。"]],
+            "eng-jpn": [["Test dog.", "犬。"]],
+            "deu-eng": [["Der Vogel.", "Test bird."], ["Der Vogel.", "The bird."]],
+        },
+        test="Test dog.\tHund.\tsmall\nTest bird.\tVogel.\tsmall\n",
+    )
+    assert rows(data / "german.tsv") == rows(data / "mirror.tsv") == []
+    assert rows(data / "english.tsv") == [("The bird.", "The bird.", "tatoeba_english")]
+
+
+def test_further_references_of_a_test_are_left_out(folders, tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/refs.small.tsv").write_text("y\tDer Hund!\n", encoding="utf-8")
+    data = folders({"deu-fra": [["Der Hund.", "Le chien."]]})
+    assert rows(data / "german.tsv") == []
+
+
 def test_a_source_has_three_translations_at_most(folders):
     german = ["Ein Hund.", "Der Hund.", "Hund!", "Das ist ein Hund.", "Hunde."]
     data = folders(
@@ -117,5 +137,9 @@ def test_text_is_cleaned():
 
 
 def test_an_empty_mirror_is_an_error(tmp_path, capsys):
+    assert main(["--mirror", str(tmp_path), "--data", str(tmp_path)]) == 1
+    assert "has no test.*.tsv and no valid.tsv.xz" in capsys.readouterr().err
+    (tmp_path / "test.small.tsv").write_text("x\ty\tz\n", encoding="utf-8")
+    (tmp_path / "train.tsv").write_text("x\ty\tz\n", encoding="utf-8")
     assert main(["--mirror", str(tmp_path), "--data", str(tmp_path)]) == 1
     assert "has no file like deu-eng.json.gz" in capsys.readouterr().err

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "server/text/ranked_texts.h"
 #include "tests/server/text/request_fixture.h"
 #include "tests/server/text/text_fixture.h"
 #include "tests/support/search_engine.h"
@@ -22,7 +23,11 @@ using linnet::v1::TextPart;
 using linnet::v1::TranslateRequest;
 using linnet::v1::TranslateResponse;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::Eq;
 using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::Optional;
 
 // A server with the models en-de and de-en.
 struct RerankingServer : TextFixture {
@@ -270,6 +275,87 @@ TEST(RerankingTest, CachedAnswersOfBothModelsGiveTheSameReply) {
                     HasSubstr("linnet_answer_cache_hits_total{model=\"de-en\"} 8\n")));
 }
 
+TEST(RerankingTest, SamplesAndTheirScoresAreNotKept) {
+  AnswerCache cache(1 << 20, CacheTenant::kToken);
+  RerankingServer server(RerankingServer::Noise(7), AdmissionLimits{}, TextLimits{},
+                         BatcherOptions{}, absl::InfiniteDuration(), &cache);
+  TranslateRequest sampled = Reranked({"The dog runs."});
+  sampled.mutable_options()->set_seed(3);
+  TranslateRequest refused = Reranked({"A bird sings."});
+  refused.set_use_cache(false);
+  for (const TranslateRequest& request : {sampled, sampled, refused, refused})
+    server.Translated(request);
+  EXPECT_THAT(server.metrics.Text(), Not(HasSubstr("linnet_answer_cache_hits_total{")));
+}
+
+TEST(RerankingTest, GlossaryNeedsNoWiderBeamThanTheHypotheses) {
+  RerankingServer server(RerankingServer::Noise(2));
+  auto manifest = test::TinyManifest("greedy", linnet::v1::TASK_TRANSLATE, "en", "de");
+  manifest.mutable_default_options()->set_beam_size(1);
+  test::WriteBundle(server.folder.path() / "greedy", manifest);
+  ASSERT_TRUE(server.catalog->Reload().ok());
+  TranslateRequest request = Reranked({"The dog runs."});
+  request.set_model("greedy");
+  auto& entry = *request.mutable_glossary()->add_entries();
+  entry.set_source_text("dog");
+  entry.set_target_text("window");
+  const TranslateResponse answer = server.Translated(request);
+  EXPECT_TRUE(answer.translations(0).segments(0).glossary_terms(0).met());
+}
+
+TEST(RerankingTest, UnsetNumberOfHypothesesFitsTheModel) {
+  RerankingServer server([](const model::Bundle&) {
+    model::SearchLimits limits = kTinyLimits;
+    limits.max_beam_size = 5;
+    return std::make_unique<test::SearchEngine>(400, limits, 1);
+  });
+  TranslateRequest request = ToGerman({"The dog runs."});
+  request.mutable_reranking();
+  request.mutable_options()->set_n_best(5);
+  EXPECT_EQ(server.Translated(request).translations(0).segments(0).hypotheses_size(), 5);
+}
+
+TEST(RerankingTest, LanguageOfATextMayBeDetected) {
+  RerankingServer server(RerankingServer::Noise(2));
+  TranslateRequest request =
+      Reranked({"The quick brown dog runs through the garden of the old school."});
+  request.clear_source_language_code();
+  const TranslateResponse answer = server.Translated(request);
+  EXPECT_EQ(answer.detected_language().language_code(), "en");
+  EXPECT_EQ(answer.channel_model().model(), "de-en");
+  request.clear_contents();
+  EXPECT_THAT(CheckSettings(request, *server.catalog, {}), IsOk()) << "of a document";
+}
+
+TEST(RerankingTest, MetTermsComeBeforeScores) {
+  RankedTexts texts;
+  texts.request.reranking.emplace();
+  texts.request.reranking->n_best = 4;
+  PreparedSegment& segment = texts.works.emplace_back().segments.emplace_back();
+  std::vector<PreparedText> scored;
+  // The number of the hypothesis is its token.
+  const auto add = [&](float score, int unmet, std::optional<float> channel) {
+    segment.result.hypotheses.push_back(
+        {.tokens = {static_cast<model::TokenId>(segment.result.hypotheses.size())},
+         .token_scores = {score},
+         .unmet_constraints = unmet});
+    PreparedText& text = scored.emplace_back();
+    if (!channel.has_value()) return;
+    text.segments.emplace_back().result.hypotheses.push_back(
+        {.tokens = {}, .token_scores = {*channel}});
+  };
+  add(-1, 1, -1);
+  add(-2, 0, std::nullopt);
+  add(-3, 0, -9);
+  add(-3, 0, -8);
+  Rerank(scored, texts);
+  std::vector<model::TokenId> order;
+  for (const model::Hypothesis& each : segment.result.hypotheses) order.push_back(each.tokens[0]);
+  EXPECT_THAT(order, ElementsAre(3, 2, 1, 0));
+  EXPECT_THAT(segment.channel_scores,
+              ElementsAre(Optional(-8), Optional(-9), Eq(std::nullopt), Optional(-1)));
+}
+
 TEST(RerankingTest, CallIsChargedForBothModelsBeforeItBegins) {
   int64_t first = 0, second = 0;
   bool warm = true;
@@ -350,8 +436,8 @@ TEST(RerankingTest, RefusesSettingsThatDoNotFit) {
     settings.clear_contents();
     EXPECT_EQ(Field(CheckSettings(settings, *server.catalog, {})), field);
   };
-  expect_bad(Reranked({"Dog"}, 1), "reranking.hypotheses", "is 1: set it to 2 or more");
-  expect_bad(Reranked({"Dog"}, 9), "reranking.hypotheses", "is 9, it must be between 1 and 8");
+  expect_bad(Reranked({"Dog"}, 1), "reranking.hypotheses", "is 1, it must be between 2 and");
+  expect_bad(Reranked({"Dog"}, 9), "reranking.hypotheses", "is 9, it must be between 2 and 8");
   for (const float weight : {-0.5f, 101.f, NAN}) {
     TranslateRequest request = Reranked({"Dog"});
     request.mutable_reranking()->set_channel_weight(weight);
