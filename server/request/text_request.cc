@@ -181,7 +181,7 @@ absl::Status AddChannelModel(const Catalog& catalog, TextRequest& checked) {
   second.model = found->model;
   second.languages = found->languages;
   second.language_code = target;
-  // What is sampled is not kept unless the request says so.
+  // Samples and their scores are not kept unless the request says so.
   const model::Bundle& bundle = checked.model->bundle;
   second.use_cache = checked.use_cache.value_or(
       !MergeOptions(bundle, checked.options, bundle.manifest.limits().max_source_tokens())

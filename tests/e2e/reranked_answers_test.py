@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -112,15 +113,25 @@ def test_command_line_reranks(server, linnet_binary):
     assert "--hypotheses: is 1, it must be between 2 and" in refused.stderr
 
 
-def test_python_client_reranks(server, linnet):
+def test_python_clients_rerank(server, linnet, monkeypatch):
     answer = to_german(server, TEXTS[1], reranking=RERANKING).translations[0].text
     reranking = linnet.Reranking(**RERANKING)
+    fields = {"to": "de", "source": "en", "reranking": reranking}
     with linnet.Client(server.grpc) as client:
-        said = client.translate(TEXTS[1], to="de", source="en", reranking=reranking)
-        assert said == answer
+        assert client.translate(TEXTS[1], **fields) == answer
         request = linnet.TranslateRequest(contents=TEXTS)
         with pytest.raises(linnet.LinnetError, match="set reranking in the request"):
             client.translate(request, reranking=reranking)
+        with pytest.raises(linnet.LinnetError, match="Reranking"):
+            client.translate(TEXTS[1], to="de", reranking={"hypotheses": 4})
+
+    async def translated() -> str:
+        async with linnet.AsyncClient(server.grpc) as client:
+            return await client.translate(TEXTS[1], **fields)
+
+    assert asyncio.run(translated()) == answer
+    monkeypatch.setenv("LINNET_SERVER", server.grpc)
+    assert linnet.translate(TEXTS[1], **fields) == answer
 
 
 def test_model_of_the_other_direction_is_needed(start, bundles_of_both_directions, api):
