@@ -14,7 +14,8 @@ from linnet_model.train.stages import read_stages
 
 RECIPES = Path(__file__).resolve().parents[3] / "model" / "recipes"
 PARTS = typing.get_type_hints(Recipe)
-HOWS = ("gpu", "continue", "diversified", "reranked", "sentences", "mirror")  # ways to train a bundle
+# Ways to train a bundle.
+HOWS = ("gpu", "continue", "diversified", "reranked", "sentences", "mirror")
 
 
 @pytest.mark.parametrize("name", PARTS)
