@@ -61,7 +61,7 @@ CODE = {".cc", ".h", ".cu", ".cuh", ".proto", ".py", ".sh", ".txt", ".cmake"}
 # Texts of other people, data, and the record of what changed.
 SKIPPED = re.compile(
     r"tests/(data|fuzz/corpus|bench/results)/|model/bundles/|deps/|LICENSE"
-    r"|tests/words|evaluation/texts/.*\.txt$|\.(spm|pt|svg|npz|lock|png|bin|tsv|gz|xz)$"
+    r"|tests/words|linnet_model/texts/.*\.txt$|\.(spm|pt|svg|npz|lock|png|bin|tsv|gz|xz)$"
 )
 
 

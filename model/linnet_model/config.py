@@ -179,7 +179,7 @@ class BundleConfig:
     target_offset: int = 20  # see target_ratio
     unknown_penalty: float = 0.0  # subtracted from the log-probability of the unknown token
     # Texts of one segment each. The card shows their answers beside those to the texts of
-    # linnet_model/evaluation/texts; a server that loads the bundle checks that it gives the same
+    # linnet_model/texts; a server that loads the bundle checks that it gives the same
     # ones.
     examples: list[str] = field(default_factory=list)
 

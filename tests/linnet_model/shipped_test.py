@@ -8,9 +8,9 @@ import pytest
 from linnet_model.bundle import read_manifest
 from linnet_model.config import Recipe, from_tables
 from linnet_model.evaluation import everyday
-from linnet_model.evaluation.texts import card_examples, lines_of
 from linnet_model.export.card import JUDGEMENTS, write_card
 from linnet_model.json_files import read_json
+from linnet_model.texts import card_examples, lines_of
 from linnet_model.train.stages import read_stages
 
 MODEL = Path(__file__).resolve().parents[2] / "model"

@@ -17,10 +17,10 @@ from linnet_model.bundle import model_sha256, read_manifest
 from linnet_model.command_line import command, parser_for
 from linnet_model.config import ConfigError
 from linnet_model.evaluation.decoding import choose_decoding
-from linnet_model.evaluation.texts import lines_of
 from linnet_model.export.card import JUDGEMENTS, KEPT, write_card
 from linnet_model.json_files import read_json, write_json
 from linnet_model.network.model_config import require
+from linnet_model.texts import lines_of
 
 GOAL = 90  # answers out of a hundred that keep meaning and facts
 MEANING, FACT = "meaning lost", "fact lost"

@@ -33,7 +33,6 @@ from linnet_model.evaluation.baselines import baselines, described
 from linnet_model.evaluation.decoding import Decoding, choose_decoding, tokenizer_of
 from linnet_model.evaluation.facts import FORMS, carried_over, made_up_sentences
 from linnet_model.evaluation.score_run import lines_read, score_run, test_rows
-from linnet_model.evaluation.texts import card_examples
 from linnet_model.export.card import write_card
 from linnet_model.json_files import read_json, write_json
 from linnet_model.languages import is_unspaced
@@ -41,6 +40,7 @@ from linnet_model.loops import looping_share
 from linnet_model.reranking import add_channel_flags, channel_of
 from linnet_model.styles import before_source, styles_of
 from linnet_model.text_files import DataError, Pair, read_lines
+from linnet_model.texts import card_examples
 from linnet_model.train.stages import result_of
 from linnet_model.train.validation import ROUGE, bleu, rouge
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from linnet_model.evaluation.texts import lines_of
 from linnet_model.text_files import read_pairs
+from linnet_model.texts import lines_of
 
 
 def folded(text: str) -> str:

@@ -8,8 +8,8 @@ import pytest
 
 from linnet_model.config import ConfigError
 from linnet_model.evaluation.everyday import check, judged, main
-from linnet_model.evaluation.texts import lines_of
 from linnet_model.export.card import JUDGEMENTS, judged_part
+from linnet_model.texts import lines_of
 
 BUNDLES = Path(__file__).resolve().parents[3] / "model" / "bundles"
 PROGRAM = """for line in sys.stdin:

@@ -13,9 +13,9 @@ import linnet_model.train.trainer
 from linnet_model.bundle import load_module, read_bundle_weights, read_manifest
 from linnet_model.config import TrainConfig, read_recipe
 from linnet_model.evaluation import score
-from linnet_model.evaluation.texts import card_examples
 from linnet_model.export.command import main as export_main
 from linnet_model.network.encoder_decoder import PAD
+from linnet_model.texts import card_examples
 from linnet_model.tokenizer import load_tokenizer
 from linnet_model.train.checkpoint import checkpoints, load_checkpoint
 from linnet_model.train.command import DIVERGED, locked
