@@ -84,10 +84,14 @@ struct Asked {
   const linnet::v1::Reranking* reranking = nullptr;
 };
 
+// Returns the options of a search of the longest source that the model reads.
+model::SearchOptions LongestSearch(const ServedModel& model, const DecodingOptions& asked) {
+  return MergeOptions(model.bundle, asked, model.bundle.manifest.limits().max_source_tokens());
+}
+
 // Checks that a search supports a glossary.
 absl::Status CheckSearch(const DecodingOptions& asked, const ServedModel& model) {
-  const model::SearchOptions options =
-      MergeOptions(model.bundle, asked, model.bundle.manifest.limits().max_source_tokens());
+  const model::SearchOptions options = LongestSearch(model, asked);
   if (options.sampling()) {
     return BadField("glossary", Reason::kBadGlossary,
                     "cannot be combined with sampling: leave out top_k, top_p and seed");
@@ -154,8 +158,7 @@ absl::StatusOr<DecodingOptions> Widened(DecodingOptions options, int hypotheses,
   }
   options.set_n_best(hypotheses);
   if (!options.has_beam_size()) {
-    const model::SearchOptions merged =
-        MergeOptions(model.bundle, options, model.bundle.manifest.limits().max_source_tokens());
+    const model::SearchOptions merged = LongestSearch(model, options);
     options.set_beam_size(merged.sampling() ? hypotheses : std::max(merged.beam_size, hypotheses));
   }
   return options;
@@ -182,10 +185,8 @@ absl::Status AddChannelModel(const Catalog& catalog, TextRequest& checked) {
   second.languages = found->languages;
   second.language_code = target;
   // Samples and their scores are not kept unless the request says so.
-  const model::Bundle& bundle = checked.model->bundle;
-  second.use_cache = checked.use_cache.value_or(
-      !MergeOptions(bundle, checked.options, bundle.manifest.limits().max_source_tokens())
-           .sampling());
+  second.use_cache =
+      checked.use_cache.value_or(!LongestSearch(*checked.model, checked.options).sampling());
   second.may_be_empty = true;
   checked.second = std::make_shared<const TextRequest>(std::move(second));
   return absl::OkStatus();

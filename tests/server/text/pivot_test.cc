@@ -8,8 +8,7 @@
 #include "server/base/log.h"
 #include "server/text/pivot_texts.h"
 #include "tests/server/text/request_fixture.h"
-#include "tests/server/text/text_fixture.h"
-#include "tests/support/search_engine.h"
+#include "tests/server/text/two_models_fixture.h"
 
 namespace linnet::server {
 namespace {
@@ -24,36 +23,14 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 // A server with the models en-de and de-fr, and so with English to French through German.
-struct PivotServer : TextFixture {
-  // Echo engines with options of their own.
-  static auto Echo(test::EchoEngine::Options first, test::EchoEngine::Options second) {
-    return [first, second](const model::Bundle& bundle) {
-      test::EchoEngine::Options options = IsSecond(bundle) ? second : first;
-      options.limits = kTinyLimits;
-      return std::make_unique<test::EchoEngine>(options);
-    };
-  }
-  // Real searches over noise, different for each model.
-  static auto Noise(uint64_t seed) {
-    return [seed](const model::Bundle& bundle) {
-      return std::make_unique<test::SearchEngine>(400, kTinyLimits, 2 * seed + IsSecond(bundle));
-    };
-  }
-  static bool IsSecond(const model::Bundle& bundle) { return bundle.manifest.name() == "de-fr"; }
-
+struct PivotServer : TwoModels {
   template <std::invocable<const model::Bundle&> Factory, typename... Rest>
-  explicit PivotServer(Factory factory, Rest... rest) : TextFixture(factory, rest...) {
+  explicit PivotServer(Factory factory, Rest... rest) : TwoModels(factory, rest...) {
     test::WriteBundle(folder.path() / "de-fr",
                       test::TinyManifest("de-fr", linnet::v1::TASK_TRANSLATE, "de", "fr"));
     EXPECT_TRUE(catalog->Reload().ok());
   }
   PivotServer() : PivotServer(Echo({}, {})) {}
-
-  TranslateResponse Translated(const TranslateRequest& request) {
-    TranslateResponse response;
-    EXPECT_THAT(Call(&TextCalls::Translate, request, response), IsOk());
-    return response;
-  }
 };
 
 TranslateRequest To(const std::string& target, std::vector<std::string> contents,
@@ -62,36 +39,6 @@ TranslateRequest To(const std::string& target, std::vector<std::string> contents
   request.set_source_language_code(source);
   request.set_target_language_code(target);
   return request;
-}
-
-// The status, response and parts of one stream.
-struct Received {
-  absl::Status status;
-  TranslateResponse response;
-  std::vector<TextPart> parts;
-};
-
-Received Stream(TextFixture& server, const TranslateRequest& request) {
-  Received received;
-  test::Notification done;
-  server.calls->StreamTranslate(
-      request, received.response, {.arrived = absl::Now()},
-      [&](TextPart part) { received.parts.push_back(std::move(part)); },
-      [&](absl::Status status) {
-        received.status = std::move(status);
-        done.Open();
-      });
-  done.Pass();
-  return received;
-}
-
-std::string WithoutTimings(TranslateResponse response) {
-  response.clear_timings();
-  return response.SerializeAsString();
-}
-
-std::string TextOf(const std::string& text, const Segment& segment) {
-  return text.substr(segment.target_begin(), segment.target_end() - segment.target_begin());
 }
 
 TEST(PivotTest, AnswerIsThatOfTwoCallsMadeByHand) {

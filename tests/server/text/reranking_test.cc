@@ -11,8 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/text/ranked_texts.h"
 #include "tests/server/text/request_fixture.h"
-#include "tests/server/text/text_fixture.h"
-#include "tests/support/search_engine.h"
+#include "tests/server/text/two_models_fixture.h"
 
 namespace linnet::server {
 namespace {
@@ -29,24 +28,9 @@ using ::testing::HasSubstr;
 using ::testing::Optional;
 
 // A server with the models en-de and de-en.
-struct RerankingServer : TextFixture {
-  static bool IsChannel(const model::Bundle& bundle) { return bundle.manifest.name() == "de-en"; }
-  // Real searches over noise, different for each model.
-  static auto Noise(uint64_t seed) {
-    return [seed](const model::Bundle& bundle) {
-      return std::make_unique<test::SearchEngine>(400, kTinyLimits, 2 * seed + IsChannel(bundle));
-    };
-  }
-  static auto Echo(test::EchoEngine::Options first, test::EchoEngine::Options channel) {
-    return [first, channel](const model::Bundle& bundle) {
-      test::EchoEngine::Options options = IsChannel(bundle) ? channel : first;
-      options.limits = kTinyLimits;
-      return std::make_unique<test::EchoEngine>(options);
-    };
-  }
-
+struct RerankingServer : TwoModels {
   template <std::invocable<const model::Bundle&> Factory, typename... Rest>
-  explicit RerankingServer(Factory factory, Rest... rest) : TextFixture(factory, rest...) {
+  explicit RerankingServer(Factory factory, Rest... rest) : TwoModels(factory, rest...) {
     LimitChannel(64, 80);
   }
 
@@ -59,12 +43,6 @@ struct RerankingServer : TextFixture {
     manifest.mutable_default_options()->set_max_target_tokens(max_target_tokens);
     test::WriteBundle(folder.path() / "de-en", manifest);
     EXPECT_TRUE(catalog->Reload().ok());
-  }
-
-  TranslateResponse Translated(const TranslateRequest& request) {
-    TranslateResponse response;
-    EXPECT_THAT(Call(&TextCalls::Translate, request, response), IsOk());
-    return response;
   }
 
   // The mean log-probability of `source` given `text` under the other model, if that reads both.
@@ -89,15 +67,6 @@ TranslateRequest Reranked(std::vector<std::string> contents, int hypotheses = 4)
   TranslateRequest request = ToGerman(std::move(contents));
   request.mutable_reranking()->set_hypotheses(hypotheses);
   return request;
-}
-
-std::string WithoutTimings(TranslateResponse response) {
-  response.clear_timings();
-  return response.SerializeAsString();
-}
-
-std::string TextOf(const std::string& text, const Segment& segment) {
-  return text.substr(segment.target_begin(), segment.target_end() - segment.target_begin());
 }
 
 TEST(RerankingTest, OrderIsThatOfTwoCallsMadeByHand) {
@@ -214,23 +183,12 @@ TEST(RerankingTest, StreamSendsItsPartsAtTheEnd) {
   for (uint64_t seed = 1; seed <= 4; ++seed) {
     RerankingServer server(RerankingServer::Noise(seed));
     const TranslateResponse unary = server.Translated(request);
-    TranslateResponse response;
-    std::vector<TextPart> parts;
-    absl::Status result;
-    test::Notification done;
-    server.calls->StreamTranslate(
-        request, response, {.arrived = absl::Now()},
-        [&](TextPart part) { parts.push_back(std::move(part)); },
-        [&](absl::Status status) {
-          result = std::move(status);
-          done.Open();
-        });
-    done.Pass();
-    ASSERT_THAT(result, IsOk());
-    EXPECT_EQ(WithoutTimings(response), WithoutTimings(unary));
-    ASSERT_EQ(parts.size(), 4) << "one of each segment";
+    const Received stream = Stream(server, request);
+    ASSERT_THAT(stream.status, IsOk());
+    EXPECT_EQ(WithoutTimings(stream.response), WithoutTimings(unary));
+    ASSERT_EQ(stream.parts.size(), 4) << "one of each segment";
     std::vector<std::string> texts(2);
-    for (const TextPart& part : parts) {
+    for (const TextPart& part : stream.parts) {
       texts[part.content_index()] += part.text();
       EXPECT_EQ(part.segment().SerializeAsString(), unary.translations(part.content_index())
                                                         .segments(part.segment_index())
