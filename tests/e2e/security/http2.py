@@ -64,6 +64,10 @@ def is_closed(connection: socket.socket) -> bool:
     return True
 
 
+class ConnectionEnded(EOFError):
+    """The server has closed the connection before the awaited frame."""
+
+
 class RawClient:
     """One connection. `window` is the flow-control window of each answer in bytes."""
 
@@ -111,11 +115,14 @@ class RawClient:
         return dict(pairs)
 
     def wait_for(self, kind: int, stream: int = 0) -> Frame:
-        return next(
-            frame
-            for frame in self.frames()
-            if frame.kind == kind and (not stream or frame.stream == stream)
-        )
+        """Skips frames until one of that kind, of any stream if 0. Raises ConnectionEnded with
+        those that came instead."""
+        skipped = []
+        for frame in self.frames():
+            if frame.kind == kind and (not stream or frame.stream == stream):
+                return frame
+            skipped.append(frame)
+        raise ConnectionEnded(f"no frame {kind} of stream {stream}, but {skipped[-10:]}")
 
     def close(self) -> None:
         self.socket.close()
