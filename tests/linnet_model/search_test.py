@@ -138,10 +138,12 @@ def test_bans_tokens_that_repeat_ngram(tokens: list[int], size: int, expected: l
         ([5], 1, [5]),
         ([5], 2, []),
         ([5, 5], 2, [5]),
-        ([5, 6, 5, 6, 5], 2, [6]),
+        ([5, 6, 5, 6], 2, [5]),
+        ([5, 6, 5], 1, [5, 6]),
         ([6, 5, 6, 5, 7], 2, []),
         ([5, 5], 0, []),
-        (list(range(16)) * 2 + list(range(15)), 2, [15]),
+        (list(range(16)) * 2 + list(range(13)), 2, []),
+        (list(range(16)) * 2 + list(range(14)), 2, [14]),
         (list(range(17)) * 2 + list(range(16)), 2, []),
     ],
 )
@@ -152,7 +154,9 @@ def test_bans_tokens_that_repeat_ngram_in_a_row(tokens: list[int], times: int, e
 def test_repeats_of_source_are_allowed():
     options = Options(max_ngram_repeats=2)
     assert options.repeats([5, 6, 7, 2]) == 2
-    assert options.repeats([5, 6, 5, 6, 5, 6, 5, 2]) == 3
+    assert options.repeats([5, 6, 5, 6, 2]) == 2
+    assert options.repeats([5, 6, 5, 6, 5, 2]) == 3
+    assert options.repeats([5, 6, 7, 5, 6, 7, 5, 6, 7, 5, 6, 2]) == 4
     assert Options().repeats([5, 5, 5, 2]) == 0
 
 

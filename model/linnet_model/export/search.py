@@ -80,6 +80,12 @@ def banned(tokens: list[int], size: int) -> list[int]:
     ]
 
 
+def tokens_in_a_row(n: int, times: int) -> int:
+    """Returns how many tokens are `times` occurrences of n tokens in a row. From the third on, the
+    last one counts without its last token, which stands between words: "again, again, again"."""
+    return n * times - (n > 1 and times > 2)
+
+
 def consecutive_repeats(tokens: list[int]) -> int:
     """Max times in a row that 1 to MAX_REPEATED_NGRAM tokens stand in a sequence."""
     most = min(len(tokens), 1)
@@ -87,7 +93,8 @@ def consecutive_repeats(tokens: list[int]) -> int:
         equal = 0
         for i in range(n, len(tokens)):
             equal = equal + 1 if tokens[i] == tokens[i - n] else 0
-            most = max(most, equal // n + 1)
+            while tokens_in_a_row(n, most + 1) <= equal + n:
+                most += 1
     return most
 
 
@@ -95,10 +102,10 @@ def repeating(tokens: list[int], times: int) -> list[int]:
     """Returns the tokens that would make an n-gram occur more than `times` times in a row."""
     found = []
     for n in range(1, MAX_REPEATED_NGRAM + 1):
-        last = n * times - 1
-        if times > 0 and last + n <= len(tokens):
+        before = tokens_in_a_row(n, times + 1) - 1  # the next token would be the last
+        if times > 0 and before <= len(tokens):
             end = len(tokens)
-            if tokens[end - last :] == tokens[end - last - n : end - n]:
+            if tokens[end - before + n :] == tokens[end - before : end - n]:
                 found.append(tokens[end - n])
     return found
 

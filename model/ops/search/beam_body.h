@@ -68,9 +68,10 @@ LINNET_BOTH bool StartsRepeat(const int32_t* history, int size, int n, int begin
 }
 
 // True if the token that was n before the next one would end one more than `times` consecutive
-// occurrences of an n-gram of n tokens. `target` has `size` tokens.
+// occurrences of an n-gram of n tokens, of which a third or later one counts without its last token
+// (model/runtime/search/repeats.h). `target` has `size` tokens.
 LINNET_BOTH bool EndsRepeats(const int32_t* target, int size, int n, int times) {
-  const int compared = n * times - 1;
+  const int compared = n * times - 1 - (n > 1 && times > 1 ? 1 : 0);
   if (size < compared + n) return false;
   for (int i = size - compared; i < size; ++i) {
     if (target[i] != target[i - n]) return false;

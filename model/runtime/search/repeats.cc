@@ -18,10 +18,12 @@ void ExcludeConsecutiveRepeats(std::span<const TokenId> target, int times,
                                std::vector<TokenId>& excluded) {
   if (times <= 0) return;
   const int64_t size = std::ssize(target);
-  for (int64_t n = 1; n <= kMaxRepeatedNgram && n * (times + int64_t{1}) - 1 <= size; ++n) {
-    // The n-gram occurs once more if each of its last n * times tokens, the next one included,
-    // equals the one n before it.
-    const auto last = target.end() - (n * times - 1);
+  for (int64_t n = 1; n <= kMaxRepeatedNgram; ++n) {
+    // The n-gram occurs once more with the next token if it and each of so many tokens before it
+    // equals the one n before, the first n excepted.
+    const int64_t before = TokensInARow(n, times + int64_t{1}) - 1;
+    if (before > size) break;
+    const auto last = target.end() - (before - n);
     if (std::equal(last, target.end(), last - n)) excluded.push_back(target[size - n]);
   }
 }
@@ -33,7 +35,7 @@ int ConsecutiveRepeats(std::span<const TokenId> tokens) {
     int equal = 0;  // number of tokens up to this one that equal the one n before them
     for (int i = n; i < size; ++i) {
       equal = tokens[i] == tokens[i - n] ? equal + 1 : 0;
-      most = std::max(most, equal / n + 1);
+      while (TokensInARow(n, most + 1) <= equal + n) ++most;
     }
   }
   return most;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -18,6 +19,12 @@ void ExcludeRepeatedNgrams(std::span<const TokenId> history, int n, std::vector<
 // The longest n-gram that the second rule compares: six words, the length of a phrase that a model
 // falls into repeating, are hardly more tokens.
 inline constexpr int kMaxRepeatedNgram = 16;
+
+// The tokens that are `times` occurrences of an n-gram in a row. From the third on, the last one
+// counts without its last token, which stands between words: "again, again, again" has three.
+constexpr int64_t TokensInARow(int64_t n, int64_t times) {
+  return n * times - (n > 1 && times > 2 ? 1 : 0);
+}
 
 // SearchOptions::max_ngram_repeats: adds the tokens that would end one more than `times`
 // consecutive occurrences of an n-gram of at most kMaxRepeatedNgram tokens at the end of `target`.

@@ -34,7 +34,11 @@ TEST(ConsecutiveRepeatsTest, CountsOccurrencesOfAnyNgramInARow) {
   EXPECT_EQ(ConsecutiveRepeats(Tokens{4}), 1);
   EXPECT_EQ(ConsecutiveRepeats(Tokens{4, 5, 6, 4, 5}), 1);
   EXPECT_EQ(ConsecutiveRepeats(Tokens{4, 5, 5, 6}), 2);
+  EXPECT_EQ(ConsecutiveRepeats(Tokens{7, 4, 5, 4, 8}), 1);
+  EXPECT_EQ(ConsecutiveRepeats(Tokens{7, 4, 5, 4, 5, 8}), 2);
+  EXPECT_EQ(ConsecutiveRepeats(Tokens{7, 4, 5, 4, 5, 4, 8}), 3) << "5 joins them";
   EXPECT_EQ(ConsecutiveRepeats(Tokens{7, 4, 5, 4, 5, 4, 5, 8}), 3);
+  EXPECT_EQ(ConsecutiveRepeats(Tokens{4, 5, 6, 4, 5, 6, 4, 5, 6, 4, 5}), 4);
   EXPECT_EQ(ConsecutiveRepeats(Cycle(kMaxRepeatedNgram, 3, 5)), 3);
   EXPECT_EQ(ConsecutiveRepeats(Cycle(kMaxRepeatedNgram + 1, 3, 5)), 1) << "too long to compare";
 }
@@ -44,12 +48,15 @@ TEST(ExcludeConsecutiveRepeatsTest, ExcludesTheTokenThatEndsOneTooMany) {
   EXPECT_THAT(Excluded({4}, 1), ElementsAre(4));
   EXPECT_THAT(Excluded({4, 4}, 2), ElementsAre(4));
   EXPECT_THAT(Excluded({4, 4}, 3), IsEmpty());
-  EXPECT_THAT(Excluded({4, 5, 4, 5}, 2), IsEmpty()) << "4 begins the third time, 5 would end it";
-  EXPECT_THAT(Excluded({4, 5, 4, 5, 4}, 2), ElementsAre(5));
+  EXPECT_THAT(Excluded({4, 5, 4}, 1), UnorderedElementsAre(4, 5)) << "4 may begin the second time";
+  EXPECT_THAT(Excluded({4, 5, 4, 5}, 2), ElementsAre(4)) << "5 joins them, as a comma";
+  EXPECT_THAT(Excluded({4, 5, 6, 4, 5, 6, 4}, 2), ElementsAre(5));
+  EXPECT_THAT(Excluded({4, 5, 6, 4, 5, 6}, 2), IsEmpty());
   EXPECT_THAT(Excluded({4, 5, 4, 6, 4}, 2), IsEmpty());
   EXPECT_THAT(Excluded({4, 4, 5, 4, 4, 5, 4, 4}, 2), UnorderedElementsAre(4, 5));
-  EXPECT_THAT(Excluded(Cycle(kMaxRepeatedNgram, 2, kMaxRepeatedNgram - 1), 2),
-              ElementsAre(kMaxRepeatedNgram - 1));
+  EXPECT_THAT(Excluded(Cycle(kMaxRepeatedNgram, 2, kMaxRepeatedNgram - 2), 2),
+              ElementsAre(kMaxRepeatedNgram - 2));
+  EXPECT_THAT(Excluded(Cycle(kMaxRepeatedNgram, 2, kMaxRepeatedNgram - 3), 2), IsEmpty());
   EXPECT_THAT(Excluded(Cycle(kMaxRepeatedNgram + 1, 2, kMaxRepeatedNgram), 2), IsEmpty());
   EXPECT_THAT(Excluded({4, 4, 4}, 0), IsEmpty()) << "0 disables the rule";
   EXPECT_THAT(Excluded({4, 4, 4}, 1 << 30), IsEmpty());

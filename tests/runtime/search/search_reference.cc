@@ -35,15 +35,17 @@ std::set<std::vector<TokenId>> NGrams(const std::vector<TokenId>& tokens, int n)
 }
 
 // True if `target`, which begins with the start token, and `next` end with the same tokens more
-// than `times` times in a row.
+// than `times` times in a row. A third or later time may lack its last token, if it has two or
+// more.
 bool EndsInARow(const std::vector<TokenId>& target, TokenId next, int times) {
   std::vector<TokenId> tokens(target.begin() + 1, target.end());
   tokens.push_back(next);
-  for (int64_t n = 1; times > 0 && n <= 16 && n * (times + 1) <= std::ssize(tokens); ++n) {
-    const std::vector<TokenId> gram(tokens.end() - n, tokens.end());
+  for (int64_t n = 1; times > 0 && n <= 16; ++n) {
+    const int64_t length = times > 1 && n > 1 ? n * times + n - 1 : n * times + n;
+    if (length > std::ssize(tokens)) continue;
     bool same = true;
-    for (int i = 1; i <= times; ++i) {
-      same = same && std::equal(gram.begin(), gram.end(), tokens.end() - n * (i + 1));
+    for (auto token = tokens.end() - length; token != tokens.end() - n; ++token) {
+      same = same && token[0] == token[n];
     }
     if (same) return true;
   }
