@@ -114,7 +114,6 @@ def data_part(training: dict[str, Any]) -> list[str]:
     rows = []
     for domain, source in sources.items():
         counts = train.get(domain, {})
-        licence = source["licence"] + (" *(not verified)*" if source.get("unverified") else "")
         rows.append(
             [
                 domain,
@@ -122,7 +121,7 @@ def data_part(training: dict[str, Any]) -> list[str]:
                 f"{counts.get('rows', 0):,}",
                 f"{shares[domain]:g}",
                 source["author"],
-                licence,
+                source["licence"],
                 source["attribution"],
             ]
         )
@@ -142,11 +141,6 @@ def data_part(training: dict[str, Any]) -> list[str]:
             else []
         ),
         "Licences of the texts are in the table; check them before you publish the weights.",
-        *(
-            ["Where a licence is marked as not verified it is stated from general knowledge."]
-            if any(source.get("unverified") for source in sources.values())
-            else []
-        ),
         *(
             [
                 f"The training started from other weights ({training['init_from']}): the table "
