@@ -14,6 +14,8 @@ from typing import Any
 
 from engines import add_folders
 
+from linnet_model.evaluation.score import length_ratio
+
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -41,13 +43,13 @@ def score(
         assert line, run.stdout
         rows = (answers / f"{domain}.tsv").read_text(encoding="utf-8").split("\n")
     columns = [row.split("\t") for row in rows if row]
-    words = [sum(len(row[column].split()) for row in columns) for column in (1, 2)]
+    answered = [row[-1] for row in columns]
     return {
         "rows": int(line[1]),
         "measures": {k: float(v) for k, v in re.findall(r"(\S+) ([\d.]+) \(", line[2])},
-        "length_ratio": words[1] / words[0],
+        "length_ratio": length_ratio([[row[1]] for row in columns], answered),
         "seconds": int(line[3]),
-        "answers": [row[-1] for row in columns],
+        "answers": answered,
     }
 
 
