@@ -14,8 +14,6 @@ from typing import Any
 
 from engines import add_folders
 
-from linnet_model.evaluation.score import length_ratio
-
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -28,6 +26,8 @@ def score(
 ) -> dict[str, Any]:
     """Rows, measures, ratio of lengths, seconds and answers of linnet-decode with these flags, and
     with more words of linnet-score."""
+    from linnet_model.evaluation.score import length_ratio
+
     with tempfile.TemporaryDirectory() as folder:
         answers = Path(folder)
         command = [sys.executable, "-m", "linnet_model.evaluation.score", "--bundle", str(bundle)]
