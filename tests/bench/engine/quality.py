@@ -26,8 +26,6 @@ def score(
 ) -> dict[str, Any]:
     """Rows, measures, ratio of lengths, seconds and answers of linnet-decode with these flags, and
     with more words of linnet-score."""
-    from linnet_model.evaluation.score import length_ratio
-
     with tempfile.TemporaryDirectory() as folder:
         answers = Path(folder)
         command = [sys.executable, "-m", "linnet_model.evaluation.score", "--bundle", str(bundle)]
@@ -43,13 +41,13 @@ def score(
         assert line, run.stdout
         rows = (answers / f"{domain}.tsv").read_text(encoding="utf-8").split("\n")
     columns = [row.split("\t") for row in rows if row]
-    answered = [row[-1] for row in columns]
+    words = [sum(len(row[column].split()) for row in columns) for column in (1, 2)]
     return {
         "rows": int(line[1]),
         "measures": {k: float(v) for k, v in re.findall(r"(\S+) ([\d.]+) \(", line[2])},
-        "length_ratio": length_ratio([[row[1]] for row in columns], answered),
+        "length_ratio": words[1] / words[0],
         "seconds": int(line[3]),
-        "answers": answered,
+        "answers": [row[-1] for row in columns],
     }
 
 
