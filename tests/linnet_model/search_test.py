@@ -139,11 +139,13 @@ def test_bans_tokens_that_repeat_ngram(tokens: list[int], size: int, expected: l
         ([5], 2, []),
         ([5, 5], 2, [5]),
         ([5, 6, 5, 6], 2, [5]),
+        ([5, 6, 5, 6, 5], 2, [6]),
         ([5, 6, 5], 1, [5, 6]),
         ([6, 5, 6, 5, 7], 2, []),
         ([5, 5], 0, []),
         (list(range(16)) * 2 + list(range(13)), 2, []),
         (list(range(16)) * 2 + list(range(14)), 2, [14]),
+        (list(range(16)) * 2 + list(range(15)), 2, [15]),
         (list(range(17)) * 2 + list(range(16)), 2, []),
     ],
 )

@@ -50,10 +50,13 @@ TEST(ExcludeConsecutiveRepeatsTest, ExcludesTheTokenThatEndsOneTooMany) {
   EXPECT_THAT(Excluded({4, 4}, 3), IsEmpty());
   EXPECT_THAT(Excluded({4, 5, 4}, 1), UnorderedElementsAre(4, 5)) << "4 may begin the second time";
   EXPECT_THAT(Excluded({4, 5, 4, 5}, 2), ElementsAre(4)) << "5 joins them, as a comma";
+  EXPECT_THAT(Excluded({4, 5, 4, 5, 4}, 2), ElementsAre(5));
   EXPECT_THAT(Excluded({4, 5, 6, 4, 5, 6, 4}, 2), ElementsAre(5));
   EXPECT_THAT(Excluded({4, 5, 6, 4, 5, 6}, 2), IsEmpty());
   EXPECT_THAT(Excluded({4, 5, 4, 6, 4}, 2), IsEmpty());
   EXPECT_THAT(Excluded({4, 4, 5, 4, 4, 5, 4, 4}, 2), UnorderedElementsAre(4, 5));
+  EXPECT_THAT(Excluded(Cycle(kMaxRepeatedNgram, 2, kMaxRepeatedNgram - 1), 2),
+              ElementsAre(kMaxRepeatedNgram - 1));
   EXPECT_THAT(Excluded(Cycle(kMaxRepeatedNgram, 2, kMaxRepeatedNgram - 2), 2),
               ElementsAre(kMaxRepeatedNgram - 2));
   EXPECT_THAT(Excluded(Cycle(kMaxRepeatedNgram, 2, kMaxRepeatedNgram - 3), 2), IsEmpty());
