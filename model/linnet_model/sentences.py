@@ -1,4 +1,4 @@
-"""Splits English texts into sentences by rule, with no data of a language."""
+"""Splits English and German texts into sentences by rule, with no data of a language."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ import re
 
 # A sentence ends at one of .!?… with the quotes and brackets that close behind it, before a blank
 # and a character that can begin one.
-END = re.compile(r"""([.!?…]["'”’)\]]*)\s+(?=["'“‘(\[]*[A-Z0-9])""")
-BEGIN = re.compile(r"""["“‘(]?[A-Z]""")
+END = re.compile(r"""([.!?…]["'”“’)\]]*)\s+(?=["'“‘„(\[]*[A-ZÄÖÜ0-9])""")
+BEGIN = re.compile(r"""["“‘„(]?[A-ZÄÖÜ]""")
 NOT_PROSE = re.compile(r"https?:|www\.|[][\\$_^{}|<>=@#*]")
 MIN_WORDS, MAX_WORDS, MIN_LETTERS = 4, 40, 0.85
 NO_END = re.compile(
     r"(?:\b[A-Z]|\b(?:Dr|Mr|Mrs|Ms|Prof|St|No|Nr|vs|cf|ca|approx|Fig|Eq|Sec|al|e\.g|i\.e))\.$"
 )
+# In German, an ordinal has a full stop: am 3. Oktober.
+NO_GERMAN_END = re.compile(
+    r"(?:\b\d{1,3}|\b[A-Za-z]|\b(?:Dr|Prof|St|Nr|Abs|Art|Mio|Mrd|Co|bzw|ca|etc|evtl|ggf|sog|usw|vgl))\.$"
+)
 
 
-def split_sentences(text: str) -> list[str]:
+def split_sentences(text: str, no_end: re.Pattern[str] = NO_END) -> list[str]:
     """Returns the sentences of an English text.
 
     A sentence ends at a full stop, question mark or exclamation mark before a blank and a capital
@@ -26,11 +30,16 @@ def split_sentences(text: str) -> list[str]:
     sentences, start = [], 0
     for end in END.finditer(text):
         sentence = text[start : end.end(1)].strip()
-        if NO_END.search(sentence):
+        if no_end.search(sentence):
             continue
         sentences.append(sentence)
         start = end.end()
     return [*sentences, text[start:].strip()] if text[start:].strip() else sentences
+
+
+def split_german_sentences(text: str) -> list[str]:
+    """Like split_sentences, of a German text: none ends after an ordinal below 1,000 either."""
+    return split_sentences(text, NO_GERMAN_END)
 
 
 def whole_sentence(text: str) -> bool:
