@@ -47,21 +47,23 @@ def translated_rows(
     pairs: list[Pair],
     translations: list[str],
     reverse: bool,
-    min_ratio: float = 0.0,
+    ratios: tuple[float, float] = (0.0, math.inf),
     banned: Set[str] = frozenset(),
     new: bool = False,
 ) -> tuple[list[Pair], Counter[str]]:
     """Returns the rows to train on, and how many others were left out for which reason. A
-    translation must have `min_ratio` as many words as its text, and be none of the `banned` ones
-    (kept_back); neither may its text, if that is `new`."""
+    translation must have as many words per word of its text as lie between the `ratios`, and be
+    none of the `banned` ones (kept_back); neither may its text, if that is `new`."""
     rows, left_out = [], Counter[str]()
     for pair, answer in zip(pairs, translations, strict=True):
         words = answer.split()
         text = " ".join(words)  # a row is one line of three columns
         if not text:
             left_out["empty"] += 1
-        elif len(words) < min_ratio * len((pair.target if reverse else pair.source).split()):
+        elif len(words) < ratios[0] * len((pair.target if reverse else pair.source).split()):
             left_out["too short"] += 1
+        elif len(words) > ratios[1] * len((pair.target if reverse else pair.source).split()):
+            left_out["too long for its text"] += 1
         elif has_loop(text):
             left_out["looping"] += 1
         elif text == (pair.source if reverse else pair.target):
@@ -117,6 +119,8 @@ def main(arguments: list[str] | None = None) -> None:
         help="log-probability of a text's token by it, mean at least [%(default)s]")  # fmt: skip
     add("--min-ratio", type=float, default=0.0, metavar="X",
         help="words of a translation per word of its text, at least [%(default)s]")  # fmt: skip
+    add("--max-ratio", type=float, default=math.inf, metavar="X",
+        help="words of a translation per word of its text, at most [%(default)s]")  # fmt: skip
     add("--tokens", type=count_from(1), default=100, metavar="N",
         help="max tokens of a text; rows with longer ones are left out [%(default)s]")  # fmt: skip
     add("--out", type=Path, required=True, metavar="FILE.tsv", help="file of the new rows")
@@ -162,8 +166,9 @@ def main(arguments: list[str] | None = None) -> None:
         answers = decode_texts(program, options.bundle, texts, flags)
     else:
         answers = rerank_texts(program, options.bundle, channel, texts, flags)
+    ratios = (options.min_ratio, options.max_ratio)
     rows, left_out = translated_rows(
-        chosen, answers, reverse, options.min_ratio, banned, new=options.sentences
+        chosen, answers, reverse, ratios, banned, new=options.sentences
     )
     if not rows:
         raise ConfigError(f"none of {len(pairs)} rows could be translated")

@@ -28,9 +28,16 @@ def test_looping_translation_is_left_out():
 
 def test_translation_that_lacks_words_is_left_out():
     pair = [Pair("a dog barks at night", "ein Hund bellt nachts", "chat")]
-    rows, left_out = translated_rows(pair, ["ein Hund bellt"], reverse=False, min_ratio=0.8)
+    rows, left_out = translated_rows(pair, ["ein Hund bellt"], reverse=False, ratios=(0.8, 9))
     assert (rows, left_out) == ([], {"too short": 1})
-    assert translated_rows(pair, ["a dog at night"], reverse=True, min_ratio=0.8)[0]
+    assert translated_rows(pair, ["a dog at night"], reverse=True, ratios=(0.8, 9))[0]
+
+
+def test_translation_with_far_more_words_is_left_out():
+    pair = [Pair("a dog barks at night", "ein Hund bellt nachts", "chat")]
+    rows, left_out = translated_rows(pair, ["a dog barks at night"], reverse=True, ratios=(0, 1.2))
+    assert (rows, left_out) == ([], {"too long for its text": 1})
+    assert translated_rows(pair, ["a dog barks"], reverse=True, ratios=(0, 1.2))[0]
 
 
 def test_translation_that_a_test_has_is_left_out():
