@@ -15,7 +15,7 @@ from linnet_model.train.stages import read_stages
 RECIPES = Path(__file__).resolve().parents[3] / "model" / "recipes"
 PARTS = typing.get_type_hints(Recipe)
 # Ways to train a bundle.
-HOWS = ("gpu", "continue", "diversified", "reranked", "sentences", "mirror", "debates")
+HOWS = ("gpu", "continue", "diversified", "reranked", "sentences", "mirror", "debates", "everyday")
 
 
 @pytest.mark.parametrize("name", PARTS)
