@@ -36,6 +36,7 @@ import reranking  # noqa: E402
 import server_overhead  # noqa: E402
 import time_to_loss  # noqa: E402
 import training_speed  # noqa: E402
+import trainings  # noqa: E402
 import unauthenticated  # noqa: E402
 from engines import Sizes  # noqa: E402
 
@@ -467,8 +468,13 @@ def gpu_modes() -> str:
     return f"{table(heads, lines)}\n\n{on_gpu(results)}"
 
 
+def trainings_at_equal_time() -> str:
+    results = result("trainings")
+    return f"{table(trainings.HEADS, trainings.rows_of(results))}\n\n{trainings.note(results)}"
+
+
 def gpu_bleu() -> str:
-    results = result("gpu")
+    results = result("gpu-answers")
     rows = [
         [f"{row['device']}, {row['compute']}", *(f"{row[name]:.2f}" for name in ("BLEU", "chrF"))]
         for row in results["parts"]["answers"]["rows"]
@@ -480,7 +486,7 @@ def gpu_bleu() -> str:
 
 
 def gpu_server() -> str:
-    results = result("gpu")
+    results = result("gpu-answers")
     rows = [
         [f"batch {row['batch']}, beam {row['beam']}", f"{row['linnet-decode, sentences/s']:,.0f}",
          f"{row['linnet-server, sentences/s']:,.0f}", row["share"]]
@@ -526,6 +532,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "soak": soak,
     "step-while-many-wait": step_while_many_wait,
     "time-to-loss": time_to_a_loss,
+    "trainings": trainings_at_equal_time,
     "training-speed": lambda: whole_table(
         "training-speed", training_speed.HEADS, training_speed.rows_of
     ),

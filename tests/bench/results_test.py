@@ -19,7 +19,7 @@ MODULES = {
 
 def module_of(name: str) -> str:
     """The script of a result: decoding-big and profile-step-batch-1 have that of the default."""
-    name = re.sub(r"-(big|earlier|float32|batch-\d+)$", "", name)
+    name = re.sub(r"-(answers|big|earlier|float32|batch-\d+)$", "", name)
     return MODULES.get(name, name.replace("-", "_"))
 
 
@@ -51,6 +51,7 @@ def test_objectives_that_contradict_each_other_are_refused():
         ("profile-step-float32", "profile_step"),
         ("memory-floor", "memory_floor"),
         ("gpu-earlier", "report"),
+        ("gpu-answers", "report"),
     ],
 )
 def test_variant_of_a_result_has_the_same_script(name: str, module: str):
