@@ -34,7 +34,7 @@ def differences(recipe: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]
 
 
 def facts_of(run: Path) -> dict[str, Any]:
-    """What the log and the settings of a run say; one that did not end is an error."""
+    """Returns the facts of a run by its log and settings; one that did not end is an error."""
     log = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
     if log[-1]["kind"] != "end":
         raise SystemExit(f"error: the training of {run} did not end: see its log")
