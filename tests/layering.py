@@ -141,7 +141,7 @@ EXCEPTIONS = {
     "tests/bench/measure_words.py": f"tests/data {PYTHON} {TRAINING}",
     "tests/bench/security/one_connection.py": "grpc tests/e2e",  # the same
     "tests/bench/security/unauthenticated.py": "tests/e2e tests/deploy",  # the attackers, HAProxy
-    "tests/bench/figures.py": "tests/gpu",  # the report of a GPU
+    "tests/bench/gpu_figures.py": "tests/gpu",  # the report of a GPU
     "tests/deploy/first_start.py": "tests/bench",  # the facts of a machine
     "tests/deploy/balancer_repeats_test.py": "tests/e2e",  # raw HTTP/2
     "tests/deploy/balancers_test.py": "tests/e2e",  # the same

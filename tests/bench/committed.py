@@ -1,0 +1,33 @@
+"""Reads committed results, for the tables of the pages (figures.py)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import machine
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "tests/bench/results"
+MACHINE = "amd-epyc-2-cores-vnni"
+
+
+def result(name: str) -> Any:
+    """The result of MACHINE, or of another one if it was not measured there."""
+    found = [RESULTS / MACHINE / f"{name}.json", *sorted(RESULTS.glob(f"*/{name}.json"))]
+    return json.loads(next(path for path in found if path.exists()).read_text())
+
+
+def table(heads: list[str], rows: list[list[str]]) -> str:
+    return "\n".join(machine.table(heads, rows))
+
+
+def on(results: dict[str, Any]) -> str:
+    return f"{machine.sentence(results['machine'])}."
+
+
+def on_context(results: dict[str, Any]) -> str:
+    """The same of a program of Google Benchmark."""
+    context = results["context"]
+    return f"{context['cpu']}, {context['num_cpus']} cores, Linnet {context['version']}."

@@ -1,0 +1,118 @@
+"""The tables of figures of GPUs, and of what was trained on them (figures.py)."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent / "training"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "gpu"))
+import answers as gpu_answers
+import report as gpu_report
+import trainings
+from committed import result, table
+
+
+def on_gpu(results: dict[str, Any]) -> str:
+    facts = results["facts"]
+    return f"{facts['device']}, driver {facts['driver']}, Linnet {facts['commit'][:7]}."
+
+
+def base_speeds(results: dict[str, Any]) -> dict[int, dict[str, int]]:
+    """Target tokens a second of the base model at beam 5, by batch and engine."""
+    found: dict[int, dict[str, int]] = {}
+    for row in results["parts"]["base"]["rows"]:
+        if row["beam"] == 5:
+            found.setdefault(row["batch"], {})[row["engine"]] = row["tok/s"]
+    return dict(sorted(found.items()))
+
+
+def gpu_speed(name: str) -> str:
+    """Those of a result beside the peers that it has."""
+    results = result(name)
+    found = base_speeds(results)
+    known = {"fairseq's way": "eager PyTorch", "Marian": "Transformers"}
+    peers = {peer: title for peer, title in known.items() if all(peer in s for s in found.values())}
+    rows = []
+    for batch, speeds in found.items():
+        cells = [f"{speeds[gpu_report.OURS]:,}"]
+        for peer in peers:
+            cells += [f"{speeds[peer]:,}", f"{speeds[gpu_report.OURS] / speeds[peer]:.1f} ×"]
+        rows.append([f"{batch} at a time", *cells])
+    named = [word for title in peers.values() for word in (title, "ratio")]
+    return f"{table(['target tokens a second', 'Linnet', *named], rows)}\n\n{on_gpu(results)}"
+
+
+def gpu_rewritten() -> str:
+    """Returns the times of the operators before and after their kernels were rewritten."""
+    before, after = result("gpu-earlier"), result("gpu")
+    sizes = ["5 rows x 1024", "160 rows x 1024", "640 rows x 1024"]
+
+    def times(results: dict[str, Any], operator: str) -> list[float]:
+        found = {
+            row["size"]: row["us"]
+            for row in results["parts"]["operators"]["rows"]
+            if row["operator"] == operator and row["type"] == "float16"
+        }
+        return [found[size] for size in sizes]
+
+    rows = []
+    for name in ("source_attention", "self_attention_step"):
+        pairs = zip(times(before, name), times(after, name), strict=True)
+        rows.append([f"`{name}`", *(f"{old:.1f} → {new:.1f}" for old, new in pairs)])
+    commits = " → ".join(results["facts"]["commit"][:7] for results in (before, after))
+    where = f"float16. {after['facts']['device']}, Linnet {commits}."
+    return f"{table(['microseconds', *sizes], rows)}\n\n{where}"
+
+
+def gpu_modes() -> str:
+    """The same with and without what makes steps fast."""
+    results = result("gpu-earlier")
+    rows = results["parts"]["base"]["rows"]
+    kinds = list(dict.fromkeys(row["engine"] for row in rows if row["engine"].startswith("Linnet")))
+    speeds = {(row["engine"], row["batch"]): row["tok/s"] for row in rows if row["beam"] == 5}
+    batches = [batch for batch in (1, 32) if all((kind, batch) in speeds for kind in kinds)]
+    names = {kind: kind.removeprefix("Linnet, ") for kind in kinds}
+    lines = [[names[kind], *(f"{speeds[kind, batch]:,}" for batch in batches)] for kind in kinds]
+    heads = ["target tokens a second, beam 5", *(f"{batch} at a time" for batch in batches)]
+    return f"{table(heads, lines)}\n\n{on_gpu(results)}"
+
+
+def trainings_at_equal_time() -> str:
+    results = result("trainings")
+    return f"{table(trainings.HEADS, trainings.rows_of(results))}\n\n{trainings.note(results)}"
+
+
+def gpu_bleu() -> str:
+    results = result("gpu-answers")
+    rows = [
+        [f"{row['device']}, {row['compute']}", *(f"{row[name]:.2f}" for name in ("BLEU", "chrF"))]
+        for row in results["parts"]["answers"]["rows"]
+        if "BLEU" in row
+    ]
+    heads = ["`en-de` on tatoeba", "BLEU", "chrF"]
+    count = f"{gpu_answers.TEST_ROWS:,} rows, with the version of that commit. "
+    return f"{table(heads, rows)}\n\n{count}{on_gpu(results)}"
+
+
+def gpu_server() -> str:
+    results = result("gpu-answers")
+    rows = [
+        [f"batch {row['batch']}, beam {row['beam']}", f"{row['linnet-decode, sentences/s']:,.0f}",
+         f"{row['linnet-server, sentences/s']:,.0f}", row["share"]]
+        for row in results["parts"]["serving"]["rows"]
+    ]  # fmt: skip
+    heads = ["`en-de`, sentences a second", "linnet-decode", "linnet-server", "share"]
+    return f"{table(heads, rows)}\n\n{on_gpu(results)}"
+
+
+FIGURES = {
+    "gpu-bleu": gpu_bleu,
+    "gpu-modes": gpu_modes,
+    "gpu-rewritten": gpu_rewritten,
+    "gpu-server": gpu_server,
+    "gpu-speed": lambda: gpu_speed("gpu"),
+    "gpu-speed-earlier": lambda: gpu_speed("gpu-earlier"),
+    "trainings": trainings_at_equal_time,
+}
