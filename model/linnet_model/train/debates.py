@@ -18,7 +18,7 @@ import html
 import random
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -66,15 +66,15 @@ def is_clean(sentence: str) -> bool:
     )
 
 
-def sentences(paragraphs: Iterable[str], german: bool, banned: set[str]) -> list[str]:
+def sentences(
+    paragraphs: Iterable[str], split: Callable[[str], list[str]], banned: set[str]
+) -> list[str]:
     """Returns the whole sentences, each once and in the order of the text."""
-    split = split_german_sentences if german else split_sentences
     found: dict[str, str] = {}
     for paragraph in paragraphs:
         for sentence in split(cleaned(paragraph)):
-            key = folded(sentence)
-            if sentence and whole_sentence(sentence) and is_clean(sentence):
-                found.setdefault(key, sentence)
+            if whole_sentence(sentence) and is_clean(sentence):
+                found.setdefault(folded(sentence), sentence)
     return [sentence for key, sentence in found.items() if key not in banned]
 
 
@@ -94,13 +94,15 @@ def main(arguments: list[str] | None = None) -> None:
     banned = kept_back(options.data)
     if not banned:
         raise ConfigError(f"{options.data} has no test.*.tsv and no valid.tsv.xz, name its folder")
-    for folder, name, domain, read in (
-        (options.german, "german_debates", "bundestag", german_paragraphs),
-        (options.english, "english_debates", "europarl_english", english_paragraphs),
+    german = german_paragraphs, split_german_sentences
+    english = english_paragraphs, split_sentences
+    for folder, name, domain, (read, split) in (
+        (options.german, "german_debates", "bundestag", german),
+        (options.english, "english_debates", "europarl_english", english),
     ):
         if folder is None:
             continue
-        found = sentences(read(folder), read is german_paragraphs, banned)
+        found = sentences(read(folder), split, banned)
         chosen = random.Random(SEED).sample(found, min(options.rows, len(found)))
         write_rows(options.data / f"{name}.tsv", [Pair(text, text, domain) for text in chosen])
         print(f"{options.data / name}.tsv: {len(chosen):,} of {len(found):,} {domain}")

@@ -58,11 +58,12 @@ def translated_rows(
     for pair, answer in zip(pairs, translations, strict=True):
         words = answer.split()
         text = " ".join(words)  # a row is one line of three columns
+        of_text = len((pair.target if reverse else pair.source).split())
         if not text:
             left_out["empty"] += 1
-        elif len(words) < ratios[0] * len((pair.target if reverse else pair.source).split()):
+        elif len(words) < ratios[0] * of_text:
             left_out["too short"] += 1
-        elif len(words) > ratios[1] * len((pair.target if reverse else pair.source).split()):
+        elif len(words) > ratios[1] * of_text:
             left_out["too long for its text"] += 1
         elif has_loop(text):
             left_out["looping"] += 1
