@@ -1,14 +1,14 @@
-"""Time that linnet-train needs to reach a validation loss, at this commit and at an earlier one.
+"""Time that linnet-train needs to reach a validation loss, in float32 and in bfloat16.
 
-Each round trains a model of every batch size from scratch at both commits at once, each on a core
-of its own, and exchanges the cores in the next round. Both have the same rows, vocabulary and
-rates; their random numbers need not be the same. A training ends at the first validation whose
-loss is low enough; between the last two validations the time is interpolated. The time is that of
-the updates: reading the data, validation and checkpoints do not count.
+Each round trains a model of every batch size from scratch in both types at once, each on a core of
+its own, and exchanges the cores in the next round. Both have the same rows, vocabulary, rates and
+random numbers. A training ends at the first validation whose loss is low enough; between two
+validations the time is interpolated. The time is that of the updates: reading the data, validation
+and checkpoints do not count.
 
 The rows are the first of a domain of DATA/en-de, tokenised with the vocabulary of the bundle en-de.
-Takes about half an hour on two cores that do nothing else. Writes DIR/MACHINE/time-to-loss.json and
-time-to-loss.md.
+Takes about 40 minutes on two cores with AVX512-BF16 that do nothing else. Writes
+DIR/MACHINE/time-to-loss.json and time-to-loss.md.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ WARM_UP_TOKENS = 200_000
 VALID_TOKENS = 100_000  # target tokens between two validations
 MAX_TOKENS = 10_000_000
 POLL_SECONDS = 0.5
+TYPES = ("float32", "bfloat16")
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def reached(found: list[Point], loss: float) -> tuple[float, float] | None:
 
 
 class Training:
-    """A training at the commit of a tree, on one core, that is stopped once it has the loss."""
+    """A training on one core, that is stopped once it has the lowest of the losses."""
 
     def __init__(self, command: list[str], environment: dict[str, str], out: Path, core: int):
         self._out = out
@@ -88,18 +89,20 @@ class Training:
             pinned, env=environment, stdout=self._output, stderr=subprocess.STDOUT, cwd=out
         )
 
-    def done(self, loss: float) -> tuple[float, float] | None:
-        """Seconds and tokens once the loss is reached, else None. Raises SystemExit if the training
-        ended without it."""
+    def done(self, losses: list[float]) -> list[tuple[float, float]] | None:
+        """Seconds and tokens of each loss once all are reached, else None. Raises SystemExit if the
+        training ended without one."""
         ended = self._process.poll() is not None
         log = self._out / "run/log.jsonl"
         found = points(training_speed.read_log(log.parent)) if log.exists() else []
-        result = reached(found, loss)
-        if result is None and ended:
+        results = [result for loss in losses if (result := reached(found, loss))]
+        if len(results) == len(losses):
+            return results
+        if ended:
             self._output.seek(0)
             last = f"its last loss is {found[-1].loss:.3f}" if found else self._output.read()[-500:]
-            raise SystemExit(f"error: the training ended without a loss of {loss}: {last}")
-        return result
+            raise SystemExit(f"error: the training ended without a loss of {min(losses)}: {last}")
+        return None
 
     def settings(self) -> dict[str, Any]:
         settings: dict[str, Any] = json.loads((self._out / "run/settings.json").read_text())
@@ -126,39 +129,36 @@ def overrides(batch: int, rate: float) -> list[str]:
 
 
 def race(
-    trees: dict[str, Path],
-    setting: Setting,
-    rate: float,
-    folder: Path,
-    options: argparse.Namespace,
-) -> tuple[dict[str, tuple[float, float]], int]:
-    """Trains at the commits of `trees` at once, the first on the first core. Returns the seconds
-    and the tokens of each, and the number of parameters."""
-    recipe = folder / "recipe.toml"
-    # The log has a line for each validation (overrides).
-    training_speed.write_recipe(recipe, setting, MAX_TOKENS // setting.batch, 1)
+    types: tuple[str, ...], batch: int, rate: float, folder: Path, options: argparse.Namespace
+) -> tuple[dict[str, list[tuple[float, float]]], int]:
+    """Trains in both types at once, in the first on the first core. Returns the seconds and the
+    tokens of each loss, and the number of parameters."""
     cores = sorted(os.sched_getaffinity(0))
+    environment = training_speed.environment_of(training_speed.ROOT, options.programs)
     with tempfile.TemporaryDirectory(dir=folder) as name:
         running: dict[str, Training] = {}
         try:
-            for core, (which, tree) in zip(cores, trees.items(), strict=False):
-                out = Path(name) / which
+            for core, kind in zip(cores, types, strict=False):
+                out = Path(name) / kind
                 out.mkdir()
+                setting = Setting(options.width, batch, kind == "bfloat16", threads=1)
+                # The log has a line for each validation (overrides).
+                recipe = out / "recipe.toml"
+                training_speed.write_recipe(recipe, setting, MAX_TOKENS // batch, 1)
                 command = training_speed.command_of(recipe, folder, out / "run")
-                command += overrides(setting.batch, rate)
-                environment = training_speed.environment_of(tree, options.programs)
-                running[which] = Training(command, environment, out, core)
-            found: dict[str, tuple[float, float]] = {}
+                command += overrides(batch, rate)
+                running[kind] = Training(command, environment, out, core)
+            found: dict[str, list[tuple[float, float]]] = {}
             parameters = 0
             while len(found) < len(running):
                 time.sleep(POLL_SECONDS)
-                # A training goes on until the other has the loss too, or the other would be faster
-                # on a machine whose cores share a memory.
-                for which in running.keys() - found.keys():
-                    result = running[which].done(options.loss)
-                    if result is not None:
-                        found[which] = result
-                        parameters = running[which].settings()["parameters"]
+                # A training goes on until the other has the losses too, or the other would be
+                # faster on a machine whose cores share a memory.
+                for kind in running.keys() - found.keys():
+                    results = running[kind].done(options.losses)
+                    if results is not None:
+                        found[kind] = results
+                        parameters = running[kind].settings()["parameters"]
         finally:
             for training in running.values():
                 training.stop()
@@ -166,39 +166,37 @@ def race(
 
 
 def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """A row for each batch size: seconds and tokens of both commits in each round."""
-    rows: list[dict[str, Any]] = [
-        {"batch": batch, "learning_rate": rate, "earlier": [], "now": []}
-        for batch, rate in zip(options.batches, options.rates, strict=True)
-    ]
-    with (
-        tempfile.TemporaryDirectory() as name,
-        training_speed.checkout(options.earlier) as tree,
-    ):
+    """A row for each batch size and loss: seconds and tokens in both types in each round."""
+    found_rows: list[dict[str, Any]] = []
+    for batch, rate in zip(options.batches, options.rates, strict=True):
+        for loss in options.losses:
+            row = {"batch": batch, "learning_rate": rate, "loss": loss}
+            found_rows.append(row | {kind: [] for kind in TYPES})
+    with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         training_speed.write_rows(options.data, folder, options.rows, VALID_ROWS)
-        trees = {"earlier": tree, "now": training_speed.ROOT}
         for number in range(options.rounds):
-            order = trees if number % 2 == 0 else dict(reversed(trees.items()))
-            for row in rows:
-                setting = Setting(options.width, row["batch"], bfloat16=False, threads=1)
-                found, row["parameters"] = race(
-                    order, setting, row["learning_rate"], folder, options
-                )
-                for which, (seconds, tokens) in found.items():
-                    row[which].append({"seconds": seconds, "tokens": round(tokens)})
-                print(f"batches of {row['batch']:,}: {found}", file=sys.stderr, flush=True)
-    return rows
+            types = TYPES if number % 2 == 0 else TYPES[::-1]
+            for batch, rate in zip(options.batches, options.rates, strict=True):
+                found, parameters = race(types, batch, rate, folder, options)
+                rows = [row for row in found_rows if row["batch"] == batch]
+                for kind, results in found.items():
+                    for row, (seconds, tokens) in zip(rows, results, strict=True):
+                        row[kind].append({"seconds": seconds, "tokens": round(tokens)})
+                        row["parameters"] = parameters
+                print(f"batches of {batch:,}: {found}", file=sys.stderr, flush=True)
+    return found_rows
 
 
 HEADS = [
     "batches",
     "learning rate",
     "parameters",
-    "tokens before",
-    "tokens now",
-    "seconds before",
-    "seconds now",
+    "loss",
+    "tokens, float32",
+    "tokens, bfloat16",
+    "seconds, float32",
+    "seconds, bfloat16",
     "ratio",
 ]
 
@@ -206,33 +204,25 @@ HEADS = [
 def rows_of(data: dict[str, Any]) -> list[list[str]]:
     found = []
     for row in data["rows"]:
-        values = {
-            (which, key): [run[key] for run in row[which]]
-            for which in ("earlier", "now")
+        seconds, tokens = (
+            {kind: [run[key] for run in row[kind]] for kind in TYPES}
             for key in ("seconds", "tokens")
-        }
-        found.append(
-            [
-                f"{row['batch']:,} tokens",
-                f"{row['learning_rate']:g}",
-                f"{row['parameters'] / 1e6:.1f}M",
-                f"{median(values['earlier', 'tokens']) / 1e6:.2f}M",
-                f"{median(values['now', 'tokens']) / 1e6:.2f}M",
-                f"{median(values['earlier', 'seconds']):,.0f}",
-                f"{median(values['now', 'seconds']):,.0f}",
-                training_speed.ratio_cell(values["now", "seconds"], values["earlier", "seconds"]),
-            ]
         )
+        cells = [f"{row['batch']:,} tokens", f"{row['learning_rate']:g}"]
+        cells += [f"{row['parameters'] / 1e6:.1f}M", f"{row['loss']}"]
+        cells += [f"{median(tokens[kind]) / 1e6:.2f}M" for kind in TYPES]
+        cells += [f"{median(seconds[kind]):,.0f}" for kind in TYPES]
+        found.append([*cells, training_speed.ratio_cell(seconds["bfloat16"], seconds["float32"])])
     return found
 
 
 def markdown(data: dict[str, Any]) -> str:
     about = (
         "Written by `tests/bench/training/time_to_loss.py`. "
-        f"{machine.sentence(data['machine'])}, compared with {data['earlier']}. Target tokens and "
-        f"seconds of updates until the validation has {data['loss']} nats a token; width "
-        f"{data['width']}, float32, one thread; medians of {data['rounds']} rounds, in which both "
-        "commits train at once, ratios within rounds with their range."
+        f"{machine.sentence(data['machine'])}. Target tokens and seconds of updates until the "
+        f"validation has a loss, in nats a token; width {data['width']}, one thread; medians of "
+        f"{data['rounds']} rounds, in which both types train at once; ratios of bfloat16 to "
+        "float32 within rounds with their range."
     )
     return machine.report("Time to a validation loss", about, HEADS, rows_of(data))
 
@@ -245,8 +235,7 @@ def main(words: list[str] | None = None) -> int:
     )
     add = parser.add_argument
     add("--data", type=Path, required=True, help="folder with en-de/train.tsv.xz")
-    add("--earlier", default=training_speed.EARLIER, metavar="COMMIT", help="[%(default)s]")
-    add("--loss", type=float, default=4.5, help="nats a token [%(default)s]")
+    add("--losses", type=float, nargs="+", default=[4.5, 3.5], help="nats a token [%(default)s]")
     add("--width", type=int, default=256, help="[%(default)s]")
     add("--batches", type=int, nargs="+", default=[1100, 4400], help="target tokens [%(default)s]")
     add("--rates", type=float, nargs="+", default=[1e-3, 2e-3],
@@ -261,14 +250,12 @@ def main(words: list[str] | None = None) -> int:
         given = f"{len(options.batches)} --batches and {len(options.rates)} --rates"
         parser.error(f"{given}: give one for each")
     cores = sorted(os.sched_getaffinity(0))
-    if len(cores) < 2:
+    if len(cores) < len(TYPES):
         parser.error("1 core: two trainings run at once, each on one")
     machine.require_commit(options.out)
     facts = machine.facts(cores)
     data = {
         "machine": facts,
-        "earlier": options.earlier,
-        "loss": options.loss,
         "width": options.width,
         "rounds": options.rounds,
         "rows": measure(options),

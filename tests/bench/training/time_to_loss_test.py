@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import lzma
 import os
-import subprocess
 
 import pytest
 import time_to_loss
-import training_speed
 
 
 def line(tokens: int, speed: float) -> dict:
@@ -51,14 +49,9 @@ def test_loss_that_was_not_reached_has_no_time():
     assert time_to_loss.reached(time_to_loss.points(LOG), 2.9) is None
 
 
-def test_both_commits_train_until_they_have_the_loss(tmp_path, binaries, monkeypatch):
+def test_both_types_train_until_they_have_the_losses(tmp_path, binaries, monkeypatch):
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("needs two cores")
-    try:
-        with training_speed.checkout("HEAD"):
-            pass
-    except (subprocess.CalledProcessError, FileNotFoundError) as error:
-        pytest.skip(f"git makes no work tree of this one: {error.stderr}")
     monkeypatch.setattr(time_to_loss, "VALID_ROWS", 20)
     monkeypatch.setattr(time_to_loss, "VALID_TOKENS", 600)
     monkeypatch.setattr(time_to_loss, "WARM_UP_TOKENS", 900)
@@ -67,16 +60,17 @@ def test_both_commits_train_until_they_have_the_loss(tmp_path, binaries, monkeyp
     text = "\n".join(rows) + "\n"
     (tmp_path / "en-de/train.tsv.xz").write_bytes(lzma.compress(text.encode()))
     words = ["--data", tmp_path, "--out", tmp_path / "results", "--programs", binaries]
-    words += ["--earlier", "HEAD", "--width", 16, "--batches", 300, "--rates", 1e-2]
-    words += ["--rounds", 1, "--loss", 8.0]
+    words += ["--width", 16, "--batches", 300, "--rates", 1e-2, "--rounds", 1]
+    words += ["--losses", 8.2, 8.0]
     assert time_to_loss.main([str(word) for word in words]) == 0
     (path,) = (tmp_path / "results").glob("*/time-to-loss.json")
-    (row,) = json.loads(path.read_text())["rows"]
-    for which in ("earlier", "now"):
-        (run,) = row[which]
-        assert run["seconds"] > 0
-        assert run["tokens"] > 600
-    assert "| 300 tokens | 0.01 | 0.1M |" in path.with_suffix(".md").read_text()
+    rows = json.loads(path.read_text())["rows"]
+    assert [row["loss"] for row in rows] == [8.2, 8.0]
+    for kind in ("float32", "bfloat16"):
+        (higher,), (lower,) = (row[kind] for row in rows)
+        assert 0 < higher["seconds"] < lower["seconds"]
+        assert 300 < higher["tokens"] < lower["tokens"]
+    assert "| 300 tokens | 0.01 | 0.1M | 8.0 |" in path.with_suffix(".md").read_text()
 
 
 def test_batches_and_rates_belong_together(capsys):
