@@ -211,7 +211,8 @@ def score(
             )
         best = {k: max(b[k] for b in tests[-1]["baselines"].values()) for k in tests[-1]["model"]}
         shown = "  ".join(f"{k} {v:.2f} ({best[k]:.2f})" for k, v in tests[-1]["model"].items())
-        print(f"{domain:12} {len(pairs):5} rows  {shown}  {seconds:.0f} s", flush=True)
+        ratio = f"length ratio {tests[-1]['length_ratio']:.3f}"
+        print(f"{domain:12} {len(pairs):5} rows  {shown}  {ratio}  {seconds:.1f} s", flush=True)
     if not tests:
         raise DataError(f"no test set of {folder} has a text that the model reads")
     examples = training["recipe"]["bundle"].get("examples", [])

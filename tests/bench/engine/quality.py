@@ -15,6 +15,8 @@ from typing import Any
 from engines import add_folders
 
 ROOT = Path(__file__).resolve().parents[3]
+# linnet-score prints such a line for each test set.
+LINE = r"^\S+ +(\d+) rows  (.*)  length ratio ([\d.]+)  ([\d.]+) s$"
 
 
 def score(
@@ -37,17 +39,15 @@ def score(
         run = subprocess.run(command, capture_output=True, text=True, env=environment)
         if run.returncode != 0:
             raise SystemExit(f"error: {run.stderr.strip()[-2000:]}")
-        line = re.search(r"^\S+ +(\d+) rows  (.*)  (\d+) s$", run.stdout, re.MULTILINE)
+        line = re.search(LINE, run.stdout, re.MULTILINE)
         assert line, run.stdout
         rows = (answers / f"{domain}.tsv").read_text(encoding="utf-8").split("\n")
-    columns = [row.split("\t") for row in rows if row]
-    words = [sum(len(row[column].split()) for row in columns) for column in (1, 2)]
     return {
         "rows": int(line[1]),
         "measures": {k: float(v) for k, v in re.findall(r"(\S+) ([\d.]+) \(", line[2])},
-        "length_ratio": words[1] / words[0],
-        "seconds": int(line[3]),
-        "answers": [row[-1] for row in columns],
+        "length_ratio": float(line[3]),
+        "seconds": float(line[4]),
+        "answers": [row.split("\t")[-1] for row in rows if row],
     }
 
 
