@@ -8,8 +8,8 @@ files of rows are written, with a sentence on both sides of each, for linnet-div
   english_debates.tsv   from those of the European Parliament (domain europarl_english), a folder of
                         files ep-*.txt with the markup of Europarl (Koehn 2005)
 
-Of each, whole sentences that no test, no validation and no everyday sentence of the cards has, and
-of those as many as --rows, chosen at random.
+Of each, whole sentences of at most --max-words that no test, no validation and no everyday sentence
+of the cards has, and of those as many as --rows, chosen at random.
 """
 
 from __future__ import annotations
@@ -67,13 +67,17 @@ def is_clean(sentence: str) -> bool:
 
 
 def sentences(
-    paragraphs: Iterable[str], split: Callable[[str], list[str]], banned: set[str]
+    paragraphs: Iterable[str],
+    split: Callable[[str], list[str]],
+    max_words: int,
+    banned: set[str],
 ) -> list[str]:
     """Returns the whole sentences, each once and in the order of the text."""
     found: dict[str, str] = {}
     for paragraph in paragraphs:
         for sentence in split(cleaned(paragraph)):
-            if whole_sentence(sentence) and is_clean(sentence):
+            short = len(sentence.split()) <= max_words
+            if short and whole_sentence(sentence) and is_clean(sentence):
                 found.setdefault(folded(sentence), sentence)
     return [sentence for key, sentence in found.items() if key not in banned]
 
@@ -88,6 +92,8 @@ def main(arguments: list[str] | None = None) -> None:
         help="folder of the training and test files, to which the rows go")  # fmt: skip
     add("--rows", type=count_from(1), default=150_000, metavar="N",
         help="sentences of each language, at most [%(default)s]")  # fmt: skip
+    add("--max-words", type=count_from(1), default=35, metavar="N",
+        help="words of a sentence, at most [%(default)s]")  # fmt: skip
     options = parser.parse_args(arguments)
     if options.german is None and options.english is None:
         raise ConfigError("neither --german nor --english names protocols, name a folder")
@@ -102,7 +108,7 @@ def main(arguments: list[str] | None = None) -> None:
     ):
         if folder is None:
             continue
-        found = sentences(read(folder), split, banned)
+        found = sentences(read(folder), split, options.max_words, banned)
         chosen = random.Random(SEED).sample(found, min(options.rows, len(found)))
         write_rows(options.data / f"{name}.tsv", [Pair(text, text, domain) for text in chosen])
         print(f"{options.data / name}.tsv: {len(chosen):,} of {len(found):,} {domain}")

@@ -42,6 +42,12 @@ def test_what_speakers_say_is_split_into_sentences_on_both_sides(debates):
     assert sorted(german) == sorted((text, text, "bundestag") for text in said)
 
 
+def test_long_sentences_are_left_out(debates):
+    longest = " ".join(["We", *["very"] * 32, "clearly", "agree."])
+    english = f"<P>{longest}<P>{longest.replace('agree.', 'all agree.')}"
+    assert [row[0] for row in debates(english=english)[1]] == [longest]
+
+
 def test_ordinals_and_abbreviations_end_no_sentence(debates):
     said = "Am 3. Oktober sprach Herr Dr. Weber zu uns allen."
     assert [row[0] for row in debates(said)[0]] == [said]
