@@ -32,6 +32,7 @@ import one_connection  # noqa: E402
 import profile_step  # noqa: E402
 import reranking  # noqa: E402
 import server_overhead  # noqa: E402
+import time_to_loss  # noqa: E402
 import training_speed  # noqa: E402
 import unauthenticated  # noqa: E402
 from committed import RESULTS, ROOT, on, on_context, result, table  # noqa: E402
@@ -206,6 +207,13 @@ def whole_table(name: str, heads: list[str], rows: Callable[[Any], list[list[str
     """All rows of a result, with its machine."""
     results = result(name)
     return f"{table(heads, rows(results))}\n\n{on(results)}"
+
+
+def time_to_a_loss() -> str:
+    results = result("time-to-loss")
+    note = f"Width {results['width']}, one thread; losses in nats a token."
+    rows = time_to_loss.rows_of(results)
+    return f"{table(time_to_loss.HEADS, rows)}\n\n{note} {on(results)}"
 
 
 def imported_models() -> str:
@@ -400,6 +408,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "robustness": robustness,
     "soak": soak,
     "step-while-many-wait": step_while_many_wait,
+    "time-to-loss": time_to_a_loss,
     "training-speed": lambda: whole_table(
         "training-speed", training_speed.HEADS, training_speed.rows_of
     ),
