@@ -12,8 +12,8 @@ using linnet::v1::DecodingOptions;
 
 constexpr float kMaxLengthPenalty = 10.0f;
 constexpr float kMaxUnknownPenalty = 1e6f;  // sums of many of them are finite
-// Logits divided by less than this overflow float.
-constexpr float kMinTemperature = 1e-6f;
+// A logit divided by less than this has no three decimals left in float.
+constexpr float kMinTemperature = 0.01f;
 
 std::string OutOfRange(auto value, auto min, auto max) {
   return absl::StrCat("is ", value, ", it must be between ", min, " and ", max);

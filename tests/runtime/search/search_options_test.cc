@@ -63,7 +63,7 @@ TEST(CheckOptionsTest, RefusalNamesOptionValueAndLimit) {
   EXPECT_THAT(With(&SearchOptions::no_repeat_ngram_size, -1),
               Refusal("no_repeat_ngram_size", "-1", "0"));
   EXPECT_THAT(With(&SearchOptions::max_ngram_repeats, -1), Refusal("max_ngram_repeats", "-1", "0"));
-  EXPECT_THAT(With(&SearchOptions::temperature, 0.0f), Refusal("temperature", "0", "1e-06"));
+  EXPECT_THAT(With(&SearchOptions::temperature, 0.0f), Refusal("temperature", "0", "0.01"));
   EXPECT_THAT(With(&SearchOptions::top_k, -1), Refusal("top_k", "-1", "0"));
   EXPECT_THAT(With(&SearchOptions::top_p, 0.0f), Refusal("top_p", "0", "1"));
   EXPECT_THAT(With(&SearchOptions::top_p, 1.5f), Refusal("top_p", "1.5", "1"));
