@@ -129,9 +129,13 @@ def short_timeouts(program, tmp_path_factory) -> Iterator[tuple[Server, str]]:
 
 
 # HAProxy 2.6 refuses 100 header fields beside its own; a connection of such calls is mostly closed
-# at the 33rd, but a few, rarely, stay open until a timeout.
-WITHOUT_REQUEST = ["100 streams", "100 streams, long headers"]
-WITHOUT_REQUEST += ["unfinished messages", "one byte a second"]
+# at the 33rd call, but rarely stays open until a timeout.
+WITHOUT_REQUEST = (
+    "100 streams",
+    "100 streams, long headers",
+    "unfinished messages",
+    "one byte a second",
+)
 
 
 @pytest.mark.parametrize("name", WITHOUT_REQUEST)

@@ -166,26 +166,28 @@ def race(
 
 
 def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """A row for each batch size and loss: seconds and tokens in both types in each round."""
-    found_rows: list[dict[str, Any]] = []
-    for batch, rate in zip(options.batches, options.rates, strict=True):
-        for loss in options.losses:
-            row = {"batch": batch, "learning_rate": rate, "loss": loss}
-            found_rows.append(row | {kind: [] for kind in TYPES})
+    """A row for each batch size and loss: seconds and tokens in both types in each round. A size
+    may occur with several rates."""
+    settings = list(zip(options.batches, options.rates, strict=True))
+    rows: list[list[dict[str, Any]]] = [
+        [{"batch": batch, "learning_rate": rate, "loss": loss} for loss in options.losses]
+        for batch, rate in settings
+    ]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         training_speed.write_rows(options.data, folder, options.rows, VALID_ROWS)
         for number in range(options.rounds):
             types = TYPES if number % 2 == 0 else TYPES[::-1]
-            for batch, rate in zip(options.batches, options.rates, strict=True):
+            for (batch, rate), of_setting in zip(settings, rows, strict=True):
                 found, parameters = race(types, batch, rate, folder, options)
-                rows = [row for row in found_rows if row["batch"] == batch]
-                for kind, results in found.items():
-                    for row, (seconds, tokens) in zip(rows, results, strict=True):
-                        row[kind].append({"seconds": seconds, "tokens": round(tokens)})
-                        row["parameters"] = parameters
+                for place, row in enumerate(of_setting):
+                    row["parameters"] = parameters
+                    for kind in TYPES:
+                        seconds, tokens = found[kind][place]
+                        run = {"seconds": seconds, "tokens": round(tokens)}
+                        row.setdefault(kind, []).append(run)
                 print(f"batches of {batch:,}: {found}", file=sys.stderr, flush=True)
-    return found_rows
+    return [row for of_setting in rows for row in of_setting]
 
 
 HEADS = [

@@ -60,16 +60,18 @@ def test_both_types_train_until_they_have_the_losses(tmp_path, binaries, monkeyp
     text = "\n".join(rows) + "\n"
     (tmp_path / "en-de/train.tsv.xz").write_bytes(lzma.compress(text.encode()))
     words = ["--data", tmp_path, "--out", tmp_path / "results", "--programs", binaries]
-    words += ["--width", 16, "--batches", 300, "--rates", 1e-2, "--rounds", 1]
+    words += ["--width", 16, "--batches", 300, 300, "--rates", 1e-2, 5e-3, "--rounds", 1]
     words += ["--losses", 8.2, 8.0]
     assert time_to_loss.main([str(word) for word in words]) == 0
     (path,) = (tmp_path / "results").glob("*/time-to-loss.json")
     rows = json.loads(path.read_text())["rows"]
-    assert [row["loss"] for row in rows] == [8.2, 8.0]
+    settings = [(1e-2, 8.2), (1e-2, 8.0), (5e-3, 8.2), (5e-3, 8.0)]
+    assert [(row["learning_rate"], row["loss"]) for row in rows] == settings
     for kind in ("float32", "bfloat16"):
-        (higher,), (lower,) = (row[kind] for row in rows)
-        assert 0 < higher["seconds"] < lower["seconds"]
-        assert 300 < higher["tokens"] < lower["tokens"]
+        for first in (0, 2):
+            (higher,), (lower,) = (row[kind] for row in rows[first : first + 2])
+            assert 0 < higher["seconds"] < lower["seconds"]
+            assert 300 < higher["tokens"] < lower["tokens"]
     assert "| 300 tokens | 0.01 | 0.1M | 8.0 |" in path.with_suffix(".md").read_text()
 
 
