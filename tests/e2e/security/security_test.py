@@ -39,7 +39,7 @@ class Authority:
             *("-keyout", str(folder / "ca.key"), "-out", str(folder / "ca.pem")),
         )
 
-    def sign(self, name: str) -> None:
+    def sign(self, name: str, days: int = 2) -> None:
         path = {end: str(self.folder / f"{name}.{end}") for end in ("key", "csr", "ext", "new")}
         (self.folder / f"{name}.ext").write_text(f"subjectAltName=DNS:localhost,DNS:{name}")
         openssl(
@@ -48,7 +48,7 @@ class Authority:
         )
         ca = [str(self.folder / "ca.pem"), str(self.folder / "ca.key")]
         openssl(
-            *("x509", "-req", "-in", path["csr"], "-out", path["new"], "-days", "2"),
+            *("x509", "-req", "-in", path["csr"], "-out", path["new"], "-days", str(days)),
             *("-CA", ca[0], "-CAkey", ca[1], "-CAcreateserial", "-extfile", path["ext"]),
         )
         (self.folder / f"{name}.new").replace(self.folder / f"{name}.pem")
@@ -269,13 +269,13 @@ def test_new_certificate_is_used_without_a_restart(start, tmp_path):
     assert first.startswith("serial=")
     end_of_first = server.metric(CERTIFICATE_END)
     assert 0 < end_of_first - time.time() <= 2 * 86400
-    authority.sign("server")
+    authority.sign("server", days=1)  # Ends are whole seconds: two of one length could be equal.
     end = time.monotonic() + 30
     while authority.serial(server.grpc) == first:
         assert time.monotonic() < end
         time.sleep(0.5)
     assert code(server, channel_to(server, authority)) == grpc.StatusCode.OK
-    server.wait_for(CERTIFICATE_END, lambda end: end > end_of_first)
+    server.wait_for(CERTIFICATE_END, lambda end: end < end_of_first)
     assert server.stop() == 0
 
 
