@@ -101,10 +101,11 @@ def save(figure: Any, path: Path) -> None:
 
 
 def compact(svg: str) -> str:
-    """The same drawing without indentation, with coordinates to a hundredth of a
-    point: about a seventh smaller."""
+    """The same drawing without indentation, with coordinates to a hundredth of a point and one
+    family of fonts in place of ten, which each text names: about a quarter smaller."""
     attributes = re.compile(r'="[^"]*"')
     svg = re.sub(r"\n\s+", "\n", svg)
+    svg = re.sub("font-family: [^;]*", "font-family: sans-serif", svg)
     return attributes.sub(
         lambda value: re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", value[0]),
         svg,
