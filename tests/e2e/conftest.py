@@ -215,6 +215,14 @@ class Running:
             assert time.monotonic() < end, f"{line} stays at {value}"
             time.sleep(0.02)
 
+    def wait_for_calls(self, count: int, seconds: float = 30) -> None:
+        """Polls the metrics page until `count` calls, of any methods, are on the server."""
+        sample = re.compile(r"^linnet_requests_in_flight\{.*\} (\d+)$", re.MULTILINE)
+        end = time.monotonic() + seconds
+        while (calls := sum(map(int, sample.findall(self.scrape())))) < count:
+            assert time.monotonic() < end, f"{calls} calls are on the server, {count} were sent"
+            time.sleep(0.02)
+
     def health(self, service: str) -> int:
         """1 SERVING, 2 NOT_SERVING; the messages of grpc.health.v1 are encoded by hand."""
         check = self.channel.unary_unary("/grpc.health.v1.Health/Check")

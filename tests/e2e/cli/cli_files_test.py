@@ -308,7 +308,6 @@ def test_shell_answers_edits_and_keeps_history(linnet_binary, environment, serve
     assert history.read_bytes() == kept
 
 
-# Slow, because it is flaky: keys typed just before the line editor starts to read are lost.
 def test_shell_keeps_keys_typed_during_an_answer(linnet_binary, environment, server):
     said = server.translate("A bird sings.").translations[0].text
     run = f"stty -g && '{linnet_binary}' shell --from en --to de && stty -g"
@@ -317,7 +316,7 @@ def test_shell_keeps_keys_typed_during_an_answer(linnet_binary, environment, ser
     shell.expect("en-de> ")
     busy = [server.translate_slowly(3) for _ in range(4)]
     shell.type("A bird sings.\n")
-    time.sleep(0.3)  # the shell waits for its answer now
+    server.wait_for_calls(5)  # the shell waits for its answer now
     shell.type(":to tlh\n\x04")
     for call in busy:
         call.cancel()
@@ -332,7 +331,7 @@ def test_interrupt_ends_an_answer_and_sigterm_the_shell(linnet_binary, environme
     shell.expect("en-de> ")
     busy = [server.translate_slowly(3) for _ in range(4)]  # so that an answer takes a while
     shell.type(" ".join(["A bird sings."] * 20) + "\n")
-    time.sleep(0.3)
+    server.wait_for_calls(5)
     shell.type("\x03")
     shell.expect("CANCELLED")
     for call in busy:

@@ -185,8 +185,7 @@ def test_cancel_ends_calls_in_other_threads(linnet, server):
     before = cancelled(server)
     with linnet.Client(server.grpc) as client, futures.ThreadPoolExecutor() as pool:
         calls = [pool.submit(client.translate, slow(linnet)) for _ in range(4)]
-        wait_until(lambda: len(client._calls) == 4)
-        time.sleep(0.2)  # until they are on the server
+        server.wait_for_calls(4)
         client.cancel()
         codes = {call.exception(60).code for call in calls}
         assert codes == {grpc.StatusCode.CANCELLED}
@@ -214,7 +213,7 @@ def test_cancelling_a_task_frees_its_rows(linnet, server):
     async def run() -> str:
         async with linnet.AsyncClient(server.grpc) as client:
             tasks = [asyncio.create_task(client.translate(slow(linnet))) for _ in range(3)]
-            await asyncio.sleep(0.3)  # until they are on the server
+            await asyncio.to_thread(server.wait_for_calls, 3)
             for task in tasks:
                 task.cancel()
             ended = await asyncio.gather(*tasks, return_exceptions=True)
