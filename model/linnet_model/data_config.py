@@ -121,6 +121,8 @@ class DataConfig:
     # closest to the text's summary, half of them with one as "sentence", half with two or three as
     # "paragraph". Domains with a larger share give more of them. Needs styles.
     extract_share: float = 0.0
+    # Domains whose texts give these rows. Empty: all.
+    extract_domains: list[str] = field(default_factory=list)
 
     def plain(self, split: str) -> list[str]:
         """Returns the plain files of "train", "valid" or "test", source and target; either may be
@@ -239,6 +241,12 @@ class DataConfig:
             f"data.extract_share is {self.extract_share}, the rows are added to domains with the "
             "styles sentence and paragraph: name one of each in data.styles",
         )
+        for domain in self.extract_domains:
+            require(
+                domain in self.styles and self.extract_share > 0.0,
+                f"data.extract_domains has {domain}, it takes domains of data.styles and needs "
+                "data.extract_share",
+            )
 
     def check_files(self) -> None:
         require(len(self.files) > 0, "data.files is empty, the usual one is train")

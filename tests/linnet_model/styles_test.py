@@ -68,6 +68,8 @@ def test_added_rows_have_the_default_style_or_their_own():
         ({"sampling_alpha": 0.1}, "data.sampling_alpha is 0.1 and data.styles is given"),
         ({"join_share": 0.1}, "data.join_share is 0.1 and data.styles is given, joined texts"),
         ({"styles": {}, "extract_share": 0.1}, "data.extract_share is 0.1, the rows are added to"),
+        ({"extract_share": 0.1, "extract_domains": ["tails"]}, "data.extract_domains has tails"),
+        ({"extract_domains": ["heads"]}, "data.extract_domains has heads, .* needs data.extract_s"),
     ],
 )
 def test_refuses_styles_that_do_not_fit(more, message):

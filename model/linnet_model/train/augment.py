@@ -187,11 +187,13 @@ def augmented(pairs: list[Pair], config: DataConfig, seed: int) -> list[Pair]:
     copies = copied_pairs(round(len(pairs) * config.copy_share), rng)
     echoes = rng.sample(pairs, round(len(pairs) * config.echo_share))
     facts = fact_rows(texts, config, rng)
+    chosen = config.extract_domains
+    summed_up = [pair for pair in pairs if not chosen or pair.domain in chosen]
     return [
         *pairs,
         *(Pair(*varied(p.source, p.target, config, rng), p.domain) for p in joined),
         *(Pair(source, target, "copies") for source, target in copies),
         *facts,
         *(Pair(pair.target, pair.target, "echoes") for pair in echoes),
-        *extracts(pairs, config.domains, round(len(pairs) * config.extract_share), rng),
+        *extracts(summed_up, config.domains, round(len(pairs) * config.extract_share), rng),
     ]

@@ -2,8 +2,10 @@
 
 import random
 
+from linnet_model.data_config import DataConfig
 from linnet_model.sentences import split_sentences
 from linnet_model.text_files import Pair
+from linnet_model.train.augment import augmented
 from linnet_model.train.extracts import (
     closeness,
     content_words,
@@ -77,3 +79,12 @@ def test_domains_with_a_larger_share_give_more_rows():
     pairs = [Pair(text, TITLE, domain) for domain, text in texts.items() for _ in range(100)]
     found = extracts(pairs, {"rare": 0.25, "often": 4.0}, 60, random.Random(2))
     assert sum(not row.source.isupper() for row in found) > 45  # about 56 expected
+
+
+def test_only_the_named_domains_give_rows():
+    texts = {"heads": TEXT, "posts": TEXT.upper()}
+    pairs = [Pair(text, TITLE, domain) for domain, text in texts.items() for _ in range(20)]
+    config = DataConfig(folder="x", extract_share=0.3, extract_domains=["heads"])
+    found = [row for row in augmented(pairs, config, 1) if row.domain not in texts]
+    assert len(found) == 12
+    assert not any(row.source.isupper() for row in found)
