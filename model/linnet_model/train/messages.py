@@ -40,7 +40,6 @@ WORDS = {  # of the sentences that are used, by domain
     "tatoeba_english": range(4, 19),
     "europarl_english": range(8, 31),
 }
-MAX_TITLE_WORDS = 12
 FEWEST = 10  # sentences of each kind
 LONG = 6  # sentences; the paragraph of so long a message has three, else two
 # Who reads a message wants to know what it asks for, what happened, and when, how many or how much.
@@ -64,8 +63,11 @@ POLITE = re.compile(
     r"Remember to |You (?:must|have to|need to|should) |We (?:must|have to|should) |"
     r"I'd like (?:you )?to )",
 )
-# A clause that a title can do without.
-CLAUSE = re.compile(r",? (?:because|so that|since|although|if) .*|, (?:and|but|so) .*")
+# A clause that a title can do without, where enough of the sentence is before it.
+CLAUSE = re.compile(
+    r",? (?:because|so|since|although|if|when|before|after|while|until|which|who) .*|[,:;] .*"
+)
+MIN_TITLE_WORDS, MAX_TITLE_WORDS = 3, 9
 
 
 class Sentences(NamedTuple):
@@ -84,8 +86,12 @@ def upper_first(text: str) -> str:
 
 
 def headline(sentence: str) -> str:
-    """Returns a request without its politeness and its reasons, with no full stop."""
-    return upper_first(CLAUSE.sub("", POLITE.sub("", sentence)).rstrip(".?!"))
+    """Returns a request without its politeness, or another sentence, without a full stop and, where
+    enough is left, without its clauses. Empty if that is too long for a title."""
+    asked = POLITE.sub("", sentence).rstrip(".?!")
+    short = CLAUSE.sub("", asked)
+    title = short if len(short.split()) >= MIN_TITLE_WORDS else asked
+    return upper_first(title) if len(title.split()) <= MAX_TITLE_WORDS else ""
 
 
 def slots(text: str) -> set[str]:
@@ -178,10 +184,9 @@ def of_sentences(parts: Parts, known: Sentences, rng: random.Random) -> dict[str
         others = rng.sample(known.others, rng.randint(2, 6)) + chat
         rng.shuffle(others)
         body = mixed(told, others, rng)
-    title = headline(told[0])
     return {
         "source": assembled(kind, lines, body, rng),
-        "title": title if len(title.split()) <= MAX_TITLE_WORDS else "",
+        "title": headline(told[0]),
         "sentence": told[0],
         "paragraph": " ".join(told) if len(told) > 1 else "",
     }

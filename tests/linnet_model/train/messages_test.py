@@ -123,6 +123,9 @@ def test_formal_sentences_are_news_that_begin_with_what_matters(mixtures):
         ("Could you please call the bank?", "Call the bank"),
         ("Don't forget to water the flowers, because it is hot.", "Water the flowers"),
         ("The train leaves at nine.", "The train leaves at nine"),
+        ("Two people were hurt, who live nearby.", "Two people were hurt"),
+        ("Yes, he died in the hospital.", "Yes, he died in the hospital"),
+        ("I do not know why all of you always come so late to school.", ""),
     ],
 )
 def test_headline_of_a_request_has_no_politeness_and_no_reasons(sentence, title):
