@@ -11,7 +11,7 @@ domains
   message_title, message_sentence, message_paragraph
 
 None has a sentence of the tests or of the validation of en-de. Tests of these domains go beside
-them: the messages of texts/summaries-en.tsv, which were written by hand with their summaries.
+them: the messages of texts/summaries-en.tsv, written one by one with their summaries.
 """
 
 from __future__ import annotations
@@ -232,8 +232,8 @@ def rows(parts: Parts, known: Sentences, count: int) -> list[Pair]:
     return made
 
 
-def written_by_hand() -> dict[str, list[Pair]]:
-    """Returns the rows of the messages written by hand, of each style."""
+def written_messages() -> dict[str, list[Pair]]:
+    """Returns the rows of the messages that were written one by one, of each style."""
     lines = (FOLDER / "summaries-en.tsv").read_text(encoding="utf-8").splitlines()
     columns = [line.split("\t") for line in lines]
     return {
@@ -262,7 +262,7 @@ def main(arguments: list[str] | None = None) -> None:
     summaries = options.data / "summarize"
     file = summaries / "messages.tsv"
     write_rows(file, made)
-    for style, pairs in written_by_hand().items():
+    for style, pairs in written_messages().items():
         write_rows(summaries / f"test.message_{style}.tsv", pairs)
     print(f"{file}: {len(made):,} rows, sentences: {counts}")
 

@@ -19,7 +19,7 @@ from linnet_model.train.messages import (
     main,
     of_sentences,
     slots,
-    written_by_hand,
+    written_messages,
 )
 
 REQUESTS = [
@@ -132,8 +132,8 @@ def test_headline_of_a_request_has_no_politeness_and_no_reasons(sentence, title)
     assert headline(sentence) == title
 
 
-def test_summaries_written_by_hand_are_sentences_of_their_messages():
-    rows = written_by_hand()
+def test_summaries_of_written_messages_are_sentences_of_their_messages():
+    rows = written_messages()
     assert list(rows) == list(STYLES)
     for style in ("sentence", "paragraph"):
         for pair in rows[style]:
@@ -166,7 +166,7 @@ def test_rows_are_written_beside_their_tests_without_sentences_of_tests(data):
     assert not any("Please be silent" in row.source for row in rows)
     for style in STYLES:
         assert len(read_pairs(data / f"summarize/test.message_{style}.tsv")) == len(
-            written_by_hand()[style]
+            written_messages()[style]
         )
 
 
