@@ -133,6 +133,14 @@ def api() -> Api:
     return Api(Messages())
 
 
+def poll(read, wanted, name: str, seconds: float) -> None:
+    """Calls read() until wanted(its value)."""
+    end = time.monotonic() + seconds
+    while not wanted(value := read()):
+        assert time.monotonic() < end, f"{name} stays at {value}"
+        time.sleep(0.02)
+
+
 class Running:
     """A running server, with methods to call it, to read its metrics and to stop it."""
 
@@ -208,20 +216,18 @@ class Running:
                 return float(sample.rsplit(" ", 1)[1])
         raise AssertionError(f"no {line} on the page")
 
+    def calls(self) -> int:
+        """The number of calls on the server, of all methods."""
+        sample = re.compile(r"^linnet_requests_in_flight\{.*\} (\d+)$", re.MULTILINE)
+        return sum(map(int, sample.findall(self.scrape())))
+
     def wait_for(self, line: str, wanted, seconds: float = 30) -> None:
         """Polls the metrics page until wanted(value): no other interface shows the state inside."""
-        end = time.monotonic() + seconds
-        while not wanted(value := self.metric(line)):
-            assert time.monotonic() < end, f"{line} stays at {value}"
-            time.sleep(0.02)
+        poll(lambda: self.metric(line), wanted, line, seconds)
 
-    def wait_for_calls(self, count: int, seconds: float = 30) -> None:
+    def wait_for_calls(self, count: int) -> None:
         """Polls the metrics page until `count` calls, of any methods, are on the server."""
-        sample = re.compile(r"^linnet_requests_in_flight\{.*\} (\d+)$", re.MULTILINE)
-        end = time.monotonic() + seconds
-        while (calls := sum(map(int, sample.findall(self.scrape())))) < count:
-            assert time.monotonic() < end, f"{calls} calls are on the server, {count} were sent"
-            time.sleep(0.02)
+        poll(self.calls, lambda calls: calls >= count, "the number of calls on the server", 30)
 
     def health(self, service: str) -> int:
         """1 SERVING, 2 NOT_SERVING; the messages of grpc.health.v1 are encoded by hand."""

@@ -11,7 +11,7 @@ domains
   message_title, message_sentence, message_paragraph
 
 None has a sentence of the tests or of the validation of en-de. Tests of these domains go beside
-them: the messages of texts/summaries-en.tsv, written one by one with their summaries.
+them: the messages of texts/summaries-en.txt, written one by one with their summaries.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from linnet_model.config import ConfigError
 from linnet_model.data_config import STYLES
 from linnet_model.sentences import END
 from linnet_model.text_files import Pair, read_pairs
-from linnet_model.texts import FOLDER
+from linnet_model.texts import FOLDER, lines_of
 from linnet_model.train.diversify import write_rows
 from linnet_model.train.kept_back import folded, kept_back
 from linnet_model.train.made_up import given_name
@@ -234,8 +234,7 @@ def rows(parts: Parts, known: Sentences, count: int) -> list[Pair]:
 
 def written_messages() -> dict[str, list[Pair]]:
     """Returns the rows of the messages that were written one by one, of each style."""
-    lines = (FOLDER / "summaries-en.tsv").read_text(encoding="utf-8").splitlines()
-    columns = [line.split("\t") for line in lines]
+    columns = [line.split("\t") for line in lines_of("summaries-en")]
     return {
         style: [Pair(row[0], row[number], f"message_{style}") for row in columns]
         for number, style in enumerate(STYLES, 1)

@@ -83,14 +83,15 @@ def test_title_of_a_made_up_message_states_nothing_that_its_sentence_does_not(me
             assert fact in message["sentence"], message
 
 
-def test_news_begin_with_what_happened(parts):
+def test_news_begin_with_what_happened():
+    parts = Parts()
     parts.matters = [matter for matter in parts.matters if matter["kind"] == "news"]
     message = made_up(parts, random.Random(1))
     assert message["source"].startswith(message["sentence"])
 
 
 def test_every_title_is_of_use(parts):
-    for matter in Parts().matters:
+    for matter in parts.matters:
         for title in matter["title"]:
             assert any(slots(title) <= slots(point) for point in matter["point"]), title
 
