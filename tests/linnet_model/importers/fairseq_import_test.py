@@ -104,11 +104,15 @@ def test_refuses_weights_that_are_not_finite(tmp_path):
 
 def test_ignores_uninitialised_weights():
     """conv_bias is NaN or 1e9 in these files; the importer ignores it."""
-    read = read_checkpoint(oracle.checkpoint(MIXED, "cfg"))
+    read = read_checkpoint(oracle.checkpoint("dyn-noglu-prenorm-decoder-tied", "omegaconf"))
     garbage = [w for name, w in read.weights.items() if name.endswith("conv.conv_bias")]
     assert garbage
     assert all(bool((~w.isfinite() | (w == 1e9)).any()) for w in garbage)
-    for weight in read_model(oracle.checkpoint(MIXED, "cfg")).model.state_dict().values():
+    for weight in (
+        read_model(oracle.checkpoint("dyn-noglu-prenorm-decoder-tied", "omegaconf"))
+        .model.state_dict()
+        .values()
+    ):
         assert float(weight.abs().max()) < 100
 
 
