@@ -316,6 +316,21 @@ def read_recipe(path: Path, settings: list[str] | None = None) -> Recipe:
 
 
 def read_tables(path: Path) -> dict[str, typing.Any]:
+    """Reads the tables of a recipe: those of its base, if it names one, in which its own keys
+    replace others."""
+    tables = read_toml(path)
+    base = tables.pop("base", None)
+    if base is None:
+        return tables
+    require(isinstance(base, str), f"base is {base!r}, must be the file name of another recipe")
+    below = read_toml(path.parent / base)
+    for key in ("base", "stages"):
+        require(key not in below, f"{base}, the base of {path}, has {key}: name one without")
+    merge(below, tables)
+    return below
+
+
+def read_toml(path: Path) -> dict[str, typing.Any]:
     try:
         return tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except FileNotFoundError:

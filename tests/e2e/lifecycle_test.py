@@ -223,7 +223,7 @@ def test_drain_does_not_wait_for_a_request_that_does_not_come(start, method):
     call = server.channel.stream_stream(f"/{method}")(iter(never.wait, True), timeout=120)
     if "TextService" in method:
         server.wait_for_calls(1)
-    else:  # calls of health are not counted: those sent before an answered one have most likely begun
+    else:  # calls of health are not counted: one sent before an answered one has most likely begun
         server.method("ListModels")(server.api.ListModelsRequest(), timeout=30)
     begin = time.monotonic()
     server.process.send_signal(signal.SIGTERM)

@@ -163,6 +163,59 @@ def test_recipe_may_begin_with_a_byte_order_mark_and_must_be_utf_8(tmp_path: Pat
         read_recipe(path)
 
 
+def based(tmp_path: Path, base: str, text: str = "") -> Path:
+    (tmp_path / "base.toml").write_text(base)
+    path = tmp_path / "r.toml"
+    path.write_text(f'base = "base.toml"\n{text}')
+    return path
+
+
+BASE = """
+[data]
+folder = "en-de"
+max_source_tokens = 90
+[data.domains]
+debian = 0.5
+tatoeba = 1.0
+[bundle]
+name = "small"
+task = "translate"
+source_language = "en"
+target_language = "de"
+"""
+
+
+def test_recipe_has_the_keys_of_its_base_but_those_that_it_sets(tmp_path: Path):
+    changes = "[data]\nmax_source_tokens = 80\n[data.domains]\ndebian = 0\nphpdoc = 2.0\n"
+    recipe = read_recipe(based(tmp_path, BASE, changes))
+    assert recipe.data.folder == "en-de"
+    assert recipe.data.max_source_tokens == 80
+    assert recipe.data.domains == {"tatoeba": 1.0, "phpdoc": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("base", "message"),
+    [
+        ('base = "other.toml"\n', "base.toml, the base of .*r.toml, has base: name one without"),
+        ("[[stages]]\n", "base.toml, the base of .*r.toml, has stages: name one without"),
+        ("[model\n", "base.toml is not TOML"),
+    ],
+)
+def test_refuses_invalid_base(tmp_path: Path, base: str, message: str):
+    with pytest.raises(ConfigError, match=message):
+        read_recipe(based(tmp_path, base))
+
+
+def test_refuses_missing_base(tmp_path: Path):
+    path = based(tmp_path, BASE)
+    (tmp_path / "base.toml").unlink()
+    with pytest.raises(ConfigError, match=r"no recipe at .*base\.toml"):
+        read_recipe(path)
+    path.write_text("base = 3\n")
+    with pytest.raises(ConfigError, match="base is 3, must be the file name of another recipe"):
+        read_recipe(path)
+
+
 def test_share_0_leaves_a_domain_out():
     recipe = read_recipe(RECIPES / "en-de.toml", ["data.domains={debian=0, tatoeba=0.5}"])
     assert "debian" not in recipe.data.domains

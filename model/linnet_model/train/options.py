@@ -21,6 +21,10 @@ HEAD = """# Recipe options
 
 Printed by `linnet-train --options`. A recipe is a TOML file with a table for each heading. Missing
 keys have their defaults; `--set TABLE.KEY=VALUE` overrides the recipe. Unknown keys are errors.
+
+A recipe that begins with `base = "FILE"`, another recipe in the same folder, has all keys of that
+one but those that it sets itself. Its `data.domains` are added to those of the base; one with share
+0 is left out. A base has no base itself.
 """
 
 STAGES = """## [[stages]]: trainings one after another
