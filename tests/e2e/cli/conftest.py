@@ -1,0 +1,16 @@
+"""Fixtures of the tests of the command `linnet`."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+
+@pytest.fixture
+def environment(server, tmp_path):
+    """The environment with an empty home directory."""
+    home = tmp_path / "home"
+    home.mkdir()
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")}
+    return {**kept, "LINNET_SERVER": server.grpc, "HOME": str(home), "TERM": "xterm"}
