@@ -22,14 +22,14 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import tomllib
 from pathlib import Path
 from typing import Any
 
 from session import ROOT
 
 sys.path.insert(0, str(ROOT / "model"))
-from linnet_model.new_file import new_file  # needs no torch, nor does the next
+from linnet_model.config import read_recipe, to_tables  # needs no torch, nor do the next
+from linnet_model.new_file import new_file
 from linnet_model.text_files import open_lines, rows_file
 
 BUILT = ROOT / "build/release"
@@ -96,7 +96,7 @@ def stage_data(folder: Path, data: Path, recipes: list[Path]) -> None:
     (folder / "data" / TEST_SET).parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(data / TEST_SET, folder / "data" / TEST_SET)
     for recipe in recipes:
-        stage_rows(folder / "data", tomllib.loads(recipe.read_text())["data"], data)
+        stage_rows(folder / "data", to_tables(read_recipe(recipe).data), data)
 
 
 def stage_rows(folder: Path, wanted: dict[str, Any], data: Path) -> None:

@@ -22,7 +22,6 @@ import subprocess
 import sys
 import tarfile
 import time
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +29,7 @@ import torch
 from session import ROOT, with_package
 
 sys.path.insert(0, str(ROOT / "model"))
+from linnet_model.config import read_recipe
 from linnet_model.train.checkpoint import checkpoints, load_checkpoint
 from linnet_model.train.training_log import has_ended
 
@@ -53,8 +53,7 @@ def beginning(recipe: Path, from_bundle: bool) -> list[str]:
     """Returns the flags of linnet-train that name its first weights or only its vocabulary."""
     if not from_bundle:
         return ["--tokenizer-from", str(ROOT / "model/bundles/en-de")]
-    name = tomllib.loads(recipe.read_text(encoding="utf-8"))["bundle"]["name"]
-    return ["--init-from", str(ROOT / "model/bundles" / name)]
+    return ["--init-from", str(ROOT / "model/bundles" / read_recipe(recipe).bundle.name)]
 
 
 def start(

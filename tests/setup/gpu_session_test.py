@@ -335,9 +335,13 @@ def test_packed_kernel_tests_run_elsewhere(tmp_path):
     assert names == ["operators", "kernels", "device decoder", *kernels.SANITIZERS]
 
 
-def test_training_starts_from_the_bundle_of_its_recipe():
-    recipe = ROOT / "model/recipes/en-summary-gpu.toml"
-    bundle = str(ROOT / "model/bundles/en-summary")
+@pytest.mark.parametrize(
+    ("name", "bundle_name"),
+    [("en-summary-gpu", "en-summary"), ("de-en-debates", "de-en")],  # the second is of its base
+)
+def test_training_starts_from_the_bundle_of_its_recipe(name, bundle_name):
+    recipe = ROOT / f"model/recipes/{name}.toml"
+    bundle = str(ROOT / "model/bundles" / bundle_name)
     assert train.beginning(recipe, from_bundle=True) == ["--init-from", bundle]
     assert train.beginning(recipe, from_bundle=False)[0] == "--tokenizer-from"
 
