@@ -1,17 +1,17 @@
 """python -m linnet_model.train.messages: makes up messages with summaries of them.
 
-There are hardly any mails, minutes, news or notices with summaries that may be passed on. Half of
-these rows are made of the parts in texts/messages.toml: what matters, details of it, and talk that
-can be left out. The other half are made of sentences of en-de, which have more words, but do not
-belong together: everyday ones of train.tsv.xz and of english.tsv (linnet_model.train.tatoeba), of
-which some ask for something or tell of an event, and those of debates in english_debates.tsv
-(linnet_model.train.debates). The rows go to summarize/messages.tsv of the data folder, in the
-domains
+There are hardly any mails, minutes, news or notices with summaries that may be passed on. Some of
+these rows are the messages of texts/messages-en.txt, written one by one, with other talk beside
+what matters in each row. The others are made of sentences of en-de, which have more words, but do
+not belong together: everyday ones of train.tsv.xz and of english.tsv (linnet_model.train.tatoeba),
+of which some ask for something or tell of an event, and those of debates in english_debates.tsv
+(linnet_model.train.debates). The rows go to summarize/messages.tsv of the data
+folder, in the domains
 
   message_title, message_sentence, message_paragraph
 
 None has a sentence of the tests or of the validation of en-de. Tests of these domains go beside
-them: the messages of texts/summaries-en.txt, written one by one with their summaries.
+them: the messages of texts/messages-test-en.txt.
 """
 
 from __future__ import annotations
@@ -19,20 +19,17 @@ from __future__ import annotations
 import random
 import re
 import sys
-import tomllib
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from linnet_model.command_line import command, count_from, parser_for
 from linnet_model.config import ConfigError
 from linnet_model.data_config import STYLES
 from linnet_model.sentences import END
 from linnet_model.text_files import Pair, read_pairs
-from linnet_model.texts import FOLDER, lines_of
+from linnet_model.texts import lines_of
 from linnet_model.train.diversify import write_rows
 from linnet_model.train.kept_back import folded, kept_back
-from linnet_model.train.made_up import given_name
 
 SEED = 1
 WORDS = {  # of the sentences that are used, by domain
@@ -41,7 +38,12 @@ WORDS = {  # of the sentences that are used, by domain
     "europarl_english": range(8, 31),
 }
 FEWEST = 10  # sentences of each kind
-LONG = 6  # sentences; the paragraph of so long a message has three, else two
+LONG = 6  # sentences; the paragraph of so long a piece of news has three, else two
+CLOSING_WORDS = 5  # at most, in each part of a closing: "Kind regards,", a name
+KEPT_TALK, KEPT_DETAIL = 0.7, 0.85  # shares of the parts of a message that are kept
+MAX_FOREIGN_TALK = 3  # sentences of other messages
+NEWS_SHARE = 0.3  # of the messages of single sentences
+WRITTEN_SHARE = 0.4  # of all rows
 # Who reads a message wants to know what it asks for, what happened, and when, how many or how much.
 REQUEST = re.compile(
     r"^(?:Please|Could you|Can you|Would you mind|Don't forget|Make sure|Let me know|Remember to|"
@@ -94,102 +96,134 @@ def headline(sentence: str) -> str:
     return upper_first(title) if len(title.split()) <= MAX_TITLE_WORDS else ""
 
 
-def slots(text: str) -> set[str]:
-    return {slot.lower() for slot in re.findall(r"{(\w+)}", text)}
+class Part(NamedTuple):
+    """A sentence, a greeting or a name of a message, with one of the marks below."""
+
+    mark: str
+    text: str
 
 
-class Parts:
-    """The parts that messages are made of."""
-
-    def __init__(self, path: Path = FOLDER / "messages.toml") -> None:
-        read = tomllib.loads(path.read_text(encoding="utf-8"))
-        self.slots: dict[str, list[str]] = read.pop("slots")
-        self.matters: list[dict[str, Any]] = read.pop("matter")
-        self.kinds: dict[str, dict[str, list[str]]] = read
-
-    def filler(self, rng: random.Random) -> Callable[[str], str]:
-        """Returns a function that fills the slots of one message; {Slot} begins with a capital."""
-        words = {name: rng.choice(choices) for name, choices in self.slots.items()}
-        words |= {name: given_name(rng) for name in ("who", "who2", "who3")}
-        words |= {"digit": str(rng.randint(2, 9)), "number": str(rng.randrange(1000, 10**6))}
-        words |= {name.capitalize(): upper_first(word) for name, word in words.items()}
-
-        def fill(text: str) -> str:
-            filled = text.format_map(words)
-            return filled if filled.endswith(",") else upper_first(filled)
-
-        return fill
+NEWS = "news"
+MATTERS, DETAIL, TALK = "*", "+", ""  # the one that matters most; those that matter next; others
 
 
-def assembled(kind: str, lines: dict[str, list[str]], body: list[str], rng: random.Random) -> str:
-    """Returns the message: an opening, the body and a closing, as one line of text."""
-    opening, closing = rng.choice(lines["open"]), rng.choice(lines["close"])
-    if kind == "minutes" and rng.random() < 0.5:  # a list, as minutes often are
-        body = [f"{number}. {sentence}" for number, sentence in enumerate(body, 1)]
-    return " ".join(part for part in (opening, *body, closing) if part)
+class Message(NamedTuple):
+    """A message, what matters in it, and a title."""
+
+    kind: str
+    title: str
+    parts: list[Part]
+
+    @property
+    def opening(self) -> list[Part]:
+        """A greeting, a heading or a first sentence of talk, which news do not have."""
+        return self.parts[:1] if self.kind != NEWS and not self.parts[0].mark else []
+
+    @property
+    def closing(self) -> list[Part]:
+        begin = len(self.parts)
+        while not self.parts[begin - 1].mark and (
+            len(self.parts[begin - 1].text.split()) <= CLOSING_WORDS
+        ):
+            begin -= 1
+        return self.parts[begin:]
+
+    @property
+    def body(self) -> list[Part]:
+        return self.parts[len(self.opening) : len(self.parts) - len(self.closing)]
+
+    def source(self) -> str:
+        return " ".join(part.text for part in self.parts)
+
+    def summaries(self) -> dict[str, str]:
+        """Returns a summary in each style, empty if it would not differ from a shorter one's."""
+        marked = [part for part in self.parts if part.mark]
+        sentence = next(part.text for part in marked if part.mark == MATTERS)
+        return {
+            "title": self.title,
+            "sentence": upper_first(sentence),
+            "paragraph": " ".join(upper_first(part.text) for part in marked) if marked[1:] else "",
+        }
 
 
-def mixed(told: list[str], talk: list[str], rng: random.Random) -> list[str]:
+def read_messages(name: str) -> list[Message]:
+    """Reads NAME.txt of texts: a line "# KIND" before the messages of a kind, each a line with the
+    title, a tab, and the parts between bars, some with their mark before them."""
+    kind = ""
+    messages = []
+    for line in lines_of(name):
+        if line.startswith("# "):
+            kind = line.removeprefix("# ")
+            continue
+        title, text = line.split("\t")
+        parts = [
+            Part(part[0], part[1:]) if part[0] in (MATTERS, DETAIL) else Part(TALK, part)
+            for part in text.split(" | ")
+        ]
+        messages.append(Message(kind, title, parts))
+    return messages
+
+
+def mixed(first: list[Part], second: list[Part], rng: random.Random) -> list[Part]:
     """Returns both lists as one, each in its order."""
-    order = [*[True] * len(told), *[False] * len(talk)]
+    order = [*[True] * len(first), *[False] * len(second)]
     rng.shuffle(order)
-    first, second = iter(told), iter(talk)
-    return [next(first if is_told else second) for is_told in order]
+    one, other = iter(first), iter(second)
+    return [next(one if is_first else other) for is_first in order]
 
 
-def made_up(parts: Parts, rng: random.Random) -> dict[str, str]:
-    """Returns source, title, sentence and paragraph of a message about one matter. A piece of news
-    begins with what happened; in the others there is talk before, between and after."""
-    fill = parts.filler(rng)
-    matter = rng.choice(parts.matters)
-    kind = matter["kind"]
-    lines = {name: [fill(text) for text in texts] for name, texts in parts.kinds[kind].items()}
-    chosen = rng.choice(matter["point"])
-    chosen_details = rng.sample(matter["detail"], rng.randint(1, 3))
-    point, *details = map(fill, [chosen, *chosen_details])
-    # A title with more than its text would teach to make things up.
-    known = slots(chosen)
-    titles = [fill(title) for title in matter["title"] if slots(title) <= known]
-    told = [point, *details]
-    if kind == "news":
-        body = [point, *mixed(details, rng.sample(lines["chat"], rng.randint(0, 3)), rng)]
-    else:
-        if rng.random() < 0.3:  # a reason or a circumstance comes before the point
-            told = [details[0], point, *details[1:]]
-        body = mixed(told, rng.sample(lines["chat"], rng.randint(0, 4)), rng)
-    kept = [point, *details][: 2 if len(body) < LONG else 3]
-    return {
-        "source": assembled(kind, lines, body, rng),
-        "title": rng.choice(titles or [headline(point)]),
-        "sentence": point,
-        "paragraph": " ".join(sentence for sentence in told if sentence in kept),
-    }
+class Written:
+    """The written messages, from which others are made."""
+
+    def __init__(self, messages: list[Message]) -> None:
+        self.messages = messages
+        self.of = {
+            kind: [message for message in messages if message.kind == kind]
+            for kind in sorted({message.kind for message in messages})
+        }
+        # A sentence in lower case goes on after a greeting.
+        self.talk = {
+            kind: [
+                part
+                for message in of_kind
+                for part in message.body
+                if part.mark == TALK and not part.text[0].islower()
+            ]
+            for kind, of_kind in self.of.items()
+        }
+
+    def varied(self, rng: random.Random) -> Message:
+        """Returns one of the messages with what matters most and some of the rest, and with talk of
+        others of its kind after its first sentence."""
+        message = rng.choice(self.messages)
+        kept = {MATTERS: 1.0, DETAIL: KEPT_DETAIL, TALK: KEPT_TALK}
+        body = [part for part in message.body if rng.random() < kept[part.mark]]
+        foreign = rng.sample(self.talk[message.kind], rng.randint(0, MAX_FOREIGN_TALK))
+        body = [*body[:1], *mixed(body[1:], foreign, rng)]
+        return message._replace(parts=[*message.opening, *body, *message.closing])
 
 
-def of_sentences(parts: Parts, known: Sentences, rng: random.Random) -> dict[str, str]:
-    """Returns a message of sentences that do not belong together: a mail, notice or complaint with
-    one to three that matter among others that do not, of which the first that matters is its
-    sentence; or news of formal ones, of which the first is."""
-    fill = parts.filler(rng)
-    kind = rng.choice(["mail", "mail", "mail", "notice", "review", "news", "news"])
-    lines = {name: [fill(text) for text in texts] for name, texts in parts.kinds[kind].items()}
-    chat = rng.sample(lines["chat"], rng.randint(0, 2))
-    if kind == "news":
+def of_sentences(written: Written, known: Sentences, rng: random.Random) -> Message:
+    """Returns a message of sentences that do not belong together: news of formal ones, of which the
+    first matters most; or a message of another kind with one to three that matter among others that
+    do not, of which the first that matters does most."""
+    others = [kind for kind in written.of if kind != NEWS]
+    kind = NEWS if rng.random() < NEWS_SHARE else rng.choice(others)
+    frame = rng.choice(written.of[kind])
+    talk = rng.sample(written.talk[kind], rng.randint(0, 2))
+    if kind == NEWS:
         body = rng.sample(known.formal, rng.randint(4, 8))
-        told = body[: 2 if len(body) < LONG else 3]
-        body = [body[0], *mixed(body[1:], chat, rng)]
+        count = 2 if len(body) < LONG else 3
+        told = [Part(MATTERS, body[0]), *(Part(DETAIL, text) for text in body[1:count])]
+        rest = [Part(TALK, text) for text in body[count:]]
+        parts = [told[0], *mixed([*told[1:], *rest], talk, rng)]
     else:
         kinds = (known.requests, known.events, known.figures)
-        told = [rng.choice(rng.choice(kinds)) for _ in range(rng.choice([1, 1, 2, 3]))]
-        others = rng.sample(known.others, rng.randint(2, 6)) + chat
-        rng.shuffle(others)
-        body = mixed(told, others, rng)
-    return {
-        "source": assembled(kind, lines, body, rng),
-        "title": headline(told[0]),
-        "sentence": told[0],
-        "paragraph": " ".join(told) if len(told) > 1 else "",
-    }
+        matter = [rng.choice(rng.choice(kinds)) for _ in range(rng.choice([1, 1, 2, 3]))]
+        told = [Part(MATTERS, matter[0]), *(Part(DETAIL, text) for text in matter[1:])]
+        rest = [Part(TALK, text) for text in rng.sample(known.others, rng.randint(2, 6))]
+        parts = mixed(told, [*rest, *talk], rng)
+    return Message(kind, headline(told[0].text), [*frame.opening, *parts, *frame.closing])
 
 
 def single_sentences(files: list[Path], domains: list[str], banned: set[str]) -> list[str]:
@@ -219,25 +253,28 @@ def read_sentences(folder: Path, banned: set[str]) -> Sentences:
     return known
 
 
-def rows(parts: Parts, known: Sentences, count: int) -> list[Pair]:
-    """Makes `count` rows, every second one of everyday sentences, each in one of three styles."""
+def rows(written: Written, known: Sentences, count: int) -> list[Pair]:
+    """Makes `count` rows, each with a summary in one of three styles."""
     rng = random.Random(SEED)
     made = []
-    for number in range(count):
-        even = number % 2 == 0
-        message = made_up(parts, rng) if even else of_sentences(parts, known, rng)
-        styles = [style for style in STYLES if message[style]]
-        style = rng.choice(styles)
-        made.append(Pair(message["source"], message[style], f"message_{style}"))
+    for _ in range(count):
+        is_written = rng.random() < WRITTEN_SHARE
+        message = written.varied(rng) if is_written else of_sentences(written, known, rng)
+        summaries = message.summaries()
+        style = rng.choice([style for style in STYLES if summaries[style]])
+        made.append(Pair(message.source(), summaries[style], f"message_{style}"))
     return made
 
 
-def written_messages() -> dict[str, list[Pair]]:
-    """Returns the rows of the messages that were written one by one, of each style."""
-    columns = [line.split("\t") for line in lines_of("summaries-en")]
+def tests() -> dict[str, list[Pair]]:
+    """Returns the rows of the messages to test with, of each style."""
+    messages = read_messages("messages-test-en")
     return {
-        style: [Pair(row[0], row[number], f"message_{style}") for row in columns]
-        for number, style in enumerate(STYLES, 1)
+        style: [
+            Pair(message.source(), message.summaries()[style], f"message_{style}")
+            for message in messages
+        ]
+        for style in STYLES
     }
 
 
@@ -257,11 +294,11 @@ def main(arguments: list[str] | None = None) -> None:
     counts = ", ".join(f"{len(texts):,} {name}" for name, texts in known._asdict().items())
     if min(map(len, known)) < FEWEST:
         raise ConfigError(f"{folder} has {counts}, at least {FEWEST} of each are needed")
-    made = rows(Parts(), known, options.rows)
+    made = rows(Written(read_messages("messages-en")), known, options.rows)
     summaries = options.data / "summarize"
     file = summaries / "messages.tsv"
     write_rows(file, made)
-    for style, pairs in written_messages().items():
+    for style, pairs in tests().items():
         write_rows(summaries / f"test.message_{style}.tsv", pairs)
     print(f"{file}: {len(made):,} rows, sentences: {counts}")
 

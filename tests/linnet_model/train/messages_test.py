@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import lzma
 import random
-import re
 
 import pytest
 
 from linnet_model.data_config import STYLES
-from linnet_model.sentences import split_sentences
 from linnet_model.text_files import read_pairs
 from linnet_model.train.messages import (
-    Parts,
+    DETAIL,
+    MATTERS,
+    TALK,
+    Message,
+    Part,
     Sentences,
+    Written,
     headline,
-    made_up,
     main,
     of_sentences,
-    slots,
-    written_messages,
+    read_messages,
 )
 
 REQUESTS = [
@@ -33,7 +34,7 @@ EVENTS = [
     for thing in ("car", "van", "boat", "bike", "bus", "bag", "cup", "hat", "key", "pen")
 ]
 FIGURES = [f"The train leaves at {hour}:15." for hour in range(1, 11)]
-MATTERS = [*REQUESTS, *EVENTS, *FIGURES]
+MATTER = [*REQUESTS, *EVENTS, *FIGURES]
 OTHERS = [
     f"I like {fruit} with my tea."
     for fruit in (
@@ -56,66 +57,91 @@ FORMAL = [
 KNOWN = Sentences(REQUESTS, EVENTS, FIGURES, OTHERS, FORMAL)
 
 
-@pytest.fixture(scope="module")
-def parts():
-    return Parts()
+NAMES = ("messages-en", "messages-test-en")
 
 
 @pytest.fixture(scope="module")
-def messages(parts):
+def written():
+    return Written(read_messages("messages-en"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_written_messages_have_one_sentence_that_matters_most(name):
+    messages = read_messages(name)
+    assert messages
+    for message in messages:
+        marks = [part.mark for part in message.parts]
+        assert marks.count(MATTERS) == 1, message.title
+        assert 1 <= marks.count(DETAIL) <= 3, message.title
+        assert 3 <= len(message.title.split()) <= 10, message.title
+
+
+def test_no_written_message_is_in_training_and_test():
+    known = {part.text for message in read_messages(NAMES[0]) for part in message.body}
+    for message in read_messages(NAMES[1]):
+        assert not known & {part.text for part in message.body if len(part.text.split()) > 5}
+
+
+def test_greeting_and_name_are_no_talk():
+    parts = [
+        Part(TALK, "Hi Olga,"),
+        Part(TALK, "I liked the film."),
+        Part(MATTERS, "The car broke down."),
+        Part(TALK, "It rains."),
+        Part(TALK, "Peter"),
+    ]
+    message = Message("mails", "Car broke down", parts)
+    assert message.opening == parts[:1]
+    assert message.closing == parts[3:]
+    assert message.body == parts[1:3]
+    assert message.summaries() == {
+        "title": "Car broke down",
+        "sentence": "The car broke down.",
+        "paragraph": "",
+    }
+
+
+def test_varied_messages_keep_what_matters_in_its_order(written):
     rng = random.Random(3)
-    return [made_up(parts, rng) for _ in range(500)]
-
-
-def test_summaries_of_made_up_messages_are_sentences_of_them(messages):
-    for message in messages:
-        assert message["sentence"] in message["source"]
-        paragraph = split_sentences(message["paragraph"])
-        assert 2 <= len(paragraph) <= 3
-        assert message["sentence"] in message["paragraph"]
-        places = [message["source"].index(sentence) for sentence in paragraph]
-        assert places == sorted(places), message
-
-
-def test_title_of_a_made_up_message_states_nothing_that_its_sentence_does_not(messages):
-    for message in messages:
-        for fact in re.findall(r"\d[\d.,:]*", message["title"]):
-            assert fact in message["sentence"], message
-
-
-def test_news_begin_with_what_happened():
-    parts = Parts()
-    parts.matters = [matter for matter in parts.matters if matter["kind"] == "news"]
-    message = made_up(parts, random.Random(1))
-    assert message["source"].startswith(message["sentence"])
-
-
-def test_every_title_is_of_use(parts):
-    for matter in parts.matters:
-        for title in matter["title"]:
-            assert any(slots(title) <= slots(point) for point in matter["point"]), title
+    known = {message.title: message for message in written.messages}
+    sources = set()
+    for _ in range(500):
+        message = written.varied(rng)
+        sources.add(message.source())
+        original = known[message.title]
+        marked = [part for part in message.parts if part.mark]
+        assert marked == [part for part in original.parts if part in marked]
+        assert [part.mark for part in marked].count(MATTERS) == 1
+        assert message.opening == original.opening
+        assert message.parts[len(message.parts) - len(original.closing) :] == original.closing
+    assert len(sources) > 450
 
 
 @pytest.fixture(scope="module")
-def mixtures(parts):
+def mixtures(written):
     rng = random.Random(5)
-    return [of_sentences(parts, KNOWN, rng) for _ in range(200)]
+    return [of_sentences(written, KNOWN, rng) for _ in range(200)]
+
+
+def marked(message: Message) -> list[str]:
+    return [part.text for part in message.parts if part.mark]
 
 
 def test_message_of_single_sentences_is_summed_up_by_those_that_matter(mixtures):
-    messages = [message for message in mixtures if message["sentence"] in MATTERS]
+    messages = [message for message in mixtures if message.kind != "news"]
     assert messages
     for message in messages:
-        assert all(sentence in MATTERS for sentence in split_sentences(message["paragraph"]))
-        assert sum(sentence in message["source"] for sentence in OTHERS) >= 2
+        assert 1 <= len(marked(message)) <= 3
+        assert all(sentence in MATTER for sentence in marked(message))
+        assert sum(sentence in message.source() for sentence in OTHERS) >= 2
 
 
 def test_formal_sentences_are_news_that_begin_with_what_matters(mixtures):
-    messages = [message for message in mixtures if message["sentence"] not in MATTERS]
+    messages = [message for message in mixtures if message.kind == "news"]
     assert messages
     for message in messages:
-        assert message["source"].startswith(message["sentence"])
-        assert all(sentence in FORMAL for sentence in split_sentences(message["paragraph"]))
+        assert message.source().startswith(message.summaries()["sentence"])
+        assert all(sentence in FORMAL for sentence in marked(message))
 
 
 @pytest.mark.parametrize(
@@ -133,15 +159,6 @@ def test_headline_of_a_request_has_no_politeness_and_no_reasons(sentence, title)
     assert headline(sentence) == title
 
 
-def test_summaries_of_written_messages_are_sentences_of_their_messages():
-    rows = written_messages()
-    assert list(rows) == list(STYLES)
-    for style in ("sentence", "paragraph"):
-        for pair in rows[style]:
-            assert all(sentence in pair.source for sentence in split_sentences(pair.target))
-    assert all(len(pair.target.split()) <= 10 for pair in rows["title"])
-
-
 @pytest.fixture
 def data(tmp_path):
     for name in ("en-de", "summarize"):
@@ -151,7 +168,7 @@ def data(tmp_path):
         return "".join(f"{text}\t-\t{domain}\n" for text in texts)
 
     folder = tmp_path / "en-de"
-    train = rows([*MATTERS, "Please be silent, all of you."], "tatoeba")
+    train = rows([*MATTER, "Please be silent, all of you."], "tatoeba")
     (folder / "train.tsv.xz").write_bytes(lzma.compress(train.encode()))
     (folder / "english.tsv").write_text(rows(OTHERS, "tatoeba_english"))
     (folder / "english_debates.tsv").write_text(rows(FORMAL, "europarl_english"))
@@ -166,9 +183,8 @@ def test_rows_are_written_beside_their_tests_without_sentences_of_tests(data):
     assert {row.domain for row in rows} == {f"message_{style}" for style in STYLES}
     assert not any("Please be silent" in row.source for row in rows)
     for style in STYLES:
-        assert len(read_pairs(data / f"summarize/test.message_{style}.tsv")) == len(
-            written_messages()[style]
-        )
+        tests = read_pairs(data / f"summarize/test.message_{style}.tsv")
+        assert len(tests) == len(read_messages("messages-test-en"))
 
 
 def test_folder_without_tests_is_refused(data, capsys):
