@@ -53,7 +53,7 @@ void AddReranking(CLI::App* command, v1::TranslateRequest* request) {
       ->add_option_function<float>(
           "--channel-weight",
           [request](float weight) { request->mutable_reranking()->set_channel_weight(weight); },
-          "with --rerank, weight of its log-probability [0.5]")
+          "with --rerank, weight of its log-probability [0.2]")
       ->needs("--rerank")
       ->type_name("X");
 }

@@ -46,7 +46,7 @@ def add_channel_flags(parser: argparse.ArgumentParser | argparse._ArgumentGroup)
         help="bundle of the other direction, to choose among --hypotheses")  # fmt: skip
     add("--hypotheses", type=count_from(2), default=8, metavar="N",
         help="with --channel, translations of a text, and the beam [%(default)s]")  # fmt: skip
-    add("--channel-weight", type=float, default=0.5, metavar="X",
+    add("--channel-weight", type=float, default=0.2, metavar="X",
         help="weight of its log-probability [%(default)s]")  # fmt: skip
 
 

@@ -48,7 +48,7 @@ struct TextItem {
 // The choice among the hypotheses of a segment by the model of the other direction.
 struct Reranking {
   int hypotheses = 8;  // of the search, and its n_best
-  float channel_weight = 0.5f;
+  float channel_weight = 0.2f;
   std::optional<int> n_best = std::nullopt;  // if the request sets it
 };
 

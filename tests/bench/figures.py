@@ -403,7 +403,9 @@ FIGURES: dict[str, Callable[[], str]] = {
     "profile-of-a-step": profile_of_a_step,
     "refused-connections": refused_connections,
     "reranking": lambda: whole_table(
-        "reranking", ["float32", *reranking.COLUMNS], reranking.table_rows
+        "reranking",
+        ["float32", *reranking.columns_of(result("reranking"))],
+        reranking.table_rows,
     ),
     "robustness": robustness,
     "soak": soak,

@@ -17,7 +17,12 @@ import machine
 from quality import options_of, score
 
 HYPOTHESES = (4, 8, 24)
-COLUMNS = ["search alone", *(f"best of {count}" for count in HYPOTHESES)]
+HEAVIER = 0.5  # a weight above the default
+SETTINGS: dict[str, list[str]] = {  # by column, words of linnet-score beside --channel
+    **{f"best of {count}": ["--hypotheses", str(count)] for count in HYPOTHESES},
+    f"best of 8, weight {HEAVIER}": ["--hypotheses", "8", "--channel-weight", str(HEAVIER)],
+}
+COLUMNS = ["search alone", *SETTINGS]
 
 
 def other_direction(bundle: Path) -> Path:
@@ -26,10 +31,10 @@ def other_direction(bundle: Path) -> Path:
 
 
 def reranked(bundle: Path, domain: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Returns the measures of the search alone, and of each number of hypotheses."""
+    """Returns the measures of the search alone, and of each of SETTINGS."""
     channel = other_direction(bundle)
     settings: list[list[str]] = [[]]
-    settings += [["--channel", str(channel), "--hypotheses", str(count)] for count in HYPOTHESES]
+    settings += [["--channel", str(channel), *words] for words in SETTINGS.values()]
     found, rows = {}, 0
     for column, words in zip(COLUMNS, settings, strict=True):
         print(f"{bundle.name}, {domain}, {column} …", file=sys.stderr)
@@ -64,15 +69,18 @@ def table_rows(data: dict[str, Any]) -> list[list[str]]:
     return rows
 
 
+def columns_of(data: dict[str, Any]) -> list[str]:
+    return list(data["tests"][0]["columns"])
+
+
 def markdown(data: dict[str, Any]) -> str:
     about = (
         "Written by `tests/bench/engine/reranking.py`. "
         f"{machine.sentence(data['machine'])}. The shipped translators in float32; the one of "
         "the other direction chooses."
     )
-    return machine.report(
-        "Noisy-channel reranking", about, ["model, rows, measure", *COLUMNS], table_rows(data)
-    )
+    heads = ["model, rows, measure", *columns_of(data)]
+    return machine.report("Noisy-channel reranking", about, heads, table_rows(data))
 
 
 def main(words: list[str] | None = None) -> int:
