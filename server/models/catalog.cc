@@ -94,6 +94,7 @@ int64_t Catalog::BytesBeside(const std::vector<Entry>& next) const {
 absl::StatusOr<std::shared_ptr<ServedModel>> Catalog::LoadOne(const RegisteredModel& wanted,
                                                               const std::vector<Entry>& served,
                                                               const std::vector<Entry>& next) {
+  RETURN_IF_ERROR(wanted.status);
   std::error_code error;
   int64_t bytes = 0;
   for (std::filesystem::directory_iterator file(wanted.path, error), end; !error && file != end;
@@ -117,6 +118,10 @@ absl::StatusOr<std::shared_ptr<ServedModel>> Catalog::LoadOne(const RegisteredMo
   const double max_different = entries().empty() ? 1.0 : 0.5;
   RETURN_IF_ERROR(StartModel(*loaded, load_, max_different, metrics_));
   return loaded;
+}
+
+bool Catalog::IsVersionOf(const Entry& entry, const RegisteredModel& model) {
+  return !model.status.ok() && entry.registered.path.parent_path() == model.path;
 }
 
 std::string Catalog::FolderOf(const std::filesystem::path& path) const {
@@ -157,7 +162,7 @@ ReloadReport Catalog::Reload(const std::string& name) {
   std::vector<Entry> served;  // and still registered, so that no other bundle may take the name
   for (const Entry& entry : before) {
     const auto same_path = [&](const RegisteredModel& model) {
-      return model.path == entry.registered.path;
+      return model.path == entry.registered.path || IsVersionOf(entry, model);
     };
     if (std::any_of(registered->begin(), registered->end(), same_path)) served.push_back(entry);
   }
@@ -204,8 +209,14 @@ ReloadReport Catalog::Reload(const std::string& name) {
     if (old != before.end()) {
       Keep(old->model, wanted, next);
       kept[report.outcomes.size() - 1] = old->model;
-    } else {
-      lost[report.outcomes.size() - 1] = wanted;
+      continue;
+    }
+    lost[report.outcomes.size() - 1] = wanted;
+    for (const Entry& entry : before) {
+      if (!IsVersionOf(entry, wanted)) continue;
+      lost.erase(report.outcomes.size() - 1);
+      next.push_back(entry);
+      if (entry.registered.by_default) kept[report.outcomes.size() - 1] = entry.model;
     }
   }
   // After all others are in `next`: the version that keeps a lost one's names may be one of them.

@@ -172,6 +172,8 @@ class Catalog {
   static std::shared_ptr<ServedModel> KeepNames(const RegisteredModel& wanted,
                                                 const std::vector<Entry>& before,
                                                 std::vector<Entry>& next);
+  // Whether `model` is a folder that cannot be read any more and had this version.
+  static bool IsVersionOf(const Entry& entry, const RegisteredModel& model);
   // The folder in the root that contains a bundle: "en-de" for ROOT/en-de/2, "" for the root.
   std::string FolderOf(const std::filesystem::path& path) const;
   // The folders in which the model or folder `name` is or was; all for "".

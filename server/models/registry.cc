@@ -6,6 +6,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "proto/status_macros.h"
 
 namespace linnet::server {
 namespace {
@@ -14,18 +15,35 @@ namespace fs = std::filesystem;
 
 constexpr char kManifest[] = "manifest.json";
 
-bool IsBundle(const fs::path& path) {
-  std::error_code ignored;  // an unreadable folder counts as one without a manifest
-  return fs::exists(path / kManifest, ignored);
+// Made by file systems in their root, for root alone.
+constexpr char kLostAndFound[] = "lost+found";
+
+// Returns true if there is a bundle at `path`, and an error if that cannot be told.
+absl::StatusOr<bool> IsBundle(const fs::path& path) {
+  std::error_code error;
+  const fs::file_type type = fs::status(path / kManifest, error).type();
+  if (type == fs::file_type::not_found) {
+    if (!fs::is_symlink(path, error) || fs::exists(path, error)) return false;
+    return absl::NotFoundError(absl::StrCat(path.string(), " is a link to ",
+                                            fs::read_symlink(path, error).string(),
+                                            ", which does not exist"));
+  }
+  if (!error) return true;
+  return absl::UnavailableError(absl::StrCat("cannot read ", path.string(), ": ", error.message()));
 }
 
-// Returns all entries whose name has no leading dot.
-std::vector<fs::path> Entries(const fs::path& folder) {
+// Returns all entries whose name has no leading dot, sorted.
+absl::StatusOr<std::vector<fs::path>> Entries(const fs::path& folder) {
   std::vector<fs::path> entries;
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
-    if (!entry->path().filename().string().starts_with('.')) entries.push_back(entry->path());
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with('.') && name != kLostAndFound) entries.push_back(entry->path());
+  }
+  if (error) {
+    return absl::NotFoundError(
+        absl::StrCat("no bundles in ", folder.string(), ": ", error.message()));
   }
   std::sort(entries.begin(), entries.end());
   return entries;
@@ -39,37 +57,59 @@ bool Earlier(const std::string& a, const std::string& b) {
   return number && x != y ? x < y : a < b;
 }
 
+// A label that points to none of the versions of `folder`.
+RegisteredModel BrokenLabel(const fs::path& folder, const fs::path& link) {
+  std::error_code ignored;
+  const std::string label = link.filename().string();
+  return {.path = link,
+          .labels = {label},
+          .by_default = false,
+          .status = absl::NotFoundError(absl::StrCat(
+              "label \"", label, "\" points to \"", fs::read_symlink(link, ignored).string(),
+              "\", which is no version in ", folder.string(), ": link it to one, or remove it"))};
+}
+
 void AddVersions(const fs::path& folder, std::vector<RegisteredModel>& found) {
+  const auto entries = Entries(folder);
+  if (!entries.ok()) return found.push_back({.path = folder, .status = entries.status()});
   std::map<fs::path, RegisteredModel> versions;  // by canonical path
   std::vector<fs::path> links;
   std::error_code ignored;
-  for (const fs::path& entry : Entries(folder)) {
-    if (!IsBundle(entry)) continue;
+  for (const fs::path& entry : *entries) {
     if (fs::is_symlink(entry, ignored)) {
       links.push_back(entry);
-    } else {
-      versions[fs::canonical(entry, ignored)] = {.path = entry,
-                                                 .version = entry.filename().string()};
+      continue;
     }
+    const auto is_bundle = IsBundle(entry);
+    if (is_bundle.ok() && !*is_bundle) continue;
+    versions[fs::weakly_canonical(entry, ignored)] = {.path = entry,
+                                                      .version = entry.filename().string(),
+                                                      .by_default = false,
+                                                      .status = is_bundle.status()};
   }
+  std::vector<RegisteredModel> broken;
   for (const fs::path& link : links) {
-    const auto version = versions.find(fs::canonical(link, ignored));
-    if (version != versions.end()) version->second.labels.push_back(link.filename().string());
+    const auto version = versions.find(fs::weakly_canonical(link, ignored));
+    if (version != versions.end()) {
+      version->second.labels.push_back(link.filename().string());
+    } else {
+      broken.push_back(BrokenLabel(folder, link));
+    }
   }
   std::vector<RegisteredModel> served;
   for (auto& [path, version] : versions) {
-    version.by_default = false;
     if (!version.labels.empty()) served.push_back(version);
   }
-  if (served.empty()) {
+  if (served.empty() && broken.empty()) {
     for (auto& [path, version] : versions) served.push_back(version);
   }
-  if (served.empty()) return;
   std::sort(served.begin(), served.end(),
             [](const auto& a, const auto& b) { return Earlier(a.version, b.version); });
-  const bool labelled = !served.back().labels.empty();
-  if (!labelled) served.erase(served.begin(), served.end() - 1);
-  auto stable = std::find_if(served.begin(), served.end(), [](const RegisteredModel& model) {
+  if (!served.empty() && served.back().labels.empty())
+    served.erase(served.begin(), served.end() - 1);
+  served.insert(served.begin(), broken.begin(), broken.end());
+  if (served.empty()) return;
+  const auto stable = std::find_if(served.begin(), served.end(), [](const RegisteredModel& model) {
     return std::count(model.labels.begin(), model.labels.end(), "stable") > 0;
   });
   (stable == served.end() ? served.back() : *stable).by_default = true;
@@ -79,17 +119,15 @@ void AddVersions(const fs::path& folder, std::vector<RegisteredModel>& found) {
 }  // namespace
 
 absl::StatusOr<std::vector<RegisteredModel>> ReadRegistry(const fs::path& root) {
-  if (IsBundle(root)) return std::vector<RegisteredModel>{{.path = root}};
-  std::error_code error;
-  if (fs::directory_iterator(root, error); error) {  // missing, not a folder, or not readable
-    return absl::NotFoundError(
-        absl::StrCat("no bundles in ", root.string(), ": ", error.message()));
-  }
+  if (const auto is_bundle = IsBundle(root); is_bundle.ok() && *is_bundle)
+    return std::vector<RegisteredModel>{{.path = root}};
+  ASSIGN_OR_RETURN(const std::vector<fs::path> entries, Entries(root));
   std::vector<RegisteredModel> found;
-  for (const fs::path& entry : Entries(root)) {
-    if (IsBundle(entry)) {
-      found.push_back({.path = entry});
-    } else if (fs::is_directory(entry, error)) {
+  for (const fs::path& entry : entries) {
+    std::error_code ignored;
+    if (const auto is_bundle = IsBundle(entry); !is_bundle.ok() || *is_bundle) {
+      found.push_back({.path = entry, .status = is_bundle.status()});
+    } else if (fs::is_directory(entry, ignored)) {
       AddVersions(entry, found);
     }
   }

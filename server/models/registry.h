@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace linnet::server {
@@ -15,6 +16,8 @@ struct RegisteredModel {
   std::string version = {};
   std::vector<std::string> labels = {};  // "canary", "stable", sorted
   bool by_default = true;                // selected by requests that name no version
+  // Why it cannot be loaded: a folder that cannot be read, or a link that leads nowhere.
+  absl::Status status = absl::OkStatus();
 };
 
 // Lists the bundles to be served in a folder of models (the registry), sorted by path. Each folder
@@ -31,7 +34,11 @@ struct RegisteredModel {
 // Versions with a label are served; without labels, only the latest version (numbers in numeric
 // order, other names in alphabetical order). The default is `stable`, else the latest served
 // version. A link is replaced atomically (ln -sfn), so no half-written state can be read. The root
-// itself may be a bundle. NOT_FOUND if there are no bundles.
+// itself may be a bundle.
+//
+// Folders that cannot be read are listed with their errors, as are labels that point to no version:
+// they count as versions that do not load, so that no other one silently takes their place.
+// NOT_FOUND if there are no bundles, or the root cannot be read.
 absl::StatusOr<std::vector<RegisteredModel>> ReadRegistry(const std::filesystem::path& root);
 
 }  // namespace linnet::server

@@ -37,8 +37,9 @@ struct RegistryTest : ::testing::Test {
     EXPECT_THAT(models, IsOk());
     std::vector<std::string> found;
     for (const RegisteredModel& model : *models) {
-      found.push_back(absl::StrCat(fs::relative(model.path, root).string(), " ", model.version, " ",
-                                   absl::StrJoin(model.labels, ","), model.by_default ? "*" : ""));
+      found.push_back(absl::StrCat(model.path.lexically_relative(root).string(), " ", model.version,
+                                   " ", absl::StrJoin(model.labels, ","),
+                                   model.by_default ? "*" : ""));
     }
     return found;
   }
@@ -76,8 +77,46 @@ TEST_F(RegistryTest, LatestServedVersionIsTheDefaultWithoutStable) {
   for (const char* version : {"1", "2", "3"}) Bundle(absl::StrCat("a/", version));
   Link("a/old", "1");
   Link("a/canary", "2");
-  Link("a/gone", "7");
   EXPECT_THAT(Read(), ElementsAre("a/1 1 old", "a/2 2 canary*"));
+}
+
+TEST_F(RegistryTest, LabelThatPointsToNoVersionIsAnErrorAndHoldsItsPlace) {
+  for (const char* version : {"1", "2"}) Bundle(absl::StrCat("a/", version));
+  Bundle("elsewhere");
+  Link("a/canary", "2");
+  Link("a/next", "../elsewhere");
+  Link("a/stable", "7");
+  EXPECT_THAT(Read(),
+              ElementsAre("a/next  next", "a/stable  stable*", "a/2 2 canary", "elsewhere  *"));
+  const auto models = ReadRegistry(root);
+  EXPECT_THAT((*models)[1].status,
+              StatusIs(absl::StatusCode::kNotFound,
+                       HasSubstr("label \"stable\" points to \"7\", which is no version in ")));
+  EXPECT_THAT((*models)[0].status, StatusIs(absl::StatusCode::kNotFound, HasSubstr("elsewhere")));
+  EXPECT_THAT((*models)[2].status, IsOk());
+}
+
+TEST_F(RegistryTest, WithoutAValidLabelNoOtherVersionIsServed) {
+  Bundle("a/1");
+  Link("a/canary", "7");
+  EXPECT_THAT(Read(), ElementsAre("a/canary  canary*"));
+}
+
+TEST_F(RegistryTest, WhatCannotBeReadIsListedWithItsError) {
+  Bundle("a");
+  Link("loop", "loop");  // as a folder of another user, which root could read
+  Link("gone", "nowhere");
+  Bundle("b/1");
+  Link("b/loop", "loop");
+  fs::create_directories(root / "lost+found");
+  Link("lost+found/manifest.json", "manifest.json");
+  EXPECT_THAT(Read(), ElementsAre("a  *", "b/loop  loop*", "gone  *", "loop  *"));
+  const auto models = ReadRegistry(root);
+  EXPECT_THAT((*models)[2].status,
+              StatusIs(absl::StatusCode::kNotFound,
+                       HasSubstr("is a link to nowhere, which does not exist")));
+  EXPECT_THAT((*models)[3].status,
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("cannot read")));
 }
 
 TEST_F(RegistryTest, BundleThatIsBeingWrittenIsIgnored) {
@@ -145,6 +184,15 @@ struct ReloadTest : ::testing::Test {
     return model.ok() ? (*model)->bundle.manifest.version() : ErrorReason(model.status());
   }
 
+  static std::vector<std::string> Outcomes(const ReloadReport& report) {
+    std::vector<std::string> outcomes;
+    for (const auto& outcome : report.outcomes) {
+      constexpr const char* kNames[] = {"loaded", "unchanged", "failed", "removed"};
+      outcomes.push_back(absl::StrCat(outcome.folder, " ", kNames[static_cast<int>(outcome.what)]));
+    }
+    return outcomes;
+  }
+
   const test::TemporaryFolder folder;
   const fs::path root = folder.path();
   test::EchoEngine::Options engine;
@@ -182,6 +230,43 @@ TEST_F(ReloadTest, ReloadsABundleReplacedInPlace) {
   test::WriteBundle(root / "en-summary", summary);
   EXPECT_TRUE(catalog->Reload().ok());
   EXPECT_EQ(Version("en-summary"), "next");
+}
+
+TEST_F(ReloadTest, KeepsAModelWhoseFolderCannotBeRead) {
+  Load();
+  fs::rename(root / "en-summary", root / ".en-summary");
+  fs::create_directory_symlink("en-summary", root / "en-summary");
+  fs::rename(root / "en-de", root / ".en-de");
+  fs::create_directory_symlink("en-de", root / "en-de");
+  const ReloadReport report = catalog->Reload();
+  EXPECT_THAT(Outcomes(report), ElementsAre("en-de failed", "en-summary failed"));
+  EXPECT_EQ(Version("en-de"), "one");
+  EXPECT_EQ(Version("en-de@1"), "one");
+  EXPECT_THAT(catalog->Named("en-summary"), IsOk());
+  EXPECT_THAT(catalog->not_loaded(), ElementsAre());
+}
+
+TEST_F(ReloadTest, LabelThatPointsToNoVersionStaysWhereItWas) {
+  test::WriteBundle(root / "en-de" / "2", EnDe("two"));
+  fs::create_directory_symlink("1", root / "en-de" / "stable");
+  fs::create_directory_symlink("2", root / "en-de" / "canary");
+  Load();
+  fs::remove(root / "en-de" / "stable");
+  fs::create_directory_symlink("3", root / "en-de" / "stable");
+  for (int i = 0; i < 2; ++i) {
+    const ReloadReport report = catalog->Reload();
+    EXPECT_FALSE(report.ok());
+    EXPECT_THAT(Outcomes(report),
+                ElementsAre("en-de/2 unchanged", "en-de/stable failed", "en-summary unchanged"));
+    EXPECT_EQ(Version("en-de"), "one");
+    EXPECT_EQ(Version("en-de@stable"), "one");
+    EXPECT_EQ(Version("en-de@canary"), "two");
+  }
+  fs::remove(root / "en-de" / "stable");
+  fs::create_directory_symlink("2", root / "en-de" / "stable");
+  EXPECT_TRUE(catalog->Reload().ok());
+  EXPECT_EQ(Version("en-de"), "two");
+  EXPECT_EQ(Version("en-de@1"), "MODEL_NOT_FOUND");
 }
 
 TEST_F(ReloadTest, MovesLabelsWithoutLoading) {
