@@ -174,6 +174,8 @@ Catalog::Found Catalog::FindPair(Task task, absl::string_view source, absl::stri
 std::optional<Catalog::Pivot> Catalog::FindPivot(absl::string_view source_language,
                                                  absl::string_view target_language) const {
   constexpr Task kTask = linnet::v1::TASK_TRANSLATE;
+  // There and back again would only lose something.
+  if (SamePrimary(source_language, target_language)) return std::nullopt;
   const std::vector<Entry> entries = this->entries();
   std::set<std::pair<bool, std::string>> languages;  // English sorts first
   for (const Entry& entry : entries) {

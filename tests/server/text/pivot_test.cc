@@ -147,6 +147,24 @@ TEST(PivotTest, DirectOnlyAndANamedModelKeepTheError) {
               StatusIs(absl::StatusCode::kNotFound));
 }
 
+TEST(PivotTest, NothingIsTranslatedIntoItsOwnLanguage) {
+  PivotServer server;
+  test::WriteBundle(server.folder.path() / "de-en",
+                    test::TinyManifest("de-en", linnet::v1::TASK_TRANSLATE, "de", "en"));
+  ASSERT_TRUE(server.catalog->Reload().ok());
+  for (const auto& [source, target] : {std::pair{"en", "en"}, {"de-AT", "de-DE"}}) {
+    EXPECT_THAT(
+        CheckRequest(To(target, {"The dog runs."}, source), *server.catalog, {}).status(),
+        StatusIs(absl::StatusCode::kNotFound, HasSubstr(absl::StrCat(source, " to ", target))));
+  }
+  // A text of another language than the client thinks, which is detected.
+  const auto detected =
+      CheckRequest(To("en", {"The quick brown dog runs through the garden of the old school."}, ""),
+                   *server.catalog, {});
+  EXPECT_THAT(detected.status(),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("the text seems to be in \"en\"")));
+}
+
 TEST(PivotTest, DetectedLanguageMayNeedAPivot) {
   PivotServer server;
   const TranslateResponse answer = server.Translated(
