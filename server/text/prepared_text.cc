@@ -235,7 +235,8 @@ bool RequireCopies(const TextRequest& request, const PreparedSegment& segment,
   for (int i = 0; i < std::ssize(segment.copies); ++i) {
     const size_t begin = segment.text.find(segment.copies[i], end);
     end = begin + segment.copies[i].size();
-    const bool after_space = begin == 0 || absl::ascii_isspace(segment.text[begin - 1]);
+    const bool after_space =
+        begin == 0 || model::EndsInWhiteSpace(absl::string_view(segment.text).substr(0, begin));
     Tokens phrase = request.model->target_tokenizer->CopyPhrase(i, after_space);
     tokens += std::ssize(phrase);
     if (tokens > input.options.max_target_tokens ||

@@ -95,10 +95,11 @@ class CopyingTokenizerTest : public ::testing::Test {
   }
   // The text that the model reads, and the copies of its placeholders.
   using ReadText = std::pair<std::string, std::vector<std::string>>;
-  ReadText Read(const std::string& text) {
+  ReadText Read(const std::string& text) { return Read(text, text); }
+  ReadText Read(const std::string& text, const std::string& decoded) {
     const auto read = tokenizer_->EncodeCopying(text);
     EXPECT_THAT(read, linnet::IsOk());
-    EXPECT_EQ(tokenizer_->Decode(read->tokens, read->copies), text);
+    EXPECT_EQ(tokenizer_->Decode(read->tokens, read->copies), decoded);
     const auto plain = Tokenizer::Load(kShipped, {});
     return {(*plain)->Decode(read->tokens), read->copies};
   }
@@ -109,6 +110,19 @@ class CopyingTokenizerTest : public ::testing::Test {
 TEST_F(CopyingTokenizerTest, ReplacesUnspellableRunsByPlaceholders) {
   EXPECT_EQ(Read("the house"), ReadText("the house", {}));
   EXPECT_EQ(Read("the 東京 house ♥."), ReadText("the <ph0> house <ph1>.", {"東京", "♥"}));
+}
+
+TEST_F(CopyingTokenizerTest, CopiesControlCharacters) {
+  EXPECT_EQ(Read("the\x01house \x1b[0m"), ReadText("the<ph0>house <ph1>[0m", {"\x01", "\x1b"}));
+  EXPECT_EQ(Read("the \x7f"), ReadText("the <ph0>", {"\x7f"}));
+}
+
+TEST_F(CopyingTokenizerTest, ReadsEveryBlankAsAPlainOne) {
+  for (const std::string blank : {"\u00A0", "\u2003", "\u202F", "\u3000"}) {
+    const std::string text = "the" + blank + "house";
+    EXPECT_EQ(Read(text, "the house"), ReadText("the house", {})) << text;
+  }
+  EXPECT_EQ(Read("♥\u00A0♥"), ReadText("<ph0>", {"♥\u00A0♥"})) << "a copy is exact";
 }
 
 TEST_F(CopyingTokenizerTest, SpellsRunsInBytesWhenPlaceholdersRunOut) {

@@ -24,6 +24,11 @@ TEST(WhiteSpaceTest, OneLineHasABlankForEveryBreak) {
   EXPECT_EQ(OneLine(" \n"), "");
 }
 
+TEST(WhiteSpaceTest, EndsInWhiteSpaceOfAnyScript) {
+  for (const char* text : {" ", "a\t", "a\u00A0", "a\u3000"}) EXPECT_TRUE(EndsInWhiteSpace(text));
+  for (const char* text : {"", "a", " a", "\u3000日"}) EXPECT_FALSE(EndsInWhiteSpace(text)) << text;
+}
+
 TEST(WhiteSpaceTest, KnowsScriptsWithoutBlanks) {
   for (const char* text : {"我爱你", "我爱你。", "你好吗？", "ありがとう", "ขอบคุณ",
                            "他说：“你好。”", "他说\"好。\"", "「はい。」", "ﾊｲ｡"})

@@ -36,6 +36,11 @@ std::string OneLine(absl::string_view text) {
   return line;
 }
 
+bool EndsInWhiteSpace(absl::string_view text) {
+  const auto size = static_cast<int>(text.size());
+  return SkipWhiteSpaceBefore(text, size) < size;
+}
+
 bool EndsInUnspacedScript(absl::string_view text) {
   auto end = static_cast<int>(text.size());
   while (end > 0) {

@@ -14,6 +14,8 @@ absl::string_view Trimmed(absl::string_view text);
 // tab and the white space beside it.
 std::string OneLine(absl::string_view text);
 
+bool EndsInWhiteSpace(absl::string_view text);
+
 // True if the text ends with a letter or a mark of Chinese, Japanese, Thai or another script
 // without blanks, which separates sentences by none.
 bool EndsInUnspacedScript(absl::string_view text);

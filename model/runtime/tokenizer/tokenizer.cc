@@ -153,6 +153,9 @@ struct Tokenizer::Impl {
 
   // The spelling of a part of a text by the subwords.
   Spelling SpellingOf(absl::string_view text) const;
+  // The text with a plain blank for each one, such as U+00A0 or U+3000, that the subwords could
+  // only spell in bytes, where models do not see the end of a word.
+  std::string WithPlainBlanks(absl::string_view text) const;
   // Ids of a text, or of a part of one, with its capitals marked.
   absl::StatusOr<std::vector<TokenId>> EncodeMarked(absl::string_view text, bool part) const;
   bool separates_words = true;
@@ -172,6 +175,19 @@ Spelling Tokenizer::Impl::SpellingOf(absl::string_view text) const {
     nothing = nothing && kind == TokenGrammar::kBlank;
   }
   return nothing ? Spelling::kNothing : Spelling::kSpelled;
+}
+
+std::string Tokenizer::Impl::WithPlainBlanks(absl::string_view text) const {
+  std::string plain;
+  plain.reserve(text.size());
+  for (int begin = 0, end = 0; begin < std::ssize(text); begin = end) {
+    const Character character = CharacterAt(text, begin);
+    end = character.end;
+    const absl::string_view part = text.substr(begin, end - begin);
+    const bool rare = character.code_point >= 0x80 && IsWhiteSpace(character.code_point);
+    absl::StrAppend(&plain, rare && SpellingOf(part) == Spelling::kUnspellable ? " " : part);
+  }
+  return plain;
 }
 
 Tokenizer::Tokenizer(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -228,6 +244,8 @@ absl::StatusOr<CopyingText> Tokenizer::EncodeCopying(absl::string_view text) con
   std::vector<TextRun> runs;
   if (!impl_->placeholders.empty()) {
     runs = FindUnspellable(text, names, [&](absl::string_view part) {
+      // No model has learnt what a control character does in a text.
+      if (std::any_of(part.begin(), part.end(), absl::ascii_iscntrl)) return Spelling::kUnspellable;
       const bool ascii = std::all_of(part.begin(), part.end(), absl::ascii_isprint);
       return ascii ? Spelling::kSpelled : impl_->SpellingOf(part);
     });
@@ -241,12 +259,12 @@ absl::StatusOr<CopyingText> Tokenizer::EncodeCopying(absl::string_view text) con
   int copied = 0;
   for (size_t i = 0; i < runs.size(); ++i) {
     const std::string& name = impl_->placeholders[i];
-    absl::StrAppend(&read, text.substr(copied, runs[i].begin - copied),
+    absl::StrAppend(&read, impl_->WithPlainBlanks(text.substr(copied, runs[i].begin - copied)),
                     in_capitals ? absl::AsciiStrToUpper(name) : name);
     copying.copies.emplace_back(text.substr(runs[i].begin, runs[i].end - runs[i].begin));
     copied = runs[i].end;
   }
-  absl::StrAppend(&read, text.substr(copied));
+  absl::StrAppend(&read, impl_->WithPlainBlanks(text.substr(copied)));
   if (in_capitals) {
     const std::span<const std::string> names = std::span(impl_->placeholders).first(runs.size());
     read = ReplaceNames(MarkCapitals(read, impl_->capitals_mark), names, names);

@@ -62,8 +62,9 @@ class Tokenizer {
   // Token ids of valid UTF-8, without eos. The ids of bos, pad and eos, and control ids, never
   // occur: a text that looks like a language token (">>fra<<") is text.
   absl::StatusOr<std::vector<TokenId>> Encode(absl::string_view text) const;
-  // As Encode, but with placeholders in place of text that the vocabulary cannot spell and of names
-  // of control pieces, while placeholders are left.
+  // As Encode, but with placeholders in place of text that the vocabulary cannot spell, of control
+  // characters and of names of control pieces, while placeholders are left. A blank that the
+  // vocabulary could only spell in bytes (U+00A0, U+3000) is read as a plain one.
   absl::StatusOr<CopyingText> EncodeCopying(absl::string_view text) const;
   // The phrase that constrains a target to contain placeholder i, after a blank or not.
   std::vector<TokenId> CopyPhrase(int i, bool behind_blank) const;
