@@ -43,13 +43,23 @@ int64_t ReplyBytes(const google::protobuf::Message& response) {
   return 2 * static_cast<int64_t>(response.SpaceUsedLong());
 }
 
-// Adds to an exceeded deadline that the server set it, if the client did not. `context` is the
+// Adds to an error about a deadline that the server set it, if the client did not. `context` is the
 // client's.
 absl::Status ExplainDeadline(const TextLimits& limits, const CallContext& context,
                              absl::Status status) {
-  const bool passed = ErrorReason(status) == ConditionOf(Reason::kDeadlineExceeded).name;
-  if (!passed || WithDeadline(limits, context).deadline == context.deadline) return status;
+  if (WithDeadline(limits, context).deadline == context.deadline) return status;
+  const std::string reason = ErrorReason(status);
   const std::string max = absl::FormatDuration(limits.max_deadline);
+  if (reason == ConditionOf(Reason::kDeadlineTooShort).name ||
+      reason == ConditionOf(Reason::kDeadlineTooClose).name) {
+    return WithMore(context.deadline != absl::InfiniteFuture()
+                        ? absl::StrCat(" (the server allows ", max, " at most: max-deadline)")
+                        : absl::StrCat(" (the call has none, so the default of ",
+                                       absl::FormatDuration(limits.default_deadline),
+                                       " applies, default-deadline: set one of at most ", max, ")"),
+                    status);
+  }
+  if (reason != ConditionOf(Reason::kDeadlineExceeded).name) return status;
   if (context.deadline != absl::InfiniteFuture()) {
     return WithErrorInfo(absl::DeadlineExceededError(
         absl::StrCat("the call took ", max,
@@ -172,7 +182,8 @@ void TextCalls::StartInFlight(const Request& request, Response& response,
   if (auto status = (*permit)->Hold(std::ssize(checked->items) * kBytesPerItem); !status.ok())
     return refuse(std::move(status));
   const int64_t cost = checked->text_bytes + std::ssize(checked->items) * kBytesPerText;
-  if (auto status = CheckPrepareTime(own, cost); !status.ok()) return refuse(std::move(status));
+  if (auto status = CheckPrepareTime(own, cost); !status.ok())
+    return refuse(ExplainDeadline(limits_, context, std::move(status)));
   auto fill = [&response](const TextRequest& asked,
                           const std::vector<PreparedText>& works) -> DecodingCall::Reply {
     FillReply(asked, works, response);

@@ -132,12 +132,13 @@ TEST(TextCallTest, CallsThatCannotBePreparedInTimeAreRefused) {
 }
 
 TEST(TextCallTest, TimeForTheAnswerBelongsToTheEstimate) {
-  TextFixture fixture;
+  TextFixture fixture({}, {},
+                      {.default_deadline = absl::Seconds(9), .max_deadline = absl::Seconds(11)});
   TranslateResponse response;
-  const auto translate = [&] {
+  const auto translate = [&](absl::Duration left) {
     return fixture.Call(&TextCalls::Translate,
                         ToGerman({"The dog runs." + std::string(100'000, ' ')}), response,
-                        {.arrived = absl::Now(), .deadline = absl::Now() + absl::Seconds(10)});
+                        {.arrived = absl::Now(), .deadline = absl::Now() + left});
   };
   // A job of answers that takes 0.3 ms a byte or more: this one takes half a minute.
   fixture.pool.Run({.stage = TextStage::kAnswer, .bytes = 1, .run = [] {
@@ -145,7 +146,17 @@ TEST(TextCallTest, TimeForTheAnswerBelongsToTheEstimate) {
                     }});
   while (fixture.pool.EstimateTime(TextStage::kAnswer, {}, 1) == absl::ZeroDuration())
     absl::SleepFor(absl::Milliseconds(1));
-  EXPECT_EQ(ErrorReason(translate()), "DEADLINE_TOO_CLOSE");
+  const absl::Status own = translate(absl::Seconds(10));
+  EXPECT_EQ(ErrorReason(own), "DEADLINE_TOO_CLOSE");
+  EXPECT_THAT(std::string(own.message()), Not(HasSubstr("-deadline")));
+  // A later deadline would not help: the server sets it.
+  const absl::Status max = translate(absl::Hours(1));
+  EXPECT_EQ(ErrorReason(max), "DEADLINE_TOO_CLOSE");
+  EXPECT_THAT(std::string(max.message()), HasSubstr("allows 11s at most: max-deadline"));
+  const absl::Status none = translate(absl::InfiniteDuration());
+  EXPECT_EQ(ErrorReason(none), "DEADLINE_TOO_CLOSE");
+  EXPECT_THAT(std::string(none.message()),
+              HasSubstr("the default of 9s applies, default-deadline: set one of at most 11s"));
 }
 
 TEST(TextCallTest, DetectLanguageHasTheSameDeadlines) {
