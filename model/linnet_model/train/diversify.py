@@ -40,6 +40,8 @@ from linnet_model.text_files import Pair, read_pairs, rows_file
 from linnet_model.tokenizer import load_tokenizer
 from linnet_model.train.kept_back import folded, kept_back
 
+# Names of files that measure a training; kept_back and linnet-score read them.
+MEASURING = ("valid.tsv", "test.", "refs.")
 SPEAKER = re.compile(r"[A-Z]\w*: (?=[A-Z])")  # before what is said in a talk
 
 
@@ -99,6 +101,21 @@ def write_rows(file: Path, rows: list[Pair]) -> None:
         partial.write_text(text, encoding="utf-8")
 
 
+def check_out(out: Path, inputs: list[Path]) -> None:
+    """Refuses to replace a file that is read, or one that measures the training."""
+    if out.suffix != FILE_ENDINGS[-1] or not out.parent.is_dir():
+        raise ConfigError(f"--out is {out}, must be a .tsv in a folder that exists")
+    if out.name.startswith(MEASURING):
+        raise ConfigError(
+            f"--out is {out}, names that begin with {', '.join(MEASURING)} are those of the "
+            "validation and the tests: choose another name, for data.files of a recipe"
+        )
+    if out.resolve() in [file.resolve() for file in inputs]:
+        raise ConfigError(
+            f"--out is {out}, whose rows are translated and would be lost: choose another name"
+        )
+
+
 @command
 def main(arguments: list[str] | None = None) -> None:
     parser = parser_for(__doc__)
@@ -132,8 +149,8 @@ def main(arguments: list[str] | None = None) -> None:
     add("--beam", type=count_from(1), metavar="N", help="[that of the bundle]")
     add("--threads", type=count_from(1), metavar="N", help="[one per core]")
     options = parser.parse_args(arguments)
-    if options.out.suffix != FILE_ENDINGS[-1] or not options.out.parent.is_dir():
-        raise ConfigError(f"--out is {options.out}, must be a .tsv in a folder that exists")
+    files = [rows_file(options.data, name) for name in options.files]
+    check_out(options.out, files)
     program = find_decode(options.decode)
     if program is None:
         raise ConfigError("no linnet-decode found, name it with --decode")
@@ -151,7 +168,6 @@ def main(arguments: list[str] | None = None) -> None:
         options.bundle / manifest["source_tokenizer_file"], manifest.get("capitals_mark", "")
     )
     banned = kept_back(options.data) | kept_back(options.out.parent)
-    files = [rows_file(options.data, name) for name in options.files]
     pairs = read_pairs(files, options.domains, mojibake="drop", empty="drop")
     if options.sentences:
         if reverse:

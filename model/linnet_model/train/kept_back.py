@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
-from linnet_model.text_files import read_pairs
+from linnet_model.text_files import read_lines, read_pairs
 from linnet_model.texts import lines_of
 
 
@@ -24,6 +23,6 @@ def kept_back(folder: Path) -> set[str]:
     pairs = read_pairs(files, None, mojibake="warn", empty="drop")
     texts = [text for pair in pairs for text in (pair.source, pair.target)]
     for file in folder.glob("refs.*.tsv"):
-        texts += re.split(r"[\t\n]", file.read_text(encoding="utf-8"))
+        texts += [text for line in read_lines(file) for text in line.split("\t")]
     texts += (*lines_of("everyday-en"), *lines_of("everyday-de"))
     return {folded(text) for text in texts} - {""}

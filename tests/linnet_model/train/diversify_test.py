@@ -79,6 +79,36 @@ def test_command_writes_rows_that_a_recipe_reads(fake_decoder, tmp_path, capsys)
     assert [row.domain for row in read_pairs(out)] == ["tatoeba_backward"] * 2
 
 
+def test_out_replaces_neither_what_is_read_nor_what_measures(fake_decoder, tmp_path, capsys):
+    decoder, bundle = fake_decoder("sys.exit(9)"), ROOT / "model/bundles/en-de"
+    train = tmp_path / "train.tsv"
+    train.write_text("a dog\tein Hund\ttatoeba\n", encoding="utf-8")
+    (tmp_path / "link.tsv").symlink_to(train)
+    words = ["--bundle", bundle, "--data", tmp_path, "--decode", decoder, "--out"]
+    for name, message in (
+        ("train.tsv", "whose rows are translated and would be lost: choose another name"),
+        ("link.tsv", "whose rows are translated and would be lost"),
+        ("valid.tsv", "names that begin with valid.tsv, test., refs. are those of the validation"),
+        ("test.news.tsv", "choose another name, for data.files of a recipe"),
+        ("refs.news.tsv", "choose another name, for data.files of a recipe"),
+    ):
+        assert main([str(word) for word in [*words, tmp_path / name]]) == 1
+        said = capsys.readouterr().err
+        assert said.startswith(f"linnet-diversify: --out is {tmp_path / name}, ")
+        assert message in said
+    assert train.read_text(encoding="utf-8") == "a dog\tein Hund\ttatoeba\n"
+
+
+def test_references_that_are_not_utf_8_are_named(fake_decoder, tmp_path, capsys):
+    (tmp_path / "train.tsv").write_text("a dog\tein Hund\ttatoeba\n", encoding="utf-8")
+    (tmp_path / "test.news.tsv").write_text("a cat\teine Katze\tnews\n", encoding="utf-8")
+    (tmp_path / "refs.news.tsv").write_bytes("ein Kätzchen\n".encode("latin-1"))
+    words = ["--bundle", ROOT / "model/bundles/en-de", "--data", tmp_path]
+    words += ["--decode", fake_decoder("sys.exit(9)"), "--out", tmp_path / "rows.tsv"]
+    assert main([str(word) for word in words]) == 1
+    assert f"{tmp_path / 'refs.news.tsv'}:1 is not UTF-8: byte 0xe4" in capsys.readouterr().err
+
+
 def test_command_takes_the_translations_that_the_other_direction_chooses(
     fake_decoder, tmp_path, capsys
 ):
