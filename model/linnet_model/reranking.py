@@ -16,11 +16,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 from linnet_model.bundle import read_manifest
 from linnet_model.command_line import count_from
 from linnet_model.config import ConfigError
 from linnet_model.decode_command import hypotheses_of
+
+HYPOTHESES, WEIGHT = 8, 0.2  # defaults
 
 
 @dataclass(frozen=True)
@@ -44,18 +47,27 @@ def add_channel_flags(parser: argparse.ArgumentParser | argparse._ArgumentGroup)
     add = parser.add_argument
     add("--channel", type=Path, metavar="DIR",
         help="bundle of the other direction, to choose among --hypotheses")  # fmt: skip
-    add("--hypotheses", type=count_from(2), default=8, metavar="N",
-        help="with --channel, translations of a text, and the beam [%(default)s]")  # fmt: skip
-    add("--channel-weight", type=float, default=0.2, metavar="X",
-        help="weight of its log-probability [%(default)s]")  # fmt: skip
+    add("--hypotheses", type=count_from(2), metavar="N",
+        help=f"with --channel, translations of a text, and the beam [{HYPOTHESES}]")  # fmt: skip
+    add("--channel-weight", type=float, metavar="X",
+        help=f"weight of its log-probability [{WEIGHT}]")  # fmt: skip
 
 
-def channel_of(
-    options: argparse.Namespace, bundle: Path, min_score: float = -math.inf
-) -> Channel | None:
+def channel_of(options: argparse.Namespace, bundle: Path) -> Channel | None:
     """Returns what the flags ask for. Raises ConfigError if its languages are not those of `bundle`
-    turned round."""
+    turned round, and if only flags of a channel are given."""
+    defaults: dict[str, Any] = {
+        "hypotheses": HYPOTHESES,
+        "channel_weight": WEIGHT,
+        "channel_min_score": -math.inf,
+    }
+    given = {name: value for name in defaults if (value := vars(options).get(name)) is not None}
     if options.channel is None:
+        for name, value in given.items():
+            raise ConfigError(
+                f"--{name.replace('_', '-')} is {value} and no --channel is given, the bundle that "
+                "chooses among the hypotheses: name one, or leave the flag out"
+            )
         return None
     there, back = languages_of(bundle), languages_of(options.channel)
     if there != back[::-1] or there == back:
@@ -63,7 +75,8 @@ def channel_of(
             f"{options.channel} translates {' to '.join(back)}, to choose among translations from "
             f"{' to '.join(there)} name a bundle of the other direction"
         )
-    return Channel(options.channel, options.hypotheses, options.channel_weight, min_score)
+    hypotheses, weight, min_score = (defaults | given).values()
+    return Channel(options.channel, hypotheses, weight, min_score)
 
 
 def languages_of(bundle: Path) -> tuple[str, str]:

@@ -69,12 +69,20 @@ def test_channel_model_must_translate_back():
     add_channel_flags(parser)
     flags = parser.parse_args(["--channel", str(bundles / "de-en"), "--hypotheses", "4"])
     channel = channel_of(flags, bundles / "en-de")
-    assert channel == Channel(bundles / "de-en", 4, 0.5)
+    assert channel == Channel(bundles / "de-en", 4, 0.2)
     assert channel.name.startswith("the best of 4 hypotheses by de-en 20")
     for other in ("de-en", "en-summary"):
         with pytest.raises(ConfigError, match="translates de to en, to choose among"):
             channel_of(flags, bundles / other)
     assert channel_of(parser.parse_args([]), bundles / "en-de") is None
+
+
+@pytest.mark.parametrize("flag", ["--hypotheses", "--channel-weight"])
+def test_flags_of_a_channel_without_one_are_refused(flag: str):
+    parser = argparse.ArgumentParser()
+    add_channel_flags(parser)
+    with pytest.raises(ConfigError, match=rf"^{flag} is 2(\.0)? and no --channel is given"):
+        channel_of(parser.parse_args([flag, "2"]), Path("en-de"))
 
 
 def test_error_of_the_search_is_raised(tmp_path: Path):

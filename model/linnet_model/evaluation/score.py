@@ -321,6 +321,7 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
 @command
 def main(arguments: list[str] | None = None) -> None:
     options = parse_arguments(arguments)
+    channel = channel_of(options, options.bundle)
     if options.run:
         run = result_of(options.run)
         scores = score_run(run, options.data, options.limit, options.domain, options.answers)
@@ -328,7 +329,6 @@ def main(arguments: list[str] | None = None) -> None:
             folder = run if run.is_dir() else run.parent
             write_json(folder / "scores.json", scores)
     else:
-        channel = channel_of(options, options.bundle)
         scores = score(
             options.bundle,
             options.data,

@@ -133,8 +133,8 @@ def main(arguments: list[str] | None = None) -> None:
     add("--per-domain", type=count_from(1), metavar="N",
         help="with --sentences, sentences of each domain [all]")  # fmt: skip
     add_channel_flags(parser)
-    add("--channel-min-score", type=float, default=-math.inf, metavar="X",
-        help="log-probability of a text's token by it, mean at least [%(default)s]")  # fmt: skip
+    add("--channel-min-score", type=float, metavar="X",
+        help="log-probability of a text's token by it, mean at least [-inf]")  # fmt: skip
     add("--min-ratio", type=float, default=0.0, metavar="X",
         help="words of a translation per word of its text, at least [%(default)s]")  # fmt: skip
     add("--max-ratio", type=float, default=math.inf, metavar="X",
@@ -158,10 +158,15 @@ def main(arguments: list[str] | None = None) -> None:
         raise ConfigError("--per-domain needs --sentences")
     if options.channel is not None and options.beam is not None:
         raise ConfigError("--channel searches with the beam of --hypotheses, leave out --beam")
+    if not options.min_ratio <= options.max_ratio:
+        raise ConfigError(
+            f"--min-ratio is {options.min_ratio} and --max-ratio {options.max_ratio}, no "
+            "translation has as many words: lower --min-ratio or raise --max-ratio"
+        )
     manifest = read_manifest(options.bundle)
     if manifest["task"] != "TASK_TRANSLATE" or not manifest.get("source_tokenizer_file"):
         raise ConfigError(f"{options.bundle} is no translator with a tokenizer, name one")
-    channel = channel_of(options, options.bundle, options.channel_min_score)
+    channel = channel_of(options, options.bundle)
     reverse = trained_in_reverse(options.bundle) if options.reverse is None else options.reverse
     longest = min(options.tokens, manifest["limits"]["max_source_tokens"] - 1)
     tokenizer = load_tokenizer(
@@ -187,12 +192,13 @@ def main(arguments: list[str] | None = None) -> None:
     rows, left_out = translated_rows(
         chosen, answers, reverse, ratios, banned, new=options.sentences
     )
-    if not rows:
-        raise ConfigError(f"none of {len(pairs)} rows could be translated")
     left_out["too long"] = len(pairs) - len(chosen)
-    write_rows(options.out, rows)
     without = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items() if count)
-    print(f"{options.out}: {len(rows):,} rows" + (f"; left out: {without}" if without else ""))
+    without = without and f"; left out: {without}"
+    if not rows:
+        raise ConfigError(f"none of {len(pairs):,} rows could be translated{without}")
+    write_rows(options.out, rows)
+    print(f"{options.out}: {len(rows):,} rows{without}")
 
 
 if __name__ == "__main__":

@@ -131,7 +131,8 @@ def test_command_takes_the_translations_that_the_other_direction_chooses(
     assert main([str(word) for word in words]) == 0
     assert read_pairs(out) == [Pair("All of this is said.", "Das sagt es ganz.", "posts_forward")]
     assert main([str(word) for word in [*words, "--channel-min-score", -0.5]]) == 1
-    assert "none of 1 rows could be translated" in capsys.readouterr().err
+    said = "linnet-diversify: none of 1 rows could be translated; left out: 1 empty\n"
+    assert capsys.readouterr().err == said
     for flag, message in (("--beam", "leave out --beam"), ("--reverse", "leave out --reverse")):
         assert main([str(word) for word in [*words, flag, *(["2"] * (flag == "--beam"))]]) == 1
         assert message in capsys.readouterr().err
@@ -149,6 +150,19 @@ def test_command_names_what_is_missing(tmp_path, capsys):
     assert "must be a .tsv in a folder that exists" in capsys.readouterr().err
     assert main([*words, "--out", str(tmp_path / "rows.tsv")]) == 1
     assert "is no translator with a tokenizer" in capsys.readouterr().err
+
+
+def test_flags_that_would_do_nothing_or_leave_no_row_are_refused(fake_decoder, tmp_path, capsys):
+    (tmp_path / "train.tsv").write_text("a dog\tein Hund\ttatoeba\n", encoding="utf-8")
+    words = ["--bundle", ROOT / "model/bundles/en-de", "--data", tmp_path]
+    words += ["--decode", fake_decoder("sys.exit(9)"), "--out", tmp_path / "rows.tsv"]
+    for more, message in (
+        (["--channel-min-score", -1], "--channel-min-score is -1.0 and no --channel is given"),
+        (["--hypotheses", 4], "name one, or leave the flag out"),
+        (["--min-ratio", 2, "--max-ratio", 1], "--min-ratio is 2.0 and --max-ratio 1.0, no trans"),
+    ):
+        assert main([str(word) for word in [*words, *more]]) == 1
+        assert message in capsys.readouterr().err
 
 
 def test_translated_domain_has_the_terms_of_its_texts():
