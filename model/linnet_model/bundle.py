@@ -35,6 +35,7 @@ from linnet_model.network.encoder_decoder import (
 )
 from linnet_model.network.ensemble import Ensemble
 from linnet_model.network.model_config import CONVOLUTIONS, require
+from linnet_model.new_file import writing
 from linnet_model.stored_weights import restore, store
 
 SCHEMA_VERSION = 1
@@ -150,13 +151,12 @@ def new_bundle(out: Path, replace: bool = False) -> Iterator[Path]:
         )
     else:
         require(free, f"{out} exists, remove it or choose another folder")
-    try:
+    with writing(out):
         place.parent.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
-    except OSError as error:
-        raise ConfigError(f"{out} cannot be written: {error}") from None
     try:
-        yield partial
+        with writing(out):
+            yield partial
         partial.chmod(0o755)  # mkdtemp keeps it from everybody else
         try:
             move_into_place(partial, place)
@@ -207,7 +207,8 @@ def save_module(
     stored = copy.deepcopy(model).to("cpu").eval()
     store(stored, weight_type)
     extra = {} if isinstance(model, Ensemble) else {SIZES: json.dumps(to_tables(sizes)).encode()}
-    torch.jit.script(stored).save(str(path), _extra_files=extra)
+    # By way of memory: torch ends the process where a file that it writes has no room.
+    path.write_bytes(torch.jit.script(stored).save_to_buffer(_extra_files=extra))
 
 
 def load_module(path: Path, dtype: torch.dtype = torch.float32) -> torch.jit.ScriptModule:

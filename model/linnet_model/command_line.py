@@ -35,9 +35,14 @@ def count_from(least: int) -> Callable[[str], int]:
     return count
 
 
+def told(error: OSError) -> str:
+    """Returns the message of a command for a file that it cannot read or write."""
+    return f"{error.filename or 'a file'} cannot be read or written: {error.strerror or error}"
+
+
 def command(main: Callable[[list[str] | None], None]) -> Callable[..., int]:
-    """Decorates the main function of a command. An error in its input becomes one line on standard
-    error, with the command's name, and exit status 1."""
+    """Decorates the main function of a command. An error in its input or of a file becomes one line
+    on standard error, with the command's name, and exit status 1."""
     name = str(sys.modules[main.__module__].__doc__).partition(": ")[0]
 
     @functools.wraps(main)
@@ -46,6 +51,9 @@ def command(main: Callable[[list[str] | None], None]) -> Callable[..., int]:
             main(arguments)
         except (ConfigError, DataError) as error:
             print(f"{name}: {error}", file=sys.stderr)
+            return 1
+        except OSError as error:
+            print(f"{name}: {told(error)}", file=sys.stderr)
             return 1
         return 0
 

@@ -1,5 +1,6 @@
 """Tests of bundles that replace others: files that a server may have mapped are never written."""
 
+import errno
 import json
 import mmap
 from collections.abc import Iterator
@@ -30,6 +31,10 @@ def served(bundle: Path) -> Iterator[None]:
         assert mapped[:] == content, f"{path.name} was written in place"
         assert not path.exists() or path.stat().st_ino != inode
     assert [path.name for path in bundle.parent.iterdir() if path.name.startswith(".")] == []
+
+
+def no_room(*_) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def random_flags(out: Path, seed: int) -> list[str]:
@@ -77,6 +82,17 @@ def test_failed_replacement_keeps_the_old_bundle(tmp_path: Path):
         (partial / "manifest.json").write_text(json.dumps(1 / 0))
     assert {path.name: path.read_bytes() for path in out.iterdir()} == files
     assert list(out.parent.iterdir()) == [out]
+
+
+def test_full_disk_leaves_nothing_and_names_the_bundle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+):
+    out = tmp_path / "models/tiny"
+    monkeypatch.setattr(Path, "write_bytes", no_room)
+    assert make_random(random_flags(out, 1)) == 1
+    said = f"linnet-random-bundle: {out} cannot be written: No space left on device\n"
+    assert capsys.readouterr().err == said
+    assert list(out.parent.iterdir()) == []
 
 
 def test_only_bundles_and_empty_folders_are_replaced(tmp_path: Path, capsys):

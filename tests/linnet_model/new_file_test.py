@@ -1,9 +1,11 @@
 """Tests of files that appear only when they are whole."""
 
+import errno
 from pathlib import Path
 
 import pytest
 
+from linnet_model.config import ConfigError
 from linnet_model.new_file import new_file
 
 
@@ -26,8 +28,8 @@ def test_failure_keeps_what_was_there(tmp_path: Path, before: str | None):
     def write() -> None:
         with new_file(path) as partial:
             partial.write_text("half")
-            raise OSError("No space left on device")
+            raise OSError(errno.ENOSPC, "No space left on device")
 
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(ConfigError, match=r"rows.tsv cannot be written: No space left on device"):
         write()
     assert [file.read_text() for file in tmp_path.iterdir()] == ([] if before is None else [before])

@@ -51,7 +51,7 @@ def convert(bundle: Path, out: Path, weight_type: str, name: str | None = None) 
             if file.is_file() and file.name not in (model_file, MANIFEST, SIGNATURE):
                 shutil.copyfile(file, partial / file.name)
         kept = {SIZES: extra[SIZES]} if extra[SIZES] else {}  # an ensemble has no sizes
-        module.save(str(partial / model_file), _extra_files=kept)
+        (partial / model_file).write_bytes(module.save_to_buffer(_extra_files=kept))
         entry = {
             "name": model_file,
             "bytes": (partial / model_file).stat().st_size,

@@ -37,6 +37,7 @@ from linnet_model.export.card import write_card
 from linnet_model.json_files import read_json, write_json
 from linnet_model.languages import is_unspaced
 from linnet_model.loops import looping_share
+from linnet_model.new_file import writing
 from linnet_model.reranking import add_channel_flags, channel_of
 from linnet_model.styles import before_source, styles_of
 from linnet_model.text_files import DataError, Pair, read_lines
@@ -139,7 +140,7 @@ def write_answers(
     """Writes texts, references and answers for inspection. They are not part of a bundle, because
     some test texts are share-alike."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8") as file:
+    with writing(path), path.open("w", encoding="utf-8") as file:
         for text, wanted, answer in zip(texts, references, answers, strict=True):
             file.write(f"{text}\t{wanted[0]}\t{answer}\n")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 from pathlib import Path
 from typing import Any
 
@@ -46,17 +47,17 @@ def save_checkpoint(
 ) -> Path:
     """Writes folder/checkpoint-<update>.pt atomically, and removes all but the last `keep`."""
     path = folder / f"checkpoint-{position.update:07d}.pt"
+    checkpoint = {
+        "recipe": to_tables(recipe),
+        "model": model.state_dict(),
+        "average": average.weights,
+        "optimizer": optimizer.state_dict(),
+        "position": dataclasses.asdict(position),
+    }
+    content = io.BytesIO()  # torch does not say why a file that it writes has no room
+    torch.save(checkpoint, content)
     with new_file(path) as partial:
-        torch.save(
-            {
-                "recipe": to_tables(recipe),
-                "model": model.state_dict(),
-                "average": average.weights,
-                "optimizer": optimizer.state_dict(),
-                "position": dataclasses.asdict(position),
-            },
-            partial,
-        )
+        partial.write_bytes(content.getbuffer())
     for old in checkpoints(folder)[:-keep]:
         old.unlink()
     return path

@@ -20,7 +20,7 @@ from pathlib import Path
 import sentencepiece
 import torch
 
-from linnet_model.command_line import parser_for
+from linnet_model.command_line import parser_for, told
 from linnet_model.config import SERVED, ConfigError, DataConfig, Recipe, to_tables
 from linnet_model.json_files import read_json, write_json
 from linnet_model.network.encoder_decoder import parameter_count
@@ -307,6 +307,9 @@ def main(arguments: list[str] | None = None) -> int:
         start(options)
     except (ConfigError, DataError) as error:
         print(f"linnet-train: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"linnet-train: {told(error)}", file=sys.stderr)
         return 1
     except ArithmeticError as error:
         print(f"linnet-train: {error}", file=sys.stderr)

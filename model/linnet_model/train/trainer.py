@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from linnet_model.config import Recipe, TrainConfig
 from linnet_model.network.dropout import Dropout
 from linnet_model.network.encoder_decoder import EncoderDecoder
+from linnet_model.new_file import writing
 from linnet_model.train.checkpoint import Position, save_checkpoint
 from linnet_model.train.data import Batch, Ids, PairDataset, epoch_batches, make_batch
 from linnet_model.train.loss import divergence, smoothed_cross_entropy
@@ -287,7 +288,8 @@ def validate(
     scores = {**perplexities(valid, totals), **scores}
     log.write("valid", update, {**losses, **scores})
     if texts:
-        with (out / "samples.txt").open("w", encoding="utf-8") as file:
+        path = out / "samples.txt"
+        with writing(path), path.open("w", encoding="utf-8") as file:
             file.write(f"after {update} updates: {json.dumps(scores)}\n\n")
             for source, reference, answer in texts:
                 file.write(f"source     {source}\nreference  {reference}\nanswer     {answer}\n\n")

@@ -12,7 +12,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from linnet_model.new_file import new_file
+from linnet_model.new_file import new_file, writing
 from linnet_model.train.data import PairDataset
 
 PROGRESS_SECONDS = 30.0  # interval between lines of progress without a terminal
@@ -25,12 +25,12 @@ class Log:
     def __init__(self, folder: Path, tensorboard: bool, update: int = 0):
         """Removes the lines after `update`, the last checkpoint: a resumed training writes them
         again."""
-        path = folder / "log.jsonl"
-        if path.exists():
-            kept = [line for line in whole_lines(path) if json.loads(line)["update"] <= update]
-            with new_file(path) as partial:
+        self.path = folder / "log.jsonl"
+        if self.path.exists():
+            kept = [s for s in whole_lines(self.path) if json.loads(s)["update"] <= update]
+            with new_file(self.path) as partial:
                 partial.write_text("".join(kept), encoding="utf-8")
-        self.file = path.open("a", encoding="utf-8")
+        self.file = self.path.open("a", encoding="utf-8")
         self.writer: Any = None
         if tensorboard:
             from torch.utils.tensorboard import SummaryWriter
@@ -38,17 +38,19 @@ class Log:
             self.writer = SummaryWriter(str(folder / "tensorboard"), purge_step=update + 1)
 
     def write(self, kind: str, update: int, values: dict[str, Any]) -> None:
-        self.file.write(
-            json.dumps({"kind": kind, "update": update, **values}, ensure_ascii=False) + "\n"
-        )
-        self.file.flush()
+        with writing(self.path):
+            self.file.write(
+                json.dumps({"kind": kind, "update": update, **values}, ensure_ascii=False) + "\n"
+            )
+            self.file.flush()
         if self.writer is not None:
             for name, value in values.items():
                 if isinstance(value, (int, float)):
                     self.writer.add_scalar(f"{kind}/{name}", value, update)
 
     def close(self) -> None:
-        self.file.close()
+        with writing(self.path):
+            self.file.close()
         if self.writer is not None:
             self.writer.close()
 

@@ -1,5 +1,6 @@
 """Tests that a killed training resumes with identical numbers."""
 
+import errno
 import json
 import lzma
 import os
@@ -10,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 import torch
 
 from linnet_model.config import Recipe, to_tables
@@ -70,6 +72,26 @@ def test_training_killed_by_sigkill_resumes_identically(
     assert numbers(whole) == numbers(killed)
     assert [e["update"] for e in numbers(whole) if e["kind"] == "train"] == list(range(3, 40, 3))
     assert (whole / "samples.txt").read_bytes() == (killed / "samples.txt").read_bytes()
+
+
+def test_checkpoint_without_room_is_told_and_training_resumes(
+    recipe_file: Path, data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+):
+    out, write = tmp_path / "run", Path.write_bytes
+
+    def full(path: Path, content: bytes) -> int:
+        if path.name.startswith("checkpoint-0000008"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(path, content)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", full)
+        assert train_main(arguments(recipe_file, data_folder, out)) == 1
+    said = f"linnet-train: {out / 'checkpoint-0000008.pt'} cannot be written: No space left on"
+    assert said in capsys.readouterr().err
+    assert [path.name for path in checkpoints(out)] == ["checkpoint-0000004.pt"]
+    assert list(out.glob("*.partial")) == []
+    assert train_main(arguments(recipe_file, data_folder, out, "--resume")) == 0
 
 
 def test_resume_refuses_every_setting_that_changes_numbers(

@@ -205,12 +205,7 @@ def main(arguments: list[str] | None = None) -> None:
         target_offset=min(TARGET_OFFSET, options.max_target_tokens),
         unknown_penalty=UNKNOWN_PENALTY,
     )
-    try:
-        manifest = import_marian(
-            options.model, options.out, config, options.dtype, origin_of(options)
-        )
-    except OSError as error:  # of a file that cannot be read, or a full disk
-        raise ConfigError(str(error)) from None
+    manifest = import_marian(options.model, options.out, config, options.dtype, origin_of(options))
     report(options, "linnet-model import marian", str(options.model), manifest)
 
 
