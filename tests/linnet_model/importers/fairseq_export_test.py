@@ -188,6 +188,25 @@ def test_exported_pickle_names_only_namespace(tmp_path, layout):
     assert weights["decoder.embed_tokens.weight"].data_ptr() == embedding.data_ptr()
 
 
+def test_files_of_another_model_are_not_replaced(tmp_path, capsys):
+    origin = ["--bundle", str(random_bundle(tmp_path / "bundle"))]
+    out = tmp_path / "out" / "model.pt"
+    for _ in range(2):  # of the same model it may
+        before = exported(origin, out, "new").read_bytes()
+    dictionary = tmp_path / "out" / "dict.de.txt"
+    dictionary.write_text("another 1\n")
+    assert export_fairseq.main([*origin, "--out", str(out), "--layout", "2019"]) == 1
+    said = f"{dictionary} is the dictionary of another model, choose another folder for --out"
+    assert said in capsys.readouterr().err
+    assert (out.read_bytes(), dictionary.read_text()) == (before, "another 1\n")
+    assert export_fairseq.main([*origin, "--out", str(tmp_path / "my.tsv")]) == 1
+    assert f"--out is {tmp_path / 'my.tsv'}, must be a FILE.pt" in capsys.readouterr().err
+    assert not (tmp_path / "my.tsv").exists()
+    model = tmp_path / "bundle" / "model.pt"
+    assert export_fairseq.main([*origin, "--out", str(model)]) == 1
+    assert f"--out is {model}, in the folder of a bundle: choose" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [

@@ -18,7 +18,7 @@ from linnet_model.bundle import load_module, read_bundle_weights, read_manifest
 from linnet_model.config import ConfigError
 from linnet_model.importers.fairseq import import_fairseq
 from linnet_model.importers.fairseq.checkpoint import read_checkpoint
-from linnet_model.importers.fairseq.dictionary import read_dictionary, write_dictionary
+from linnet_model.importers.fairseq.dictionary import dictionary_bytes, read_dictionary
 from linnet_model.importers.fairseq.import_fairseq import read_model
 
 DYNAMIC, LIGHT = "dyn-glu-postnorm-tied", "light-noglu-prenorm-untied"
@@ -265,7 +265,7 @@ def test_refuses_bad_dictionary_with_line(tmp_path, text, message):
 
 def test_dictionary_survives_round_trip(tmp_path):
     symbols = ["<s>", "<pad>", "</s>", "<unk>", "▁a", "", "b c", "<s>", "madeupword0000", "é"]
-    write_dictionary(tmp_path / "dict.txt", symbols)
+    (tmp_path / "dict.txt").write_bytes(dictionary_bytes(symbols))
     read = read_dictionary(tmp_path / "dict.txt")
     assert [s if s != "madeupword0001" else "" for s in read.symbols] == symbols
 

@@ -58,16 +58,17 @@ def read_dictionary(path: Path) -> Dictionary:
     return Dictionary(symbols, indices)
 
 
-def write_dictionary(path: Path, symbols: Iterable[str]) -> None:
-    """Writes symbols, by id and the special ones first; empty ones become fillers. Counts decrease
-    with the ids, because fairseq sorts by them."""
+def dictionary_bytes(symbols: Iterable[str]) -> bytes:
+    """Returns the file of symbols, by id and the special ones first; empty ones become fillers.
+    Counts decrease with the ids, because fairseq sorts by them."""
     ordinary = list(symbols)[len(SPECIAL) :]
     fillers = (f"madeupword{i:04d}" for i in itertools.count())
     seen = {*SPECIAL, *ordinary}
     twice = set(SPECIAL)
-    with Path(path).open("w", encoding="utf-8", newline="\n") as file:
-        for i, symbol in enumerate(ordinary):
-            name = symbol or next(filler for filler in fillers if filler not in seen)
-            flag = f" {OVERWRITE}" if name in twice else ""
-            twice.add(name)
-            file.write(f"{name} {len(ordinary) - i}{flag}\n")
+    lines = []
+    for i, symbol in enumerate(ordinary):
+        name = symbol or next(filler for filler in fillers if filler not in seen)
+        flag = f" {OVERWRITE}" if name in twice else ""
+        twice.add(name)
+        lines.append(f"{name} {len(ordinary) - i}{flag}\n")
+    return "".join(lines).encode()

@@ -7,6 +7,7 @@ for bit. --layout 2019 is for fairseq up to 0.9, `new` for later versions.
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -16,13 +17,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from linnet_model.bundle import read_bundle_weights, read_manifest
+from linnet_model.bundle import MANIFEST, read_bundle_weights, read_manifest
 from linnet_model.command_line import command, parser_for
-from linnet_model.importers.fairseq.dictionary import write_dictionary
+from linnet_model.importers.fairseq.dictionary import dictionary_bytes
 from linnet_model.importers.fairseq.import_fairseq import SOURCE_DICTIONARY, TARGET_DICTIONARY
 from linnet_model.importers.fairseq.names import to_2019_names, to_fairseq
 from linnet_model.importers.fairseq.options import options_of
 from linnet_model.network.model_config import ModelConfig, require
+from linnet_model.new_file import new_file
 from linnet_model.tokenizer import load_tokenizer
 from linnet_model.train.checkpoint import averaged_model, checkpoints
 from linnet_model.train.stages import result_of
@@ -174,20 +176,35 @@ def task_without(task: dict[str, Any], options: dict[str, Any]) -> dict[str, Any
 
 
 def export_fairseq(exported: Exported, out: Path, layout: str) -> list[Path]:
-    """Writes the checkpoint and the dictionaries beside it; returns the files."""
-    content = checkpoint_of(exported, layout)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    torch.save(content, out, _use_new_zipfile_serialization=layout != "2019")
-    written = [out]
+    """Writes the checkpoint and the dictionaries beside it; returns the files. Refuses to replace
+    another dictionary, which belongs to another checkpoint of the folder."""
+    require(out.suffix == ".pt", f"--out is {out}, must be a FILE.pt")
+    require(
+        not (out.parent / MANIFEST).exists(),
+        f"--out is {out}, in the folder of a bundle: choose another folder",
+    )
+    checkpoint, content = checkpoint_of(exported, layout), io.BytesIO()
+    torch.save(checkpoint, content, _use_new_zipfile_serialization=layout != "2019")
+    files = {out: content.getvalue()}
     languages = (exported.source_language, exported.target_language)
     for language, dictionary in zip(languages, exported.dictionaries, strict=True):
         file = out.parent / f"dict.{language}.txt"
-        if isinstance(dictionary, Path):
-            file.write_bytes(dictionary.read_bytes())
-        else:
-            write_dictionary(file, dictionary)
-        written.append(file)
-    return written
+        wanted = (
+            dictionary.read_bytes()
+            if isinstance(dictionary, Path)
+            else dictionary_bytes(dictionary)
+        )
+        there = files.get(file) or (file.read_bytes() if file.exists() else wanted)
+        require(
+            there == wanted,
+            f"{file} is the dictionary of another model, choose another folder for --out",
+        )
+        files[file] = wanted
+    out.parent.mkdir(parents=True, exist_ok=True)
+    for file, written in files.items():
+        with new_file(file) as partial:
+            partial.write_bytes(written)
+    return list(files)
 
 
 @command
