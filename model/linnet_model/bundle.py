@@ -139,8 +139,8 @@ def new_bundle(out: Path, replace: bool = False) -> Iterator[Path]:
     """Yields a folder beside `out` that becomes `out` at the end, or vanishes after an error, so
     that nobody sees half a bundle.
 
-    `out` must not exist or be empty. With `replace` it may be a bundle: that folder is removed, but
-    its files are not written, because a server may have mapped them.
+    `out` must not exist or be empty. With `replace` it may be a bundle without checkpoints: that
+    folder is removed, but its files are not written, because a server may have mapped them.
     """
     place = out.resolve()  # of a symbolic link, the folder that it names
     free = not place.exists() or (place.is_dir() and not any(place.iterdir()))
@@ -148,6 +148,10 @@ def new_bundle(out: Path, replace: bool = False) -> Iterator[Path]:
         require(
             free or (place / MANIFEST).is_file(),
             f"{out} exists and is no bundle, choose another folder",
+        )
+        require(
+            not any(place.glob("checkpoint-*.pt")),
+            f"{out} has checkpoints of a training, which would be lost: choose another folder",
         )
     else:
         require(free, f"{out} exists, remove it or choose another folder")
@@ -290,6 +294,11 @@ def write_bundle(
     serves token ids only. `languages` are all pairs of a model that has several, and `control_ids`
     the other ids that are no text.
     """
+    require(
+        facts.version.strip() != "",
+        f"the version of {config.name} is {facts.version!r}, no server loads a bundle without one: "
+        "name it, by a date or a number",
+    )
     config.check()
     check_pairs(languages, config.source_language, config.target_language)
     # The decoder reads the forced tokens as well.

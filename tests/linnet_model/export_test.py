@@ -114,6 +114,16 @@ def test_scores_are_shown_only_for_the_weights_that_were_measured(run: Path):
     assert "| 12.3 |" not in (bundle / "MODEL_CARD.md").read_text()
 
 
+@pytest.mark.parametrize("version", ["", " "])
+def test_version_that_is_blank_replaces_no_bundle(run: Path, capsys, version: str):
+    bundle = run.parent / "bundle"
+    exported_card(run)
+    before = read_manifest(bundle)
+    assert export(["--run", str(run), "--out", str(bundle), "--bundle-version", version]) == 1
+    assert f"the version of toy is {version!r}, no server loads a bundle" in capsys.readouterr().err
+    assert read_manifest(bundle) == before
+
+
 def test_refuses_a_folder_that_is_no_run(run: Path, capsys):
     (run / "log.jsonl").unlink()
     flags = ["--run", str(run), "--out", str(run.parent / "none"), "--bundle-version", "1"]

@@ -104,6 +104,16 @@ def test_only_bundles_and_empty_folders_are_replaced(tmp_path: Path, capsys):
         pass
 
 
+def test_bundle_with_checkpoints_of_a_training_is_not_replaced(tmp_path: Path, capsys):
+    out = tmp_path / "tiny"
+    assert make_random(random_flags(out, 1)) == 0
+    (out / "checkpoint-0000001.pt").touch()
+    assert make_random(random_flags(out, 2)) == 1
+    said = f"{out} has checkpoints of a training, which would be lost: choose another folder"
+    assert said in capsys.readouterr().err
+    assert (out / "checkpoint-0000001.pt").exists()
+
+
 def test_link_to_a_bundle_stays_a_link(tmp_path: Path):
     out, link = tmp_path / "models/tiny-1", tmp_path / "models/tiny"
     assert make_random(random_flags(out, 1)) == 0

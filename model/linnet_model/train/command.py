@@ -20,6 +20,7 @@ from pathlib import Path
 import sentencepiece
 import torch
 
+from linnet_model.bundle import MANIFEST
 from linnet_model.command_line import parser_for, told
 from linnet_model.config import SERVED, ConfigError, DataConfig, Recipe, to_tables
 from linnet_model.json_files import read_json, write_json
@@ -130,6 +131,7 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
 def start(options: argparse.Namespace) -> None:
     """Trains the stages of the recipe that are not finished. What can be wrong in any of them is
     found before the first, not after hours, but for what depends on the vocabulary."""
+    check_out(options.out)
     stages = read_stages(options.recipe, options.set)
     if any(stage.recipe.bundle.task in SERVED for stage in stages):  # the bundle's card needs it
         for stage in stages:
@@ -164,6 +166,16 @@ def start(options: argparse.Namespace) -> None:
             with locked(folder):
                 train_run(stage.recipe, options, folder, device, init, vocabulary)
         init = vocabulary = folder
+
+
+def check_out(out: Path) -> None:
+    if out.exists() and not out.is_dir():
+        raise ConfigError(f"--out is {out}, which is a file: name a run folder")
+    if (out / MANIFEST).exists():
+        raise ConfigError(
+            f"--out is {out}, a bundle, whose vocabulary the training would replace: name a run "
+            "folder, and start from the weights of the bundle with --init-from"
+        )
 
 
 @contextlib.contextmanager
