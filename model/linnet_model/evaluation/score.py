@@ -62,10 +62,12 @@ def read_references(
     if config.reverse or not path.is_file():  # the file has references of the second column
         return [[pair.target] for pair in pairs]
     lines, read = list(read_lines(path)), lines_read(folder, config, domain)
-    references = [line.split("\t") for line in compress(lines, read)]
-    if len(references) < len(pairs):
-        raise DataError(f"{path} has {len(lines)} lines for {len(read)} rows of test.{domain}.tsv")
-    return references[: len(pairs)]
+    if len(lines) != len(read):
+        raise DataError(
+            f"{path} has {len(lines)} lines for {len(read)} rows of test.{domain}.tsv, line n must "
+            "have the references of row n: add or remove lines"
+        )
+    return [line.split("\t") for line in compress(lines, read)][: len(pairs)]
 
 
 def fits_a_model(tokenizer: SentencePieceProcessor, text: str, longest: int) -> bool:
@@ -314,6 +316,8 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
             "--engine, --decode, --decode-flag and --channel are for --bundle, --run has no use of "
             "them"
         )
+    if options.answers and options.answers.is_file():
+        parser.error(f"--answers is {options.answers}, which is a file: name a folder")
     if options.channel and options.write:
         parser.error("--write publishes the scores of one bundle alone, leave out --channel")
     return options

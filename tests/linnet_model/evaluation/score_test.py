@@ -9,6 +9,7 @@ from linnet_model.data_config import DataConfig
 from linnet_model.evaluation.score import (
     keep_other_tests,
     length_ratio,
+    main,
     measure,
     read_references,
     signatures,
@@ -42,9 +43,11 @@ def test_reads_references_beside_test_file(tmp_path: Path):
     assert read_references(tmp_path, DataConfig(), "x", pairs) == [["first"], ["second"]]
     (tmp_path / "refs.x.tsv").write_text("first\tother\nsecond\n")
     assert read_references(tmp_path, DataConfig(), "x", pairs) == [["first", "other"], ["second"]]
-    (tmp_path / "refs.x.tsv").write_text("first\tother\n")
-    with pytest.raises(DataError, match="has 1 lines for 2 rows"):
-        read_references(tmp_path, DataConfig(), "x", pairs)
+    for lines in (1, 3):  # one more may stand anywhere, so that all below it belong to others
+        (tmp_path / "refs.x.tsv").write_text("first\tother\n" * lines)
+        for rows in (pairs, pairs[:1]):
+            with pytest.raises(DataError, match=rf"has {lines} lines for 2 rows of test.x.tsv, "):
+                read_references(tmp_path, DataConfig(), "x", rows)
 
 
 @pytest.mark.parametrize("plain", [False, True])
@@ -71,6 +74,17 @@ def test_references_follow_rows_that_are_left_out(tmp_path: Path, plain: bool):
     (tmp_path / "refs.text.tsv").write_text("t1\nt2\nt3\nt4\n")
     with pytest.raises(DataError, match=r"refs.text.tsv has 4 lines for 5 rows of test"):
         read_references(tmp_path, config, "text", pairs)
+
+
+def test_flags_that_cannot_be_used_are_refused(tmp_path: Path, capsys):
+    (tmp_path / "file").touch()
+    flags = ["--run", "run", "--data", "data"]
+    with pytest.raises(SystemExit):
+        main([*flags, "--answers", str(tmp_path / "file")])
+    said = f"--answers is {tmp_path / 'file'}, which is a file: name a folder"
+    assert said in capsys.readouterr().err
+    assert main([*flags, "--hypotheses", "4"]) == 1
+    assert "--hypotheses is 4 and no --channel is given" in capsys.readouterr().err
 
 
 def test_parses_are_scored_by_test_set(tmp_path: Path):
