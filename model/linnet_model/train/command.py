@@ -259,7 +259,7 @@ def train_run(
                 f"training from its weights with --init-from {out}"
             )
         same_origin(init, before.get("init_from", ""), out)
-        same_data(dataset.statistics(), before["train"], out)
+        same_data(dataset, before, out)
         init_from, init_licences = before.get("init_from", ""), before.get("init_licences", [])
         trainer.resume(checkpoint)
     elif init is not None:
@@ -281,6 +281,7 @@ def train_run(
         "torch": torch.__version__,
         "sentencepiece": sentencepiece.__version__,
         "train": dataset.statistics(),
+        "train_sha256": dataset.sha256(),
         "valid": valid.statistics(),
         "first_update": trainer.position.update,
         "init_from": init_from,

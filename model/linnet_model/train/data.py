@@ -6,6 +6,7 @@ suffice to resume a training.
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -111,6 +112,12 @@ class PairDataset:
         """Returns source and target of a row; random ones depend on the epoch. The batches of an
         epoch are cut by source_lengths and target_lengths."""
         return self.source(row), self.target(row)
+
+    def sha256(self) -> str:
+        """Returns a digest of the token ids, by which texts with equal statistics differ."""
+        digest = hashlib.sha256(self.source_ids.data)
+        digest.update(self.target_ids.data)
+        return digest.hexdigest()
 
     def statistics(self) -> dict[str, dict[str, int]]:
         return {

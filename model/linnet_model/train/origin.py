@@ -14,6 +14,7 @@ from linnet_model.config import ConfigError, ModelConfig, from_tables
 from linnet_model.json_files import read_json
 from linnet_model.sources import TRAINED_ON, licences_of
 from linnet_model.train.checkpoint import load_checkpoint
+from linnet_model.train.data import PairDataset
 
 
 def read_weights(path: Path) -> tuple[dict[str, torch.Tensor], ModelConfig]:
@@ -53,11 +54,10 @@ def tokens_of(position: dict[str, Any]) -> int:
     return int(position.get("target_tokens", 0)) + int(position.get("earlier_target_tokens", 0))
 
 
-def same_data(
-    found: dict[str, dict[str, int]], before: dict[str, dict[str, int]], out: Path
-) -> None:
-    """Refuses to resume with other training data than before, by their statistics: the position of
-    the checkpoint is one in the batches of its own data."""
+def same_data(dataset: PairDataset, settings: dict[str, Any], out: Path) -> None:
+    """Refuses to resume with other training data than those of the settings of `out`, by their
+    statistics and digest: the position of the checkpoint is one in the batches of its own data."""
+    found, before = dataset.statistics(), settings["train"]
     differ = []
     for domain in sorted(found.keys() | before.keys()):
         now, then = (Counter(side.get(domain)) for side in (found, before))
@@ -65,6 +65,9 @@ def same_data(
         for key in keys[:1]:
             what = key.replace("_", " ")
             differ.append(f"{domain} has {now[key]:,} {what} and had {then[key]:,}")
+    digest = dataset.sha256()
+    if not differ and settings.get("train_sha256", digest) != digest:  # older ones have none
+        differ.append("other texts have as many tokens")
     if differ:
         raise ConfigError(
             f"{out} cannot be resumed with other training data: {'; '.join(differ)}. Set the files "

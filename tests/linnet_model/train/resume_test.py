@@ -122,6 +122,7 @@ def test_resume_refuses_other_training_data(
     for changed, message in (
         (whole + "one two\tone two\teven\n", r"even has 121 rows and had 120"),
         (whole.replace("\t", " one\t", 1), r"odd has [0-9,]+ source tokens and had [0-9,]+"),
+        ("\n".join(reversed(whole.splitlines())), "other texts have as many tokens"),
     ):
         file.write_bytes(lzma.compress(changed.encode()))
         assert train_main(arguments(recipe_file, data_folder, out, "--resume")) == 1
@@ -131,7 +132,12 @@ def test_resume_refuses_other_training_data(
         assert "Set the files of --data and the version of linnet-train back, or start" in said
         assert (out / "settings.json").read_bytes() == settings
     file.write_bytes(lzma.compress(whole.encode()))
-    assert train_main(arguments(recipe_file, data_folder, out, "--resume")) == 0
+    older = json.loads(settings)
+    del older["train_sha256"]
+    (out / "settings.json").write_text(json.dumps(older))
+    for _ in range(2):
+        assert train_main(arguments(recipe_file, data_folder, out, "--resume")) == 0
+        assert json.loads((out / "settings.json").read_text())["train_sha256"]
 
 
 def test_resume_may_extend_move_and_measure_otherwise(
