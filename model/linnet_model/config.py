@@ -322,7 +322,10 @@ def read_tables(path: Path) -> dict[str, typing.Any]:
     base = tables.pop("base", None)
     if base is None:
         return tables
-    require(isinstance(base, str), f"base is {base!r}, must be the file name of another recipe")
+    require(
+        isinstance(base, str) and base != "",
+        f"base is {base!r}, must be the file name of another recipe",
+    )
     below = read_toml(path.parent / base)
     for key in ("base", "stages"):
         require(key not in below, f"{base}, the base of {path}, has {key}: name one without")
@@ -335,6 +338,8 @@ def read_toml(path: Path) -> dict[str, typing.Any]:
         return tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise ConfigError(f"no recipe at {path}") from None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not UTF-8: {error}") from None
     except tomllib.TOMLDecodeError as error:
@@ -350,7 +355,8 @@ def recipe_of(tables: dict[str, typing.Any], changes: list[dict[str, typing.Any]
     if isinstance(data, dict) and isinstance(data.get("domains"), dict):
         for domain in [domain for domain, share in data["domains"].items() if share == 0]:
             for key in ("domains", "styles"):
-                data.get(key, {}).pop(domain, None)
+                if isinstance(data.get(key), dict):
+                    data[key].pop(domain, None)
     recipe = from_tables(Recipe, tables, "")
     recipe.check()
     recipe.check_lengths()

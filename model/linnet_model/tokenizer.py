@@ -15,7 +15,7 @@ from pathlib import Path
 import sentencepiece
 
 from linnet_model.capitals import CapitalsTokenizer
-from linnet_model.config import ConfigError, TokenizerConfig
+from linnet_model.config import ConfigError, TokenizerConfig, require
 from linnet_model.network.encoder_decoder import BOS, EOS, PAD, UNK
 
 
@@ -83,11 +83,16 @@ def load_tokenizer(path: Path, capitals_mark: str = "") -> sentencepiece.Sentenc
     model, it marks and restores texts in capitals (capitals.py)."""
     if not Path(path).is_file():
         raise ConfigError(f"no SentencePiece model at {path}")
-    tokenizer = (
-        CapitalsTokenizer(str(path), capitals_mark)
-        if capitals_mark
-        else sentencepiece.SentencePieceProcessor(model_file=str(path))
-    )
+    try:
+        # SentencePiece takes no bytes for no model, and crashes when it is asked something.
+        require(Path(path).stat().st_size > 0, f"{path} is no SentencePiece model: it is empty")
+        tokenizer = (
+            CapitalsTokenizer(str(path), capitals_mark)
+            if capitals_mark
+            else sentencepiece.SentencePieceProcessor(model_file=str(path))
+        )
+    except (OSError, RuntimeError) as error:
+        raise ConfigError(f"{path} is no SentencePiece model: {error}") from None
     found = (tokenizer.bos_id(), tokenizer.pad_id(), tokenizer.eos_id(), tokenizer.unk_id())
     if found != (BOS, PAD, EOS, UNK):
         raise ConfigError(

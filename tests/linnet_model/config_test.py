@@ -152,6 +152,8 @@ def test_names_missing_and_invalid_recipe(tmp_path: Path):
     (tmp_path / "bad.toml").write_text("[model\n")
     with pytest.raises(ConfigError, match="is not TOML"):
         read_recipe(tmp_path / "bad.toml")
+    with pytest.raises(ConfigError, match=r"^\. cannot be read: Is a directory"):
+        read_recipe(Path("."))
 
 
 def test_recipe_may_begin_with_a_byte_order_mark_and_must_be_utf_8(tmp_path: Path):
@@ -211,9 +213,10 @@ def test_refuses_missing_base(tmp_path: Path):
     (tmp_path / "base.toml").unlink()
     with pytest.raises(ConfigError, match=r"no recipe at .*base\.toml"):
         read_recipe(path)
-    path.write_text("base = 3\n")
-    with pytest.raises(ConfigError, match="base is 3, must be the file name of another recipe"):
-        read_recipe(path)
+    for base in ("3", "''"):
+        path.write_text(f"base = {base}\n")
+        with pytest.raises(ConfigError, match=f"base is {base}, must be the file name of another"):
+            read_recipe(path)
 
 
 def test_share_0_leaves_a_domain_out():
@@ -221,6 +224,11 @@ def test_share_0_leaves_a_domain_out():
     assert "debian" not in recipe.data.domains
     assert recipe.data.domains["tatoeba"] == 0.5
     assert "phpdoc" in recipe.data.domains, "tables are merged"
+
+
+def test_share_0_with_styles_that_are_no_table_is_refused():
+    with pytest.raises(ConfigError, match=r"data.styles is 3, must be dict"):
+        read_recipe(RECIPES / "en-de.toml", ["data={domains.debian=0, styles=3}"])
 
 
 def test_settings_override_recipe():

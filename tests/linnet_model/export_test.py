@@ -131,6 +131,16 @@ def test_refuses_a_folder_that_is_no_run(run: Path, capsys):
     assert "no log.jsonl beside" in capsys.readouterr().err
 
 
+def test_refuses_a_file_that_is_no_checkpoint(run: Path, capsys):
+    file, out = run / "settings.json", ["--out", str(run.parent / "none"), "--bundle-version", "1"]
+    for flags in (["--run", str(file)], ["--run", str(run), "--average-with", str(file)]):
+        assert export([*flags, *out]) == 1
+        assert capsys.readouterr().err == (
+            f"linnet-export: {file} is no checkpoint or is damaged: name a run folder of "
+            "linnet-train, or a checkpoint in it\n"
+        )
+
+
 def test_weights_are_averaged_with_those_of_another_run_of_the_same_vocabulary(
     run: Path, data_folder: Path, tmp_path: Path, capsys
 ):

@@ -62,3 +62,11 @@ def test_refuses_impossible_vocabulary_and_missing_model(tmp_path: Path):
         train_tokenizer(["a b c"], 5000, TokenizerConfig(), tmp_path / "x.spm")
     with pytest.raises(ConfigError, match="no SentencePiece model at"):
         load_tokenizer(tmp_path / "none.spm")
+
+
+@pytest.mark.parametrize(("content", "reason"), [(b"", "it is empty"), (b"text", "Internal: ")])
+@pytest.mark.parametrize("mark", ["", "<ph7>"])
+def test_file_that_is_no_model_is_named(tmp_path: Path, content: bytes, reason: str, mark: str):
+    (tmp_path / "x.spm").write_bytes(content)
+    with pytest.raises(ConfigError, match=rf"x.spm is no SentencePiece model: {reason}"):
+        load_tokenizer(tmp_path / "x.spm", mark)

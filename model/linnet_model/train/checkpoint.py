@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import io
 from pathlib import Path
@@ -20,6 +21,8 @@ from linnet_model.config import (
 from linnet_model.network.encoder_decoder import EncoderDecoder
 from linnet_model.new_file import new_file
 from linnet_model.train.optim import Average
+
+CHECKPOINTS = "checkpoint-*.pt"  # in a run folder
 
 
 @dataclasses.dataclass
@@ -64,7 +67,7 @@ def save_checkpoint(
 
 
 def checkpoints(folder: Path) -> list[Path]:
-    return sorted(Path(folder).glob("checkpoint-*.pt"))
+    return sorted(Path(folder).glob(CHECKPOINTS))
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:
@@ -77,7 +80,15 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
         path = found[-1]
     if not path.is_file():
         raise ConfigError(f"no checkpoint at {path}")
-    checkpoint: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    checkpoint: Any = None
+    with path.open("rb") as file, contextlib.suppress(Exception):  # torch raises many types
+        checkpoint = torch.load(file, map_location="cpu", weights_only=True)
+    if not isinstance(checkpoint, dict) or not {"recipe", "average", "position"} <= set(checkpoint):
+        earlier = [other.name for other in checkpoints(path.parent) if other < path]
+        way = "name a run folder of linnet-train, or a checkpoint in it"
+        if path.match(CHECKPOINTS):
+            way = f"remove it to go on from {earlier[-1]}" if earlier else "remove it to train anew"
+        raise ConfigError(f"{path} is no checkpoint or is damaged: {way}")
     return checkpoint
 
 

@@ -188,6 +188,11 @@ def earlier_stages(run: Path) -> list[dict[str, Any]]:
     for name in names[: names.index(run.name)] if run.name in names else []:
         folder = run.parent / name
         settings = read_json(folder / "settings.json")
+        require(
+            settings is not None,
+            f"no settings.json in {folder}, an earlier stage of {run}, whose texts the card names: "
+            "put the folder back, or train all stages in another --out",
+        )
         found.append(
             {
                 "name": name,

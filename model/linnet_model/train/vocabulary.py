@@ -8,7 +8,7 @@ from pathlib import Path
 from linnet_model.config import ConfigError, Recipe
 from linnet_model.new_file import new_file
 from linnet_model.text_files import Reading, read_split
-from linnet_model.tokenizer import train_tokenizer
+from linnet_model.tokenizer import load_tokenizer, train_tokenizer
 from linnet_model.train.checkpoint import checkpoints
 from linnet_model.train.data import labelled
 from linnet_model.train.objectives import sides
@@ -39,6 +39,8 @@ def prepare_tokenizer(recipe: Recipe, data: Path, out: Path, init: Path | None) 
             "another --out",
         )
         return path
+    if beside is not None:
+        load_tokenizer(beside, recipe.data.capitals_mark)  # one that is no model is not copied
     with new_file(path) as partial:
         if beside is not None:
             partial.write_bytes(beside.read_bytes())

@@ -29,3 +29,38 @@ def test_out_that_is_a_bundle_is_refused(
     assert train(recipe_file, data_folder, tmp_path / "bundle") == 1
     assert f"--out is {tmp_path / 'bundle'}, a bundle, whose vocab" in capsys.readouterr().err
     assert (tmp_path / "bundle/source.spm").read_bytes() == before
+
+
+def test_damaged_last_checkpoint_is_named_with_the_one_before(
+    recipe_file: Path, data_folder: Path, tmp_path: Path, capsys
+):
+    out = tmp_path / "run"
+    assert train(recipe_file, data_folder, out) == 0
+    first, last = out / "checkpoint-0000001.pt", out / "checkpoint-0000002.pt"
+    for content in (b"", b"text", first.read_bytes()[:-100]):
+        last.write_bytes(content)
+        capsys.readouterr()
+        assert train(recipe_file, data_folder, out, "--resume") == 1
+        assert capsys.readouterr().err == (
+            f"linnet-train: {last} is no checkpoint or is damaged: remove it to go on from "
+            f"{first.name}\n"
+        )
+    last.unlink()
+    assert train(recipe_file, data_folder, out, "--resume") == 0
+    first.write_bytes(b"")
+    assert train(recipe_file, data_folder, out, "--resume") == 1
+    assert f"{first} is no checkpoint or is damaged: remove it to" in capsys.readouterr().err
+
+
+def test_file_that_is_no_checkpoint_or_vocabulary_is_refused(
+    recipe_file: Path, data_folder: Path, tokenizer_file: Path, tmp_path: Path, capsys
+):
+    (tmp_path / "source.spm").write_bytes(tokenizer_file.read_bytes())
+    out, other = tmp_path / "run", tmp_path / "other.spm"
+    other.write_text("text")
+    for flags, message in (
+        (["--tokenizer-from", other], f"{other} is no SentencePiece model: Internal"),
+        (["--init-from", recipe_file], f"{recipe_file} is no checkpoint or is damaged: name a run"),
+    ):
+        assert train(recipe_file, data_folder, out, *map(str, flags)) == 1
+        assert f"linnet-train: {message}" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 import json
 import lzma
+import shutil
 from pathlib import Path
 
 import pytest
@@ -242,6 +243,18 @@ def test_out_of_other_stages_is_refused(recipe: Path, data_folder: Path, tmp_pat
     recipe.write_text(third, encoding="utf-8")
     assert train(recipe, data_folder, out, "--resume") == 0
     assert load_checkpoint(out / "third")["position"]["update"] == 1
+
+
+def test_export_without_the_folder_of_an_earlier_stage_is_refused(
+    recipe: Path, data_folder: Path, tmp_path: Path, capsys
+):
+    out = tmp_path / "out"
+    assert train(recipe, data_folder, out) == 0
+    shutil.rmtree(out / "first")
+    flags = ["--run", str(out), "--out", str(tmp_path / "bundle"), "--bundle-version", "1"]
+    assert export_main(flags) == 1
+    said = f"no settings.json in {out / 'first'}, an earlier stage of {out / 'second'}, whose texts"
+    assert said in capsys.readouterr().err
 
 
 def test_out_without_checkpoints_takes_another_recipe(
