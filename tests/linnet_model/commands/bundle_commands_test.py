@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 import sys
@@ -229,6 +230,19 @@ def test_convert_writes_into_no_other_folder(bundle: Path, tmp_path: Path, capsy
     flags = ["convert", str(copied), "--out", str(tmp_path / "a"), "--dtype", "bfloat16"]
     assert main(flags) == 1
     assert "names '../other/model.pt', which is outside" in capsys.readouterr().err
+
+
+def test_convert_without_room_names_its_bundle(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+):
+    def no_room(*_) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    out = tmp_path / "small"
+    monkeypatch.setattr(Path, "write_bytes", no_room)
+    assert main(["convert", str(bundle), "--out", str(out), "--dtype", "bfloat16"]) == 1
+    assert f"{out} cannot be written: No space left on device" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_convert_refuses_by_name(bundle: Path, tmp_path: Path, capsys):
