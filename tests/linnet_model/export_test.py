@@ -149,14 +149,17 @@ def test_weights_are_averaged_with_those_of_another_run_of_the_same_vocabulary(
     assert train([*flags, "--device", "cpu", "--init-from", str(run)]) == 0
     out = tmp_path / "mean"
     flags = ["--run", str(more), "--out", str(out), "--bundle-version", "1", "--weights", "float32"]
-    assert export([*flags, "--average-with", str(run)]) == 0
-    stored, _ = read_bundle_weights(out)
     one, other = (load_checkpoint(folder)["average"] for folder in (run, more))
-    for name, weights in stored.items():
-        assert torch.allclose(weights, (one[name] + other[name]) / 2, atol=1e-6), name
     assert any(not torch.equal(one[name], other[name]) for name in one)
-    card = (out / "MODEL_CARD.md").read_text(encoding="utf-8")
-    assert "are the mean of those of this training and of run (Wortsman et al. 2022" in card
+    for share, more_flags in ((0.5, []), (0.25, ["--average-share", "0.25"])):
+        assert export([*flags, "--average-with", str(run), *more_flags]) == 0
+        stored, _ = read_bundle_weights(out)
+        for name, weights in stored.items():
+            mean = share * other[name] + (1 - share) * one[name]
+            assert torch.allclose(weights, mean, atol=1e-6), name
+        card = (out / "MODEL_CARD.md").read_text(encoding="utf-8")
+        count = f"are the mean of those of this training, which count {share:.0%}, and of run ("
+        assert count in card
 
     (run / "source.spm").write_bytes(b"another")
     assert export([*flags, "--average-with", str(run)]) == 1
@@ -164,3 +167,16 @@ def test_weights_are_averaged_with_those_of_another_run_of_the_same_vocabulary(
     (run / "source.spm").unlink()
     assert export([*flags, "--average-with", str(run)]) == 1
     assert f"no source.spm beside {run}, which tells its vocabulary" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--average-share", "0.3"], "--average-share needs --average-with"),
+        (["--average-with", "x", "--average-share", "1"], "--average-share is 1.0, must be above"),
+    ],
+)
+def test_refuses_a_share_of_nothing_or_of_all(run: Path, tmp_path: Path, capsys, flags, message):
+    words = ["--run", str(run), "--out", str(tmp_path / "b"), "--bundle-version", "1", *flags]
+    assert export(words) == 1
+    assert message in capsys.readouterr().err

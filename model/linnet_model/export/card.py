@@ -214,9 +214,9 @@ def recipe_part(training: dict[str, Any]) -> list[str]:
         ),
         *(
             [
-                "The stored weights are the mean of those of this training and of "
-                f"{training['averaged_with']} (Wortsman et al. 2022, arXiv 2109.01903). The scores "
-                "are theirs, the validation is that of this training alone."
+                f"The stored weights are the mean of those of this training{share_of(training)} "
+                f"and of {training['averaged_with']} (Wortsman et al. 2022, arXiv 2109.01903). The "
+                "scores are theirs, the validation is that of this training alone."
             ]
             if "averaged_with" in training
             else []
@@ -263,6 +263,12 @@ def how_it_ended(training: dict[str, Any]) -> str:
         f"The training ended at its set length, {length}, not by convergence: it did not have "
         f"{' or '.join(met) or 'a criterion that is recorded'}."
     )
+
+
+def share_of(training: dict[str, Any]) -> str:
+    """Returns the share of the training's weights in a mean; earlier bundles do not say it."""
+    share = training.get("averaged_share")
+    return "" if share is None else f", which count {share:.0%},"
 
 
 def recipe_file(training: dict[str, Any]) -> str:

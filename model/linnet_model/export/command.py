@@ -107,11 +107,11 @@ def training_facts(run: Path, recipe: Recipe, position: Any, parameters: int) ->
 
 
 def average_in(
-    model: EncoderDecoder, sizes: ModelConfig, tokenizer_file: Path, other: Path
+    model: EncoderDecoder, sizes: ModelConfig, tokenizer_file: Path, other: Path, share: float
 ) -> None:
-    """Replaces the weights of the model by the mean of them and of those of a bundle, run or
-    checkpoint, which must have the same sizes and vocabulary. The mean of a model and of what it
-    was fine-tuned from keeps most of both (Wortsman et al. 2022, arXiv 2109.01903)."""
+    """Replaces the weights of the model by a mean of them, which count `share`, and of those of a
+    bundle, run or checkpoint, which must have the same sizes and vocabulary. A mean of a model and
+    of what it was fine-tuned from keeps most of both (Wortsman et al. 2022, arXiv 2109.01903)."""
     weights, found = read_weights(other)
     same_sizes(sizes, found)
     theirs = (other if other.is_dir() else other.parent) / tokenizer_file.name
@@ -121,7 +121,7 @@ def average_in(
         raise ConfigError(f"{theirs} is another vocabulary than {tokenizer_file}")
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            parameter.add_(weights[name].to(parameter.dtype)).div_(2)
+            parameter.lerp_(weights[name].to(parameter.dtype), 1 - share)
 
 
 def without_gain(losses: list[float]) -> int:
@@ -160,6 +160,7 @@ def export(
     overrides: Recipe | None = None,
     note: str = "",
     average_with: Path | None = None,
+    average_share: float = 0.5,
 ) -> dict[str, Any]:
     files = checkpoints(run) if run.is_dir() else [run]
     if not files:
@@ -183,7 +184,7 @@ def export(
         recipe.data.terms |= overrides.data.terms
     tokenizer_file = folder / "source.spm"
     if average_with is not None:
-        average_in(model, recipe.model, tokenizer_file, result_of(average_with))
+        average_in(model, recipe.model, tokenizer_file, result_of(average_with), average_share)
     mark = recipe.data.capitals_mark
     tokenizer = load_tokenizer(tokenizer_file, mark)
     training = training_facts(folder, recipe, position, parameter_count(model))
@@ -192,6 +193,7 @@ def export(
     others = list(training.get("init_licences", []))
     if average_with is not None:
         training["averaged_with"] = average_with.resolve().name
+        training["averaged_share"] = average_share
         others += origin_of(result_of(average_with)).licences
     mixers = dict.fromkeys(recipe.model.encoder_mixers + recipe.model.decoder_mixers)
     facts = BundleFacts(
@@ -279,6 +281,12 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         "the run went on: the mean keeps most of what both know",
     )
     how.add_argument(
+        "--average-share",
+        type=float,
+        metavar="X",
+        help="with --average-with, share of the run's own weights in the mean [0.5]",
+    )
+    how.add_argument(
         "--dtype",
         "--weights",
         choices=WEIGHT_TYPES,
@@ -307,6 +315,11 @@ def main(arguments: list[str] | None = None) -> None:
     options = parse_arguments(arguments)
     if options.average < 1:
         raise ConfigError(f"--average is {options.average}, at least 1 checkpoint is needed")
+    share = 0.5 if options.average_share is None else options.average_share
+    if options.average_share is not None and options.average_with is None:
+        raise ConfigError("--average-share needs --average-with")
+    if not 0 < share < 1:
+        raise ConfigError(f"--average-share is {share}, must be above 0 and below 1")
     manifest = export(
         result_of(options.run),
         options.out,
@@ -317,6 +330,7 @@ def main(arguments: list[str] | None = None) -> None:
         read_stages(options.recipe)[-1].recipe if options.recipe else None,
         options.note,
         options.average_with,
+        share,
     )
     read_manifest(options.out)
     print_files(manifest)
