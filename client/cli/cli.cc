@@ -1,7 +1,9 @@
 #include "client/cli/cli.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <utility>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/ascii.h"
@@ -10,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "client/cli/bench.h"
 #include "client/cli/cli_flags.h"
 #include "client/cli/commands.h"
@@ -67,6 +70,25 @@ int Print(const std::string& text, const Environment& environment) {
   return environment.out.flush() ? kExitOk : FailToWrite(errno, environment);
 }
 
+// CLI11 would take an argument [a,b] for two values, [] for none and ++ for the end of a command. A
+// NUL at its end, which no argument of a process has, keeps it whole.
+std::string Protected(const std::string& argument) {
+  const bool brackets = absl::StartsWith(argument, "[") && absl::EndsWith(argument, "]");
+  return brackets || argument == "++" ? argument + '\0' : argument;
+}
+
+// Makes all options drop that NUL from their values.
+void Unprotect(CLI::App* app) {
+  for (CLI::App* command : app->get_subcommands([](CLI::App*) { return true; })) {
+    for (CLI::Option* option : command->get_options()) {
+      option->transform([](std::string value) {
+        if (absl::EndsWith(value, absl::string_view("\0", 1))) value.pop_back();
+        return value;
+      });
+    }
+  }
+}
+
 int RunCommand(const Commands& commands, const Flags& flags, Client& client,
                const Environment& environment) {
   if (commands.shell->parsed()) {
@@ -104,6 +126,7 @@ int RunCli(const std::vector<std::string>& arguments, const Environment& environ
   app.formatter(std::make_shared<Help>());  // subcommands inherit it
   app.set_version_flag("--version", "linnet " + Version());
   const Commands commands = AddCommands(&app, &flags);
+  Unprotect(&app);
   app.footer(Footer());
 
   absl::StatusOr<std::vector<std::string>> all = WithSettings(*settings, app, arguments);
@@ -113,7 +136,9 @@ int RunCli(const std::vector<std::string>& arguments, const Environment& environ
   }
   try {
     // CLI11 wants the arguments in reverse order.
-    app.parse(std::vector<std::string>(all->rbegin(), all->rend()));
+    std::vector<std::string> reversed(all->size());
+    std::transform(all->rbegin(), all->rend(), reversed.begin(), Protected);
+    app.parse(std::move(reversed));
   } catch (const CLI::Success& help) {  // --help and --version
     return app.exit(help, environment.out, environment.err);
   } catch (const CLI::ParseError& error) {

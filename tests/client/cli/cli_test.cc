@@ -45,6 +45,53 @@ TEST_F(CliTest, TextsNamedLikeCommandsAreTexts) {
   EXPECT_EQ(out_, "[de] --help\n");
 }
 
+TEST_F(CliTest, TextsWithTheSyntaxOfListsAreSentUnchanged) {
+  const std::vector<std::string> texts = {"[a, b]", "[]", "[[x]]", "++", "[a", "{}", "%%", ""};
+  for (const std::vector<std::string>& before : {std::vector<std::string>{}, {"--"}}) {
+    std::vector<std::string> arguments = ToGerman(before);
+    arguments.insert(arguments.end(), texts.begin(), texts.end());
+    EXPECT_EQ(Run(arguments, "not read"), kExitOk) << err_;
+    EXPECT_EQ(out_, "[de] [a, b]\n[de] []\n[de] [[x]]\n[de] ++\n[de] [a\n[de] {}\n[de] %%\n\n");
+    for (const std::string& text : texts) {
+      arguments = ToGerman(before);
+      arguments.push_back(text);
+      EXPECT_EQ(Run(arguments, "not read"), kExitOk) << err_;
+      EXPECT_EQ(out_, text.empty() ? "\n" : "[de] " + text + "\n");
+    }
+  }
+  EXPECT_EQ(Run({"score", "--to", "de", "--model", "m", "[a, b]", "[]", "++"}), kExitOk) << err_;
+  ASSERT_EQ(server_.score_requests().back().pairs_size(), 2);
+  EXPECT_EQ(server_.score_requests().back().pairs(0).source_text(), "[a, b]");
+  EXPECT_EQ(server_.score_requests().back().pairs(0).target_text(), "[]");
+  EXPECT_EQ(server_.score_requests().back().pairs(1).target_text(), "++");
+  EXPECT_EQ(Run({"detect", "[a, b]", "++"}), kExitOk) << err_;
+  EXPECT_THAT(out_, AllOf(HasSubstr("\t[a, b]\n"), HasSubstr("\t++\n")));
+  EXPECT_EQ(Run({"bench", "--from", "en", "--to", "de", "--duration", "1ms", "--concurrency", "1",
+                 "[a, b]"}),
+            kExitOk)
+      << err_;
+  EXPECT_EQ(Sent().back(), "[a, b]");
+}
+
+TEST_F(CliTest, ValuesWithTheSyntaxOfListsAreUnchanged) {
+  EXPECT_EQ(Run(ToGerman({"--model", "[m]", "--label", "[a=1,b]", "--label", "c=[2]",
+                          "--request-id", "++", "--glossary=[g]", "x"})),
+            kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("\"[g]\""));
+  EXPECT_EQ(Run(ToGerman({"--model", "[m]", "--label", "[a=1,b]", "--label", "c=[2]", "x"})),
+            kExitOk)
+      << err_;
+  const v1::TranslateRequest request = server_.translate_requests().back();
+  EXPECT_EQ(request.model(), "[m]");
+  EXPECT_EQ(request.labels_size(), 2);
+  EXPECT_EQ(request.labels().at("[a"), "1,b]");
+  EXPECT_EQ(request.labels().at("c"), "[2]");
+  EXPECT_EQ(Run({"models", "x", "[y]"}), kExitUsage);
+  EXPECT_EQ(err_,
+            "linnet models: The following argument was not expected: [y]\n"
+            "try 'linnet models --help'\n");
+}
+
 TEST_F(CliTest, SummarizesArguments) {
   EXPECT_EQ(Run({"summarize", "--language", "en", "--max-target-tokens", "9", "Long."}), kExitOk);
   EXPECT_EQ(out_, "[sum] Long.\n");
