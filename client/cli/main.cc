@@ -25,6 +25,7 @@ int64_t SizeOfInput() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  linnet::client::OpenStandardFiles();
   std::ios::sync_with_stdio(false);
   // gRPC would log what our errors say anyway. A user who needs its log can set the variable.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);

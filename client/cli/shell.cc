@@ -235,7 +235,7 @@ int Shell(Client& client, const v1::TranslateRequest& request, bool history,
   if (!environment.in_is_terminal || !environment.out_is_terminal) {
     LinesOfStream lines(environment.in);
     const int exit = RunShell(client, request, lines, environment);
-    if (!environment.in.bad()) return exit;
+    if (!environment.in.bad() || environment.stop.stop_requested()) return exit;
     return FailLocally(absl::InvalidArgumentError("cannot read standard input"), environment);
   }
   LineEditor lines(history ? HistoryFile(environment.variables) : "", environment.stop_event);

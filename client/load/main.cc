@@ -10,6 +10,7 @@
 #include "client/load/cli.h"
 
 int main(int argc, char** argv) {
+  linnet::client::OpenStandardFiles();
   linnet::client::SignalWatcher signals;
   const linnet::client::LoadEnvironment environment = {
       std::cout,

@@ -65,6 +65,15 @@ class Process {
     if (poll(&file, 1, 20000) <= 0) return "nothing came";
     return std::string(buffer.data(), read(out_[0], buffer.data(), buffer.size()));
   }
+  // Reads the output until its end.
+  std::string ReadAll() {
+    std::string all;
+    for (std::string read = Read(); !read.empty(); read = Read()) {
+      all += read;
+      if (read == "nothing came") break;
+    }
+    return all;
+  }
   void Signal(int signal) { EXPECT_EQ(kill(pid_, signal), 0); }
 
   // The peak resident memory; call it after the end of the process.

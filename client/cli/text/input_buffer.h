@@ -7,8 +7,8 @@
 namespace linnet::client {
 
 // A buffer over a file descriptor, whose reads a stop ends. Throws std::ios_base::failure with the
-// errno on a read error, as std::filebuf does: at an end of input, the text would pass as a shorter
-// one. Not thread-safe.
+// errno on a read error, as std::filebuf does, and with ECANCELED on a stop: at an end of input,
+// the text would pass as a shorter one. Not thread-safe.
 class InputBuffer : public std::streambuf {
  public:
   // Does not own `file`. Reading ends when the descriptor `stop_event` becomes readable; -1: never.

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/synchronization/notification.h"
@@ -45,11 +46,54 @@ TEST_F(ProcessTest, StandardInputThatCannotBeReadIsAnError) {
   for (const std::string form : {"--lines", "--document"}) {
     const std::string command = "exec \"$0\" translate --from en --to de " + form + " 2>&1 < /";
     Process process("/bin/sh", {"-c", command, LINNET_EXECUTABLE}, server_.address());
-    std::string said;
-    for (std::string read = process.Read(); !read.empty(); read = process.Read()) said += read;
-    EXPECT_EQ(said, "linnet: cannot read standard input: Is a directory\n");
+    EXPECT_EQ(process.ReadAll(), "linnet: cannot read standard input: Is a directory\n");
     EXPECT_EQ(process.Wait(), kExitLocal);
   }
+}
+
+TEST_F(ProcessTest, NotesToAClosedStandardErrorEndNothing) {
+  server_.on_translate = [](auto&, const v1::TranslateRequest& request,
+                            v1::TranslateResponse& response) {
+    response.add_translations()->set_text(request.contents(0));
+    response.mutable_translations(0)->set_finish_reason(v1::FINISH_REASON_LENGTH);  // a note
+    return grpc::Status::OK;
+  };
+  Process process("/bin/sh",
+                  {"-c", "exec \"$0\" translate --from en --to de 2>&-", LINNET_EXECUTABLE},
+                  server_.address());
+  for (const std::string line : {"one\n", "two\n", "three\n"}) {
+    process.Write(line);
+    EXPECT_EQ(process.Read(), line);
+  }
+  process.CloseInput();
+  EXPECT_EQ(process.Wait(), kExitOk);
+}
+
+TEST_F(ProcessTest, ClosedStandardInputAndOutputAreErrors) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"--lines 2>&1 <&-", "linnet: cannot read standard input: Bad file descriptor\n"},
+      {"one 2>&1 >&-", "linnet: cannot write the output: Bad file descriptor\n"},
+  };
+  for (const auto& [end, message] : cases) {
+    Process process("/bin/sh",
+                    {"-c", "exec \"$0\" translate --from en --to de " + end, LINNET_EXECUTABLE},
+                    server_.address());
+    EXPECT_EQ(process.ReadAll(), message);
+    EXPECT_EQ(process.Wait(), kExitLocal);
+  }
+  Process process("/bin/sh",
+                  {"-c", "exec \"$0\" translate --from en --to de one <&-", LINNET_EXECUTABLE},
+                  server_.address());
+  EXPECT_EQ(process.Read(), "[de] one\n") << "nothing is read here";
+  EXPECT_EQ(process.Wait(), kExitOk);
+}
+
+TEST_F(ProcessTest, InterruptEndsAShellThatReadsAPipe) {
+  Process process(LINNET_EXECUTABLE, {"shell", "--from", "en", "--to", "de"}, server_.address());
+  process.Write("one\n");
+  EXPECT_EQ(process.Read(), "[de] one\n");
+  process.Signal(SIGINT);
+  EXPECT_EQ(process.Wait(), kExitOk);
 }
 
 TEST_F(ProcessTest, InterruptEndsReading) {

@@ -181,6 +181,16 @@ TEST_F(LoadCliTest, InterruptEndsWithAReport) {
   EXPECT_EQ(process.Wait(), kExitOk);
 }
 
+TEST_F(LoadCliTest, ClosedStandardOutputIsAnError) {
+  Process process("/bin/sh",
+                  {"-c", "exec \"$0\" --from en --to de --concurrency 1 --calls 1 2>&1 >&-",
+                   LINNET_LOAD_EXECUTABLE},
+                  server_.address());
+  EXPECT_EQ(process.ReadAll(),
+            "linnet-load: DATA_LOSS: the report could not be written completely\n");
+  EXPECT_EQ(process.Wait(), kExitLocal);
+}
+
 // The server stalls once for all calls. A closed loop would hide it: fewer than 1 % of its calls
 // meet the stall. The checks hold on any machine, however slow: calls due in the stall waited for
 // its end, while the calls themselves cannot have taken longer than four at a time.
