@@ -242,12 +242,17 @@ int RunTexts(Client& client, TextOptions options, typename Kind::Request request
       environment.err_is_terminal,
       environment.columns,
       environment.in_bytes,
+      environment.renew_stop,
+      environment.stop_event,
   };
   ResumeRecord record(options.output, settings);
   const bool recorded = options.resumable && IsFile(options.output);
   BatchRunner<Kind> runner(client, options, std::move(request), to_file, progress,
                            recorded ? &record : nullptr);
   absl::Status status = runner.Resume(*point);
+  if (environment.stop.stop_requested()) {
+    return Fail(absl::CancelledError("cancelled"), "", environment);
+  }
   if (status.ok()) status = OpenOutput(options.output, kept.bytes, &file);
   if (!status.ok()) return FailLocally(status, environment);
   // Written before the first answer, so that the output has a record even if the run is killed.

@@ -181,13 +181,25 @@ def test_interrupt_reports_progress_and_how_to_resume(linnet_binary, environment
     )
 
 
-def test_interrupt_ends_waiting_for_a_pipe_that_nobody_writes_to(
-    linnet_binary, environment, tmp_path
+@pytest.mark.parametrize(
+    ("flags", "note"),
+    [
+        ((), ""),
+        (("-o", "out"), "  the same command with --resume continues from there\n"),
+        (("-o", "out", "--resume", "--force"), ""),
+    ],
+)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_ends_waiting_for_a_pipe_that_nobody_writes_to(
+    linnet_binary, environment, tmp_path, flags, note, number
 ):
-    lines = tmp_path / "lines"
+    lines, out = tmp_path / "lines", tmp_path / "out"
     os.mkfifo(lines)
+    if "--resume" in flags:
+        out.write_text("Ein Vogel singt.\n")  # the wait is for the line that has this answer
     process = subprocess.Popen(
-        [linnet_binary, *TRANSLATE, "--file", lines],
+        [linnet_binary, *TRANSLATE, "--file", lines, *flags],
+        cwd=tmp_path,
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -197,9 +209,10 @@ def test_interrupt_ends_waiting_for_a_pipe_that_nobody_writes_to(
     while not any(os.path.samefile(file, lines) for file in open_files(process.pid)):
         assert time.monotonic() < end, "the pipe is not opened"
         time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     assert process.wait(60) == 64 + 1
-    assert complaints(process.stderr.read()) == "linnet: CANCELLED: cancelled\n"
+    assert complaints(process.stderr.read()) == f"linnet: CANCELLED: cancelled\n{note}"
+    assert not out.exists() or out.read_text() in ("", "Ein Vogel singt.\n")
 
 
 def open_files(pid: int) -> list[str]:
