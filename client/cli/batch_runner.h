@@ -88,13 +88,10 @@ class BatchRunner {
     if (const int exit = Work(); exit != kExitOk) return exit;
     progress_.Finish(advance_);
     if (record_ != nullptr) record_->Remove();
-    if (refused_ == 0) return kExitOk;
-    const bool json = IsJson(form_);
-    environment_.err << "linnet: " << refused_ << " of " << answered_ + refused_
-                     << (refused_ == 1 ? " texts was refused: " : " texts were refused: ")
-                     << (json ? "there is an \"error\" in place of each answer\n"
-                              : "the place of each answer is empty\n");
-    return kExitRefused;
+    const Checkpoint& earlier = resume_point_.known;
+    TellRefused(earlier.refused, absl::StrCat("the ", earlier.texts, " texts of an earlier run"));
+    TellRefused(refused_, absl::StrCat(answered_ + refused_, " texts"));
+    return earlier.refused + refused_ == 0 ? kExitOk : kExitRefused;
   }
 
   // Cancels the requests in flight after an error: the destructors of their futures would wait.
@@ -140,6 +137,14 @@ class BatchRunner {
     progress_.Clear();
     const std::string note = ProgressNote("continues from there");
     return FailLocally(absl::Status(read.code(), absl::StrCat(read.message(), note)), environment_);
+  }
+
+  void TellRefused(int64_t refused, const std::string& of) {
+    if (refused == 0) return;
+    environment_.err << "linnet: " << refused << " of " << of
+                     << (refused == 1 ? " was refused: " : " were refused: ")
+                     << (IsJson(form_) ? "there is an \"error\" in place of each answer\n"
+                                       : "the place of each answer is empty\n");
   }
 
   // A note that ends an error: the number of answers so far. `resumed` says what the same command
@@ -282,7 +287,8 @@ class BatchRunner {
       advance_.lines += last - batch.entries.data() + 1;
       advance_.bytes = last->text.end;
       if (record_ != nullptr)
-        record_->Write({resume_point_.texts + advance_.lines, last->text.digest});
+        record_->Write({resume_point_.texts + advance_.lines, last->text.digest,
+                        resume_point_.known.refused + refused_});
     }
     if (end != nullptr) return FailAt(*end);
     const absl::Time now = absl::Now();

@@ -14,7 +14,8 @@
 namespace linnet::client {
 namespace {
 
-constexpr absl::string_view kHeader = "linnet-resume-1";
+constexpr absl::string_view kHeader = "linnet-resume-2";
+constexpr absl::string_view kOldHeader = "linnet-resume-1";  // without the refused texts
 
 std::string PathOf(const std::string& output) { return output + ".resume"; }
 
@@ -32,10 +33,12 @@ std::optional<ResumeRecord::Content> ResumeRecord::Read(const std::string& outpu
   const std::vector<absl::string_view> words =
       absl::StrSplit(text, absl::ByAnyChar(" \n"), absl::SkipEmpty());
   Content content;
-  if (words.size() != 4 || words[0] != kHeader ||
+  const bool old = words.size() == 4 && words[0] == kOldHeader;
+  if (!(old || (words.size() == 5 && words[0] == kHeader)) ||
       !absl::SimpleHexAtoi(words[1], &content.settings) ||
       !absl::SimpleAtoi(words[2], &content.done.texts) ||
-      !absl::SimpleHexAtoi(words[3], &content.done.digest)) {
+      !absl::SimpleHexAtoi(words[3], &content.done.digest) ||
+      !(old || absl::SimpleAtoi(words[4], &content.done.refused))) {
     return std::nullopt;
   }
   return content;
@@ -55,8 +58,8 @@ void ResumeRecord::Write(const Checkpoint& done) {
   }
   texts_ = done.texts;
   // The text has a fixed size, so that one write replaces the whole former text.
-  const std::string text =
-      absl::StrFormat("%s %016x %020d %016x\n", kHeader, settings_, done.texts, done.digest);
+  const std::string text = absl::StrFormat("%s %016x %020d %016x %020d\n", kHeader, settings_,
+                                           done.texts, done.digest, done.refused);
   if (file_ >= 0 && pwrite(file_, text.data(), text.size(), 0) < 0) Remove();
 }
 

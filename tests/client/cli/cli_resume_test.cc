@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "tests/client/cli/cli_fixture.h"
 
@@ -13,7 +14,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
+using ::testing::Not;
 
 class CliResumeTest : public CliFolderTest {
  protected:
@@ -24,7 +25,7 @@ class CliResumeTest : public CliFolderTest {
     return input;
   }
   // Runs into "out" and fails after the first 64 lines.
-  void RunThatFails(const std::string& input) {
+  void RunThatFails(const std::string& input, std::vector<std::string> more = {}) {
     server_.on_translate = [](auto&, const v1::TranslateRequest& request,
                               v1::TranslateResponse& response) {
       if (request.contents(0) == "line 64") {
@@ -35,7 +36,8 @@ class CliResumeTest : public CliFolderTest {
       }
       return grpc::Status::OK;
     };
-    EXPECT_EQ(Translate({"-o", Path("out")}, input), kExitCode + 13);
+    more.insert(more.end(), {"-o", Path("out")});
+    EXPECT_EQ(Translate(more, input), kExitCode + 13);
     server_.on_translate = nullptr;
   }
 };
@@ -124,6 +126,35 @@ TEST_F(CliResumeTest, DetectsChangesOfAnsweredLines) {
     File("out", answered);
     File("out.resume", record);
   }
+}
+
+TEST_F(CliResumeTest, RefusedTextsOfAnEarlierRunCount) {
+  std::string input = Lines(100);
+  input.replace(input.find("line 5\n"), 6, "\xff");
+  RunThatFails(input, {"--on-error", "skip"});
+  const std::string answered = Content("out"), record = Content("out.resume");
+  const std::vector<std::string> resume = {"-o", Path("out"), "--resume", "--on-error", "skip"};
+  EXPECT_EQ(Translate(resume, input), kExitRefused);
+  EXPECT_EQ(err_,
+            "linnet: 1 of the 64 texts of an earlier run was refused: the place of each answer is "
+            "empty\n");
+
+  File("out", answered);
+  File("out.resume", record);
+  RunThatFails(input, {"--resume", "--on-error", "skip"});  // it does not answer anything
+  input.replace(input.find("line 77\n"), 7, "\xff");
+  EXPECT_EQ(Translate(resume, input), kExitRefused);
+  EXPECT_THAT(err_, AllOf(HasSubstr("linnet: 1 of the 64 texts of an earlier run was refused: "),
+                          HasSubstr("linnet: 1 of 36 texts was refused: ")));
+
+  File("out", answered);
+  const std::vector<std::string> words = absl::StrSplit(record, ' ');
+  File("out.resume",
+       absl::StrCat("linnet-resume-1 ", words[1], " ", words[2], " ", words[3], "\n"));
+  EXPECT_EQ(Translate(resume, Lines(100)), kExitLocal);
+  EXPECT_THAT(err_, HasSubstr("made from another input")) << "an old record is read";
+  EXPECT_EQ(Translate(resume, input), kExitRefused);
+  EXPECT_THAT(err_, Not(HasSubstr("earlier run"))) << "it does not count refused texts";
 }
 
 TEST_F(CliResumeTest, DetectsOptionsThatChangeAnswers) {
