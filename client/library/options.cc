@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "client/library/channel.h"
 #include "proto/status_macros.h"
 
@@ -38,8 +39,33 @@ bool SplitAddress(absl::string_view address, absl::string_view* host) {
   return true;
 }
 
+// True if gRPC takes the whole address for a name or an IPv6 and adds a port of its own.
+bool HasNoPort(absl::string_view address) {
+  const size_t colon = address.rfind(':');
+  return colon == absl::string_view::npos || address.back() == ']' ||
+         (address.find(':') != colon && address[0] != '[');
+}
+
+// Checks the ports, which gRPC would take modulo 65536 or refuse at the first call, as it does with
+// the rest.
+absl::Status CheckPorts(absl::string_view server) {
+  for (const absl::string_view scheme : {"dns:", "ipv4:", "ipv6:"}) {
+    absl::string_view addresses = server, host;
+    if (!absl::ConsumePrefix(&addresses, scheme)) continue;
+    addresses.remove_prefix(addresses.rfind('/') + 1);
+    for (const absl::string_view address : absl::StrSplit(addresses, ',')) {
+      if (SplitAddress(address, &host) || (scheme == "dns:" && HasNoPort(address))) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("server \"", server, "\" is not ", scheme,
+                       "… with ports of 1 to 65535, as in dns:///translate.example:50051 or "
+                       "ipv4:192.0.2.1:50051,192.0.2.2:50051"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckServer(const std::string& server) {
-  if (HasScheme(server)) return absl::OkStatus();  // gRPC checks the rest
+  if (HasScheme(server)) return CheckPorts(server);
   absl::string_view host;
   if (!absl::StrContains(server, ',')) {
     if (SplitAddress(server, &host)) return absl::OkStatus();

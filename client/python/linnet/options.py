@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import reprlib
+import socket
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -42,6 +44,62 @@ def _is_this_machine(address: str) -> bool:
     return here or address.startswith(("unix:", "unix-abstract:"))
 
 
+def _host(address: str) -> str:
+    """The host of HOST:PORT or [IPv6]:PORT; empty if the address has neither form."""
+    host, _, port = address.rpartition(":")
+    if not re.fullmatch("[0-9]{1,5}", port) or not 1 <= int(port) <= 65535:
+        return ""
+    return host if ":" not in host or host[0] == "[" else ""
+
+
+def _has_no_port(address: str) -> bool:
+    """True if gRPC takes the whole address for a name or an IPv6 and adds a port of its own."""
+    colons = address.count(":")
+    return not colons or address[-1] == "]" or (colons > 1 and address[0] != "[")
+
+
+def _is_ip(family: socket.AddressFamily, host: str) -> bool:
+    try:
+        socket.inet_pton(family, host)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _check_server(server: str) -> None:
+    """Raises LinnetError for an address that gRPC would refuse at the first call, or whose port it
+    would take modulo 65536. The C++ library has the same rules."""
+    scheme = next((name for name in ("dns:", "ipv4:", "ipv6:") if server.startswith(name)), "")
+    if scheme:
+        addresses = server.removeprefix(scheme).rpartition("/")[2].split(",")
+        if all(_host(each) or (scheme == "dns:" and _has_no_port(each)) for each in addresses):
+            return
+        raise LinnetError.local(
+            f'server "{server}" is not {scheme}… with ports of 1 to 65535, as in '
+            "dns:///translate.example:50051 or ipv4:192.0.2.1:50051,192.0.2.2:50051",
+            field="server",
+        )
+    if server.startswith(("unix:", "unix-abstract:", "xds:")):
+        return
+    hosts = [_host(address) for address in server.split(",")]
+    if len(hosts) == 1 and not hosts[0]:
+        raise LinnetError.local(
+            f'server "{server}" is not HOST:PORT with a port of 1 to 65535, as in '
+            "127.0.0.1:50051 or [::1]:50051",
+            field="server",
+        )
+    four = all(_is_ip(socket.AF_INET, host) for host in hosts)
+    six = all(
+        host[:1] + host[-1:] == "[]" and _is_ip(socket.AF_INET6, host[1:-1]) for host in hosts
+    )
+    if len(hosts) > 1 and not four and not six:
+        raise LinnetError.local(
+            f'servers "{server}" are not all IPv4:PORT, nor all [IPv6]:PORT; names are resolved '
+            "by dns:///HOST:PORT",
+            field="server",
+        )
+
+
 _DAY = 24 * 3600.0
 _NUMBER = int | float
 _PATH = str | Path
@@ -71,6 +129,7 @@ class Options:
 
     def __post_init__(self) -> None:
         self._check_types()
+        _check_server(self.server)
         if not 1 <= self.retry.max_attempts <= 5:
             raise LinnetError.local(f"max_attempts {self.retry.max_attempts} is not 1 to 5")
         if not 0.001 <= self.retry.initial_backoff <= self.retry.max_backoff <= _DAY:
