@@ -66,7 +66,12 @@ class _IteratorError:
 
 
 @asynccontextmanager
-async def _in_flight(call: Any, failure: _IteratorError | None = None) -> AsyncIterator[None]:
+async def _in_flight(
+    call: Any,
+    options: Options,
+    timeout: float | None = None,
+    failure: _IteratorError | None = None,
+) -> AsyncIterator[None]:
     """Cancels a call that is abandoned before its end, and converts grpc's errors to ours."""
     try:
         yield
@@ -74,7 +79,7 @@ async def _in_flight(call: Any, failure: _IteratorError | None = None) -> AsyncI
         if failure is not None and failure.error is not None:
             raise failure.error from None
         if not isinstance(error, asyncio.CancelledError):
-            raise LinnetError.of(error) from error
+            raise LinnetError.of(error, options, timeout) from error
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
@@ -116,7 +121,7 @@ class AsyncStream(Generic[Response]):
             yield part
 
     async def _parts(self) -> AsyncIterator[api.TextPart]:
-        async with _in_flight(self._call):
+        async with _in_flight(self._call, self._client.options, self._timeout):
             async for message in self._call:
                 if message.HasField("response"):
                     self._response = message.response
@@ -468,7 +473,7 @@ class AsyncClient:
     ) -> AsyncIterator[tuple[int, Any]]:
         await self._wait()
         call = self._started(method, messages, None, request_id)
-        async with _in_flight(call, failure):
+        async with _in_flight(call, self.options, failure=failure):
             async for result in call:
                 failed = result.HasField("error")
                 yield result.sequence_id, LinnetError(result.error) if failed else result.response
@@ -529,7 +534,7 @@ class AsyncClient:
         try:
             return method(request, timeout=limit, metadata=metadata)
         except grpc.RpcError as error:
-            raise LinnetError.of(error) from error
+            raise LinnetError.of(error, self.options) from error
         except (grpc.aio.UsageError, ValueError) as error:  # the channel is closed
             raise LinnetError.local(str(error), grpc.StatusCode.FAILED_PRECONDITION) from error
 
@@ -545,15 +550,15 @@ class AsyncClient:
         end = time.monotonic() + limit
         begin = self._starter(method, request, request_id)
         try:
-            answer: Answer = await self._answer(begin(limit))
+            answer: Answer = await self._answer(begin(limit), limit)
             return answer
         except LinnetError as error:
             left = shared.time_for_another_server(self.options, error, end)
             if not left:
                 raise
-        answer = await self._answer(begin(left))
+        answer = await self._answer(begin(left), limit)
         return answer
 
-    async def _answer(self, call: Any) -> Any:
-        async with _in_flight(call):
+    async def _answer(self, call: Any, timeout: float | None = None) -> Any:
+        async with _in_flight(call, self.options, timeout):
             return await call

@@ -64,7 +64,7 @@ class Stream(Generic[Response]):
 
     def __init__(self, client: Client, begin: Callable[[float | None], Any], timeout: float):
         self._client = client
-        self._begin, self._end = begin, time.monotonic() + timeout
+        self._begin, self._timeout, self._end = begin, timeout, time.monotonic() + timeout
         self._call = begin(timeout)
         self._response: Response | None = None
 
@@ -80,7 +80,7 @@ class Stream(Generic[Response]):
         yield from self._parts()
 
     def _parts(self) -> Iterator[api.TextPart]:
-        with self._client._in_flight(self._call):
+        with self._client._in_flight(self._call, self._timeout):
             for message in self._call:
                 if message.HasField("response"):
                     self._response = message.response
@@ -101,8 +101,14 @@ class Stream(Generic[Response]):
 class _CallInFlight:
     """Cancels a call that is abandoned before its end, and converts grpc's errors to ours."""
 
-    def __init__(self, client: Client, call: Any, failure: _IteratorError | None = None):
-        self._client, self._call, self._failure = client, call, failure
+    def __init__(
+        self,
+        client: Client,
+        call: Any,
+        timeout: float | None = None,
+        failure: _IteratorError | None = None,
+    ):
+        self._client, self._call, self._timeout, self._failure = client, call, timeout, failure
 
     def __enter__(self) -> None:
         with self._client._lock:
@@ -123,7 +129,7 @@ class _CallInFlight:
         if isinstance(error, grpc.RpcError) and self._failure and self._failure.error:
             raise self._failure.error from None
         if isinstance(error, grpc.RpcError):
-            raise LinnetError.of(error) from error
+            raise LinnetError.of(error, self._client.options, self._timeout) from error
         if isinstance(error, grpc.FutureCancelledError):
             raise LinnetError.local("cancelled", grpc.StatusCode.CANCELLED) from error
 
@@ -451,7 +457,7 @@ class Client:
         request_id: str,
     ) -> Iterator[tuple[int, Any]]:
         call = self._started(method, messages, None, request_id)
-        with self._in_flight(call, failure):
+        with self._in_flight(call, failure=failure):
             for result in call:
                 failed = result.HasField("error")
                 yield result.sequence_id, LinnetError(result.error) if failed else result.response
@@ -464,8 +470,10 @@ class Client:
         answer = self._unary(self._check, request, timeout, "")
         return answer.status == health_pb2.HealthCheckResponse.SERVING
 
-    def _in_flight(self, call: Any, failure: _IteratorError | None = None) -> _CallInFlight:
-        return _CallInFlight(self, call, failure)
+    def _in_flight(
+        self, call: Any, timeout: float | None = None, failure: _IteratorError | None = None
+    ) -> _CallInFlight:
+        return _CallInFlight(self, call, timeout, failure)
 
     def _wait(self) -> None:
         """Waits once, all first calls together, for a server that is starting; the call itself
@@ -490,7 +498,7 @@ class Client:
             left = end - time.monotonic()
             call = self._check.future(request, timeout=left, metadata=self._headers.of(""))
             try:
-                self._answer(call)
+                self._answer(call, left)
                 return
             except LinnetError as error:
                 if not shared.is_starting(error) or left < shared.WAIT_INTERVAL:
@@ -515,7 +523,7 @@ class Client:
             self._wait()
             return method(request, timeout=limit, metadata=metadata)
         except grpc.RpcError as error:  # a message of another type
-            raise LinnetError.of(error) from error
+            raise LinnetError.of(error, self.options) from error
         except ValueError as error:  # the channel is closed
             raise LinnetError.local(str(error), grpc.StatusCode.FAILED_PRECONDITION) from error
 
@@ -530,15 +538,15 @@ class Client:
         end = time.monotonic() + limit
         begin = self._starter(method.future, request, request_id)
         try:
-            answer: Answer = self._answer(begin(limit))
+            answer: Answer = self._answer(begin(limit), limit)
             return answer
         except LinnetError as error:
             left = shared.time_for_another_server(self.options, error, end)
             if not left:
                 raise
-        answer = self._answer(begin(left))
+        answer = self._answer(begin(left), limit)
         return answer
 
-    def _answer(self, call: Any) -> Any:
-        with self._in_flight(call):
+    def _answer(self, call: Any, timeout: float) -> Any:
+        with self._in_flight(call, timeout):
             return call.result()

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import grpc
 from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2
+
+if TYPE_CHECKING:
+    from .options import Options
 
 _TOO_LARGE = re.compile(r"message larger than max \((\d+) vs\. (\d+)\)")
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
@@ -77,8 +80,11 @@ class LinnetError(Exception):
         self.args = tuple(str(part).replace(old, new) for part in self.args)
 
     @classmethod
-    def of(cls, error: grpc.RpcError) -> LinnetError:
-        """Converts an exception of grpc or grpc.aio."""
+    def of(
+        cls, error: grpc.RpcError, options: Options, timeout: float | None = None
+    ) -> LinnetError:
+        """Converts an exception of grpc or grpc.aio. `timeout` is that of the call, if it had
+        one."""
         code, message = grpc.StatusCode.UNKNOWN, str(error)
         trailers: list[tuple[str, str | bytes]] = []
         if isinstance(error, grpc.Call | grpc.aio.AioRpcError):
@@ -91,17 +97,31 @@ class LinnetError(Exception):
                     return cls(status_pb2.Status.FromString(value))
         too_large = _TOO_LARGE.search(message)
         if code == grpc.StatusCode.RESOURCE_EXHAUSTED and too_large:
-            return cls._too_large(*too_large.groups())
+            return cls._too_large(int(too_large[1]), int(too_large[2]), options.max_reply_bytes)
+        if code == grpc.StatusCode.DEADLINE_EXCEEDED and timeout is not None:
+            message = (
+                f"no answer from {options.server} within {timeout:g} s: "
+                "allow more time or send less text"
+            )
         return cls(status_pb2.Status(code=code.value[0], message=message))
 
     @classmethod
-    def _too_large(cls, size: str, maximum: str) -> LinnetError:
+    def _too_large(cls, size: int, maximum: int, max_reply_bytes: int) -> LinnetError:
         """Replaces gRPC's error, which has no details and a code as if a retry could help."""
+        metadata = {"bytes": str(size), "maxBytes": str(maximum)}
+        if maximum == max_reply_bytes:
+            return cls.local(
+                f"the answer has {size} bytes, this client takes at most {maximum}: "
+                "send less text at once, or raise max_reply_bytes",
+                grpc.StatusCode.OUT_OF_RANGE,
+                reason="REPLY_TOO_LARGE",
+                metadata=metadata,
+            )
         return cls.local(
-            f"the message has {size} bytes, its receiver takes at most {maximum}: "
-            "send less at once",
+            f"the request has {size} bytes, the server takes at most {maximum} in one message: "
+            "send the rest in another",
             reason="MESSAGE_TOO_LARGE",
-            metadata={"bytes": size, "maxBytes": maximum},
+            metadata=metadata,
         )
 
 

@@ -239,7 +239,9 @@ class Plan:
             yield [part.content for part in call]
         except LinnetError as error:
             for sent, part in enumerate(call):
-                if error.field == f"contents[{sent}]":
+                # A server names all contents, not one of them, if the call is too much for it.
+                only = len(call) == 1 and error.field == "contents"
+                if only or error.field == f"contents[{sent}]":
                     error.rename(error.field, f"contents[{part.text}]")
                     break
             raise

@@ -383,6 +383,29 @@ def test_closing_an_asyncio_client_fails_its_calls(linnet, fake):
     assert all(is_cancelled(linnet, error) for error in errors), errors
 
 
+def test_error_of_a_deadline_names_the_server_and_the_timeout(linnet, fake):
+    server = fake(lambda number: server.released.wait(30) and None)
+    message = f"no answer from {server.address} within 0.25 s: allow more time or send less text"
+
+    async def asynchronous() -> list[BaseException]:
+        async with linnet.AsyncClient(linnet.Options(server.address, timeout=0.25)) as client:
+            calls = [client.translate(english(linnet, "a"))]
+            calls.append(client.stream_translate(english(linnet, "a")).response())
+            return await asyncio.gather(*calls, return_exceptions=True)
+
+    errors = asyncio.run(asynchronous())
+    with linnet.Client(server.address) as client:
+        for call in (
+            lambda: client.translate(english(linnet, "a"), timeout=0.25),
+            lambda: client.stream_translate(english(linnet, "a"), timeout=0.25).response(),
+        ):
+            with pytest.raises(linnet.LinnetError) as raised:
+                call()
+            errors.append(raised.value)
+    assert [error.message for error in errors] == [message] * 4
+    assert {error.code for error in errors} == {grpc.StatusCode.DEADLINE_EXCEEDED}
+
+
 def test_response_of_a_stream_left_early_is_an_error(linnet, fake):
     server = fake()
     server.parts = 1

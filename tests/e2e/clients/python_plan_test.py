@@ -24,14 +24,16 @@ class LittleServer:
         self.refused = 0
         self.languages: list[str] = []  # of the sources of these calls
         self.answers_too_few = False
+        self.expensive = ""  # a text that is too large alone
         self.running = 0
         self.lock = threading.Lock()
 
         class Service(text_service_pb2_grpc.TextServiceServicer):
             def Translate(self, request, context):
                 count = sum(text.count("\n") + 1 for text in request.contents)
-                if count > lines:
-                    refuse(context, grpc.StatusCode.INVALID_ARGUMENT, "CALL_TOO_LARGE")
+                if count > lines or little.expensive in request.contents:
+                    code = grpc.StatusCode.INVALID_ARGUMENT
+                    refuse(context, code, "CALL_TOO_LARGE", "contents")
                 with little.lock:
                     little.running += 1
                     refused = little.running > room
@@ -134,6 +136,36 @@ def test_line_that_is_too_large_alone_is_an_error(little, translate, linnet):
     server = little(lines=0)
     with pytest.raises(linnet.LinnetError, match="CALL_TOO_LARGE"):
         translate(server, ["a", "b\nc"])
+
+
+def test_call_of_one_text_that_is_too_large_names_the_text(little, translate, linnet):
+    server = little(lines=1)
+    server.expensive = "dear"
+    with pytest.raises(linnet.LinnetError) as raised:
+        translate(server, ["a", "b", "dear", "c"])
+    assert raised.value.field == "contents[2]"
+    assert raised.value.message == "contents[2] CALL_TOO_LARGE"
+
+
+def test_reply_that_is_too_large_is_no_reason_for_smaller_calls(little, linnet):
+    server = little(lines=100)
+    options = linnet.Options(server.address, max_reply_bytes=64)
+
+    def blocking() -> None:
+        with linnet.Client(options) as client:
+            client.translate(["a" * 20] * 8, to="de", source="en")
+
+    async def asynchronous() -> None:
+        async with linnet.AsyncClient(options) as client:
+            await client.translate(["a" * 20] * 8, to="de", source="en")
+
+    for translate in (blocking, lambda: asyncio.run(asynchronous())):
+        with pytest.raises(linnet.LinnetError, match="raise max_reply_bytes") as raised:
+            translate()
+        assert raised.value.code == grpc.StatusCode.OUT_OF_RANGE
+        assert raised.value.reason == "REPLY_TOO_LARGE"
+        assert raised.value.metadata["maxBytes"] == "64"
+    assert set(server.sizes) == {8}
 
 
 def test_error_of_a_smaller_call_names_the_text(little, translate, linnet):

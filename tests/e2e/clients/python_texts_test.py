@@ -374,6 +374,7 @@ def test_too_large_message_has_a_reason(linnet, client):
         client.translate(english(linnet, "a " * (3 << 20)))
     assert raised.value.code == grpc.StatusCode.INVALID_ARGUMENT
     assert raised.value.reason == "MESSAGE_TOO_LARGE"
+    assert raised.value.message.endswith(" in one message: send the rest in another")
     assert int(raised.value.metadata["bytes"]) > int(raised.value.metadata["maxBytes"])
 
 
