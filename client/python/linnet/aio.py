@@ -73,6 +73,9 @@ async def _in_flight(
     failure: _IteratorError | None = None,
 ) -> AsyncIterator[None]:
     """Cancels a call that is abandoned before its end, and converts grpc's errors to ours."""
+    task = asyncio.current_task()
+    # In Python 3.11, the end of a TaskGroup that fails leaves the task's cancellation counted.
+    before = task.cancelling() if task else 0
     try:
         yield
     except (grpc.RpcError, asyncio.CancelledError) as error:
@@ -81,7 +84,7 @@ async def _in_flight(
         if not isinstance(error, asyncio.CancelledError):
             raise LinnetError.of(error, options, timeout) from error
         task = asyncio.current_task()
-        if task is None or task.cancelling():
+        if task is None or task.cancelling() > before:
             raise
         # Only the call was cancelled, by `close` or with a stream that is left early. To the task,
         # CancelledError would say that the task itself is to end.

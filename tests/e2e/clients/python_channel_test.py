@@ -406,6 +406,39 @@ def test_error_of_a_deadline_names_the_server_and_the_timeout(linnet, fake):
     assert {error.code for error in errors} == {grpc.StatusCode.DEADLINE_EXCEEDED}
 
 
+@pytest.mark.parametrize("ended", ["call", "task"])
+def test_call_after_a_failed_task_group_ends_like_any_other(linnet, fake, ended):
+    """A TaskGroup cancels the task that it fails in, and Python 3.11 keeps counting that."""
+    server = fake(lambda number: server.released.wait(30) and None)
+
+    async def fail() -> None:
+        await asyncio.sleep(0.01)  # the group waits for it
+        raise ValueError
+
+    async def use(client) -> None:
+        with pytest.raises(ExceptionGroup):
+            async with asyncio.TaskGroup() as group:
+                group.create_task(fail())
+        await client.translate(english(linnet, "a"))
+
+    async def run() -> BaseException:
+        async with linnet.AsyncClient(server.address) as client:
+            task = asyncio.ensure_future(use(client))
+            await asyncio.to_thread(wait_until, lambda: len(server.calls) == 1)
+            if ended == "task":
+                task.cancel()
+            else:
+                await client.close()
+            (error,) = await asyncio.gather(task, return_exceptions=True)
+            return error
+
+    error = asyncio.run(run())
+    if ended == "task":
+        assert isinstance(error, asyncio.CancelledError)
+    else:
+        assert is_cancelled(linnet, error)
+
+
 def test_response_of_a_stream_left_early_is_an_error(linnet, fake):
     server = fake()
     server.parts = 1
