@@ -114,12 +114,6 @@ absl::Status StartModel(ServedModel& served, const LoadOptions& options, double 
       options.supervision, served.key(), demand);
   ASSIGN_OR_RETURN(served.scheduler, std::move(scheduler));
   const model::EngineInfo& info = served.scheduler->engine_info();
-  const int beam = served.bundle.default_options(manifest.limits().max_source_tokens()).beam_size;
-  if (const int max = info.limits.max_beam_size; beam > max) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "bundle ", path.string(), " decodes with a beam of ", beam,
-        ", and the engine's steps have room for ", max, ": set max-batch-rows to at least ", beam));
-  }
   if (options.cache != nullptr) {
     RETURN_IF_ERROR(CheckBatchInvariance(info));
     served.cache = std::make_unique<ModelCache>(

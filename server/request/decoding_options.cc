@@ -19,17 +19,24 @@ bool IsSet(const DecodingOptions& options, const std::string& name) {
 
 absl::Status CheckDecodingOptions(const DecodingOptions& options, const ServedModel& model,
                                   const std::map<std::string, std::string>& paths) {
-  const std::optional<model::BadOption> bad = model::FindBadOption(
-      MergeOptions(model.bundle, options, model.bundle.manifest.limits().max_source_tokens()),
-      model.scheduler->engine_info().limits);
+  const model::SearchOptions merged =
+      MergeOptions(model.bundle, options, model.bundle.manifest.limits().max_source_tokens());
+  const std::optional<model::BadOption> bad =
+      model::FindBadOption(merged, model.scheduler->engine_info().limits);
   if (!bad.has_value()) return absl::OkStatus();
   std::string name = bad->option;
   std::string message = bad->message;
   if (!IsSet(options, name)) {
-    // The only unset option that depends on the request is the beam: when sampling it is n_best.
-    if (name != "beam_size" || !options.has_n_best()) return absl::OkStatus();
-    name = "n_best";
-    message = absl::StrCat(bad->option, " ", bad->message);
+    // The only unset option that may be bad is the beam: when sampling it is n_best, else it may be
+    // wider than the steps of this server.
+    if (name != "beam_size") return absl::OkStatus();
+    if (merged.sampling() && options.has_n_best()) {
+      name = "n_best";
+      message = absl::StrCat(bad->option, " ", bad->message);
+    } else {
+      absl::StrAppend(&message,
+                      ": it is the model's default and beyond max-batch-rows, set a smaller one");
+    }
   }
   const auto path = paths.find(name);
   return BadField(path == paths.end() ? absl::StrCat("options.", name) : path->second,

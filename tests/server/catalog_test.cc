@@ -145,18 +145,6 @@ TEST_F(CatalogTest, RoundingExplainsAnotherAnswerToAGoldenExample) {
   }
 }
 
-TEST_F(CatalogTest, RefusesAModelWhoseBeamIsWiderThanTheSteps) {
-  const auto catalog = Catalog::Load(
-      root,
-      [](const model::Bundle&) {
-        return std::make_unique<test::EchoEngine>(
-            test::EchoEngine::Options{.limits = {.max_beam_size = 1}});
-      },
-      {}, metrics);
-  EXPECT_THAT(catalog, StatusIs(absl::StatusCode::kFailedPrecondition,
-                                HasSubstr("set max-batch-rows to at least 2")));
-}
-
 TEST_F(CatalogTest, MissingFolderIsNotFound) {
   EXPECT_THAT(Catalog::Load(root / "nowhere", nullptr, {}, metrics),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("nowhere")));

@@ -159,6 +159,22 @@ TEST(TextCallTest, TimeForTheAnswerBelongsToTheEstimate) {
               HasSubstr("the default of 9s applies, default-deadline: set one of at most 11s"));
 }
 
+TEST(TextCallTest, DefaultBeamBeyondTheRowsOfAStepIsNamedInTheError) {
+  TextFixture fixture([](const model::Bundle&) {
+    test::EchoEngine::Options options = {.limits = kTinyLimits};
+    options.limits.max_beam_size = 1;
+    return std::make_unique<test::EchoEngine>(options);
+  });
+  TranslateResponse response;
+  TranslateRequest request = ToGerman({"The dog runs."});
+  EXPECT_THAT(fixture.Call(&TextCalls::Translate, request, response),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "options.beam_size: is 2, it must be between 1 and 1: it is the model's "
+                       "default and beyond max-batch-rows, set a smaller one"));
+  request.mutable_options()->set_beam_size(1);
+  EXPECT_THAT(fixture.Call(&TextCalls::Translate, request, response), IsOk());
+}
+
 TEST(TextCallTest, DetectLanguageHasTheSameDeadlines) {
   TextFixture fixture({}, {},
                       {.default_deadline = absl::Minutes(5), .max_deadline = absl::Hours(1)});
