@@ -1,5 +1,5 @@
-"""Texts written for the cards of bundles, one per line, before any was decoded. None is in the
-training text of the bundles that ship."""
+"""Texts that were written for Linnet, one per line. Those of the cards and of the tests were written
+before any was decoded; only messages-en is training text (linnet_model.train.messages)."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ class Message(NamedTuple):
 
     @property
     def opening(self) -> list[Part]:
-        """A greeting, a heading or a first sentence of talk, which news do not have."""
+        """A greeting, a heading or a first sentence of talk; nothing of news."""
         return self.parts[:1] if self.kind != NEWS and not self.parts[0].mark else []
 
     @property
