@@ -1,5 +1,5 @@
-"""Texts that were written for Linnet, one per line. Those of the cards and of the tests were written
-before any was decoded; only messages-en is training text (linnet_model.train.messages)."""
+"""Texts that were written for Linnet, one per line. Those of the cards and of the tests were
+written before any was decoded; only messages-en is training text (linnet_model.train.messages)."""
 
 from __future__ import annotations
 
