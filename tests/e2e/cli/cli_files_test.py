@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -206,7 +207,7 @@ def test_signal_ends_waiting_for_a_pipe_that_nobody_writes_to(
         text=True,
     )
     end = time.monotonic() + 60
-    while not any(os.path.samefile(file, lines) for file in open_files(process.pid)):
+    while not has_open(process.pid, lines):
         assert time.monotonic() < end, "the pipe is not opened"
         time.sleep(0.01)
     process.send_signal(number)
@@ -215,6 +216,10 @@ def test_signal_ends_waiting_for_a_pipe_that_nobody_writes_to(
     assert not out.exists() or out.read_text() in ("", "Ein Vogel singt.\n")
 
 
-def open_files(pid: int) -> list[str]:
-    """The files of a process that have a name which still exists."""
-    return [str(file) for file in Path(f"/proc/{pid}/fd").iterdir() if file.exists()]
+def has_open(pid: int, path: Path) -> bool:
+    """True where a process has `path` open; it may close others while they are looked at."""
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            if descriptor.samefile(path):
+                return True
+    return False
