@@ -175,6 +175,7 @@ ReloadReport Catalog::Reload(const std::string& name) {
   std::map<size_t, RegisteredModel> lost;  // failed to load, and was not served before
   for (const RegisteredModel& wanted : *registered) {
     if (!folders.contains(FolderOf(wanted.path))) continue;
+    const size_t index = report.outcomes.size();
     ReloadReport::Outcome& outcome = report.outcomes.emplace_back();
     outcome.folder = wanted.path.lexically_relative(root_).string();
     const auto old = std::find_if(before.begin(), before.end(), [&](const Entry& entry) {
@@ -183,7 +184,7 @@ ReloadReport Catalog::Reload(const std::string& name) {
     const auto sha256 = model::Sha256OfFile(wanted.path / "manifest.json");
     if (old != before.end() && sha256.ok() && *sha256 == old->model->bundle.manifest_sha256) {
       Keep(old->model, wanted, next);
-      kept[report.outcomes.size() - 1] = old->model;
+      kept[index] = old->model;
       // The model in memory is intact, but a restart would need the files.
       outcome.status = model::CheckFiles(old->model->bundle);
       if (outcome.status.ok()) continue;
@@ -195,7 +196,7 @@ ReloadReport Catalog::Reload(const std::string& name) {
     auto loaded = LoadOne(wanted, served, next);
     if (loaded.ok()) {
       outcome.what = What::kLoaded;
-      kept[report.outcomes.size() - 1] = *loaded;
+      kept[index] = *loaded;
       // It may have another name now, and leave the old one to a bundle after it.
       std::erase_if(served,
                     [&](const Entry& entry) { return entry.registered.path == wanted.path; });
@@ -208,15 +209,15 @@ ReloadReport Catalog::Reload(const std::string& name) {
         {{"path", wanted.path.string()}, {"why", outcome.status.message()}});
     if (old != before.end()) {
       Keep(old->model, wanted, next);
-      kept[report.outcomes.size() - 1] = old->model;
+      kept[index] = old->model;
       continue;
     }
-    lost[report.outcomes.size() - 1] = wanted;
+    lost[index] = wanted;
     for (const Entry& entry : before) {
       if (!IsVersionOf(entry, wanted)) continue;
-      lost.erase(report.outcomes.size() - 1);
+      lost.erase(index);
       next.push_back(entry);
-      if (entry.registered.by_default) kept[report.outcomes.size() - 1] = entry.model;
+      if (entry.registered.by_default) kept[index] = entry.model;
     }
   }
   // After all others are in `next`: the version that keeps a lost one's names may be one of them.

@@ -23,8 +23,10 @@ def folder(name: str) -> Path:
     return ORACLE / "models" / name
 
 
-def checkpoint(name: str, kind: str) -> Path:
-    return folder(name) / MODELS[name]["checkpoints"][kind]
+def checkpoint(name: str, kind: str = "") -> Path:
+    """Returns a model's file of a generation, by default its first."""
+    files = MODELS[name]["checkpoints"]
+    return folder(name) / files[kind or next(iter(files))]
 
 
 def dictionaries(name: str) -> tuple[Path, Path]:

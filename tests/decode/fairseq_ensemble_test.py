@@ -24,7 +24,7 @@ def checkpoints(tmp_path_factory, operators) -> list[Path]:
 
     from linnet_model.importers.fairseq.checkpoint import read_checkpoint
 
-    first = oracle.checkpoint(NAME, "2019")
+    first = oracle.checkpoint(NAME)
     files = [first]
     for seed in (1, 2):
         read = read_checkpoint(first)
@@ -140,7 +140,7 @@ def test_manifest_names_all_members(served, checkpoints):
 def test_refuses_members_that_do_not_fit(checkpoints, tmp_path, capsys):
     assert convert([checkpoints[0]] * 2, tmp_path / "twice") == 1
     assert "--checkpoint names a file twice" in capsys.readouterr().err
-    other = oracle.checkpoint("light-noglu-prenorm-untied", "2019")
+    other = oracle.checkpoint("light-noglu-prenorm-untied")
     assert convert([checkpoints[0], other], tmp_path / "other") == 1
     assert "model 2 of the ensemble has vocabularies of" in capsys.readouterr().err
     assert not (tmp_path / "other").exists()

@@ -33,7 +33,7 @@ def imported(name, tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("fairseq") / name
     source, target = oracle.dictionaries(name)
     import_fairseq(
-        [oracle.checkpoint(name, next(iter(oracle.MODELS[name]["checkpoints"])))],
+        [oracle.checkpoint(name)],
         source,
         target,
         out,
@@ -149,7 +149,7 @@ def test_text_uses_ids_of_fairseq_dictionary(run, tmp_path, words, text, symbols
     merges = ["d o", "do n</w>", "& a", "&a p", "&ap o", "&apo s", "&apos ;", "&apos; s</w>"]
     codes.write_text("\n".join(["#version: 0.2", *merges, ""]))
     import_fairseq(
-        [oracle.checkpoint(name, "2019")],
+        [oracle.checkpoint(name)],
         source,
         target,
         tmp_path / "bundle",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import io
 from pathlib import Path
@@ -81,14 +80,20 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise ConfigError(f"no checkpoint at {path}")
     checkpoint: Any = None
-    with path.open("rb") as file, contextlib.suppress(Exception):  # torch raises many types
-        checkpoint = torch.load(file, map_location="cpu", weights_only=True)
+    why = "it holds something else"
+    try:
+        with path.open("rb") as file:
+            checkpoint = torch.load(file, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch raises many types
+        why = (str(error).splitlines() or [type(error).__name__])[0]
+        if isinstance(error, MemoryError) or "memory" in why:
+            raise ConfigError(f"{path} cannot be loaded: {why}") from error
     if not isinstance(checkpoint, dict) or not {"recipe", "average", "position"} <= set(checkpoint):
         earlier = [other.name for other in checkpoints(path.parent) if other < path]
         way = "name a run folder of linnet-train, or a checkpoint in it"
         if path.match(CHECKPOINTS):
             way = f"remove it to go on from {earlier[-1]}" if earlier else "remove it to train anew"
-        raise ConfigError(f"{path} is no checkpoint or is damaged: {way}")
+        raise ConfigError(f"{path} is no checkpoint or is damaged ({why}): {way}")
     return checkpoint
 
 

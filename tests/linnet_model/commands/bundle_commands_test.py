@@ -97,7 +97,7 @@ def test_info_describes_models_of_marian_and_fairseq(tmp_path: Path, capsys):
     folder = marian_models.folder("shared", tmp_path / "marian")
     assert main(["info", str(folder)]) == 0
     assert told(capsys)["import"].startswith("linnet-model import marian ")
-    checkpoint = oracle.checkpoint("dyn-glu-postnorm-tied", "2019")
+    checkpoint = oracle.checkpoint("dyn-glu-postnorm-tied")
     assert main(["info", str(checkpoint)]) == 0
     facts = told(capsys)
     assert facts["model"].startswith("fairseq, ")

@@ -208,7 +208,7 @@ def test_reads_options_of_model(name):
 
 
 def test_reads_half_precision_and_parameters(tmp_path):
-    read = read_checkpoint(oracle.checkpoint("light-noglu-prenorm-untied", "2019"))
+    read = read_checkpoint(oracle.checkpoint("light-noglu-prenorm-untied"))
     args = argparse.Namespace(**read.options)
     half = OrderedDict((k, torch.nn.Parameter(v.half(), False)) for k, v in read.weights.items())
     model = read_model(save({"args": args, "model": half}, tmp_path / "half.pt")).model

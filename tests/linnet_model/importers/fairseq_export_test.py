@@ -31,7 +31,7 @@ def imported(name: str, out: Path, dtype: str = "float32") -> Path:
     source, target = oracle.dictionaries(name)
     status = import_fairseq.main(
         [
-            *("--checkpoint", str(oracle.checkpoint(name, "2019")), "--out", str(out)),
+            *("--checkpoint", str(oracle.checkpoint(name)), "--out", str(out)),
             *("--source-dict", str(source), "--target-dict", str(target), "--dtype", dtype),
         ]
     )
@@ -88,7 +88,7 @@ def test_exported_import_equals_original_checkpoint(tmp_path, name, layout):
     for language, dictionary in zip(("src", "tgt"), oracle.dictionaries(name), strict=True):
         beside = file.parent / f"dict.{language}.txt"
         assert beside.read_bytes() == dictionary.read_bytes()
-    first, again = read_model(oracle.checkpoint(name, "2019")), read_model(file)
+    first, again = read_model(oracle.checkpoint(name)), read_model(file)
     assert again.facts == first.facts
     assert_same_model(first.model.state_dict(), again.model.state_dict())
 

@@ -149,7 +149,7 @@ def test_norm_of_embeddings_equals_transformers(tmp_path: Path, pre_norm: bool):
 def test_taps_without_a_softmax_equal_fairseq(tmp_path: Path):
     """A model whose taps went through the softmax before is, without it, the same model."""
     name = "light-noglu-prenorm-untied"
-    read = read_checkpoint(oracle.checkpoint(name, "2019"))
+    read = read_checkpoint(oracle.checkpoint(name))
     taps = [key for key in read.weights if key.endswith("conv.weight")]
     assert len(taps) > 2
     for key in taps:

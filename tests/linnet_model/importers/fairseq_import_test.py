@@ -27,7 +27,7 @@ MIXED, TRANSFORMER = "light-encoder-dyn-decoder-untied", "transformer-postnorm-t
 
 def changed(tmp_path: Path, name: str, options: dict | None = None, weights=None) -> Path:
     """Copies the model of 2019 with other options; `weights` changes its weights."""
-    read = read_checkpoint(oracle.checkpoint(name, "2019"))
+    read = read_checkpoint(oracle.checkpoint(name))
     if weights is not None:
         weights(read.weights)
     path = tmp_path / "changed.pt"
@@ -39,7 +39,7 @@ def changed(tmp_path: Path, name: str, options: dict | None = None, weights=None
 def command(name: str, out: Path, *more: str, checkpoint: Path | None = None) -> list[str]:
     source, target = oracle.dictionaries(name)
     return [
-        *("--checkpoint", str(checkpoint or oracle.checkpoint(name, "2019"))),
+        *("--checkpoint", str(checkpoint or oracle.checkpoint(name))),
         *("--source-dict", str(source), "--target-dict", str(target), "--out", str(out)),
         *("--source-language", "de", "--target-language", "en", *more),
     ]
@@ -139,7 +139,7 @@ def test_maps_layer_norms_of_old_transformers(tmp_path):
                 name = old
 
     renamed = read_model(changed(tmp_path, TRANSFORMER, weights=rename)).model.state_dict()
-    for name, weight in read_model(oracle.checkpoint(TRANSFORMER, "2019")).model.named_parameters():
+    for name, weight in read_model(oracle.checkpoint(TRANSFORMER)).model.named_parameters():
         assert torch.equal(weight, renamed[name]), name
 
 
@@ -196,6 +196,30 @@ def test_refuses_even_kernels(tmp_path):
         read_model(path)
 
 
+@pytest.mark.parametrize("shape", [(48, 48, 1), (48, 24), ()])
+def test_refuses_projections_of_unequal_shapes(tmp_path, shape):
+    key = "encoder.layers.0.self_attn.k_proj.weight"
+
+    def reshape(weights):
+        weights[key] = torch.zeros(shape)
+
+    path = changed(tmp_path, TRANSFORMER, weights=reshape)
+    with pytest.raises(ConfigError) as refused:
+        read_model(path)
+    assert (
+        f"{key} has the shape {list(shape)} and encoder.layers.0.self_attn.q_proj.weight [48, 48]"
+        in str(refused.value)
+    )
+
+
+def test_refuses_taps_without_rows(tmp_path):
+    def flatten(weights):
+        weights["encoder.layers.0.conv.weight"] = torch.tensor(0.5)
+
+    with pytest.raises(ConfigError, match=r"conv.weight has the shape \[\]"):
+        read_model(changed(tmp_path, LIGHT, weights=flatten))
+
+
 def test_refuses_language_model(tmp_path):
     def headless(weights):
         for name in [n for n in weights if n.startswith("encoder.")]:
@@ -215,7 +239,6 @@ def test_notes_and_ignores_training_options(tmp_path):
 def test_reads_learned_positions_and_plain_embeddings(tmp_path):
     def learn(weights):
         for side in ("encoder", "decoder"):
-            del weights[f"{side}.embed_positions._float_tensor"]
             weights[f"{side}.embed_positions.weight"] = torch.randn(50 + 2, 48)
 
     options = {"encoder_learned_pos": True, "decoder_learned_pos": True, "activation_fn": "gelu"}
@@ -298,7 +321,7 @@ def test_command_writes_bundle_of_ids(tmp_path, capsys):
     assert [entry["name"] for entry in manifest["files"]] == ["model.pt"]
     assert "checkpoint_2019.pt" in (tmp_path / "out" / "MODEL_CARD.md").read_text()
     weights, _ = read_bundle_weights(tmp_path / "out")
-    read = read_model(oracle.checkpoint(LIGHT, "2019")).model
+    read = read_model(oracle.checkpoint(LIGHT)).model
     for name, weight in read.named_parameters():
         assert torch.equal(weights[name], weight), name
 
@@ -328,7 +351,7 @@ def test_refuses_positions_that_no_server_serves(tmp_path, capsys):
 def test_stores_weights_in_bfloat16(tmp_path):
     assert import_fairseq.main(command(LIGHT, tmp_path, "--dtype", "bfloat16")) == 0
     module = load_module(tmp_path / "model.pt", torch.bfloat16)
-    read = read_model(oracle.checkpoint(LIGHT, "2019")).model
+    read = read_model(oracle.checkpoint(LIGHT)).model
     for name, weight in read.named_parameters():
         assert torch.equal(module.state_dict()[name], weight.to(torch.bfloat16)), name
 

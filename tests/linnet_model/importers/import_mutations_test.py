@@ -213,7 +213,7 @@ def test_damaged_summariser_folder_is_refused_or_imported(
 def damage_fairseq(name: str, folder: Path, rng: random.Random) -> list[str]:
     """Copies a checkpoint and its dictionaries, damages one of them, and returns the arguments."""
     files = {"--checkpoint": folder / "checkpoint.pt"}
-    read = read_checkpoint(oracle.checkpoint(name, "2019"))
+    read = read_checkpoint(oracle.checkpoint(name))
     for flag, file in zip(
         ("--source-dict", "--target-dict"), oracle.dictionaries(name), strict=True
     ):

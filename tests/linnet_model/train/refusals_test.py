@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import torch
+
 from linnet_model.export.random_bundle import random_bundle
 from linnet_model.train.command import main as train_main
 
@@ -41,15 +43,33 @@ def test_damaged_last_checkpoint_is_named_with_the_one_before(
         last.write_bytes(content)
         capsys.readouterr()
         assert train(recipe_file, data_folder, out, "--resume") == 1
-        assert capsys.readouterr().err == (
-            f"linnet-train: {last} is no checkpoint or is damaged: remove it to go on from "
-            f"{first.name}\n"
-        )
+        err = capsys.readouterr().err
+        assert err.startswith(f"linnet-train: {last} is no checkpoint or is damaged (")
+        assert err.endswith(f"): remove it to go on from {first.name}\n")
     last.unlink()
     assert train(recipe_file, data_folder, out, "--resume") == 0
     first.write_bytes(b"")
     assert train(recipe_file, data_folder, out, "--resume") == 1
-    assert f"{first} is no checkpoint or is damaged: remove it to" in capsys.readouterr().err
+    assert "): remove it to train anew" in capsys.readouterr().err
+    torch.save({"average": {}}, first)
+    assert train(recipe_file, data_folder, out, "--resume") == 1
+    assert "is damaged (it holds something else): remove it to" in capsys.readouterr().err
+
+
+def test_lack_of_memory_is_no_damage_of_the_checkpoint(
+    recipe_file: Path, data_folder: Path, tmp_path: Path, capsys, monkeypatch
+):
+    out = tmp_path / "run"
+    assert train(recipe_file, data_folder, out) == 0
+
+    def load(*_, **__):
+        raise RuntimeError("DefaultCPUAllocator: not enough memory\n(more)")
+
+    monkeypatch.setattr(torch, "load", load)
+    assert train(recipe_file, data_folder, out, "--resume") == 1
+    assert "0000001.pt cannot be loaded: DefaultCPUAllocator: not enough memory\n" in (
+        capsys.readouterr().err
+    )
 
 
 def test_file_that_is_no_checkpoint_or_vocabulary_is_refused(
@@ -60,7 +80,7 @@ def test_file_that_is_no_checkpoint_or_vocabulary_is_refused(
     other.write_text("text")
     for flags, message in (
         (["--tokenizer-from", other], f"{other} is no SentencePiece model: Internal"),
-        (["--init-from", recipe_file], f"{recipe_file} is no checkpoint or is damaged: name a run"),
+        (["--init-from", recipe_file], f"{recipe_file} is no checkpoint or is damaged ("),
     ):
         assert train(recipe_file, data_folder, out, *map(str, flags)) == 1
         assert f"linnet-train: {message}" in capsys.readouterr().err

@@ -158,7 +158,7 @@ def stacked(ours: str, theirs: str, letters: str) -> Iterator[Pair]:
 
 def from_fairseq(theirs: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:
     """Returns our weights from fairseq's under their newest names. Raises ConfigError with the
-    unknown and the missing ones."""
+    unknown and the missing ones, or with shapes that differ where they may not."""
     left = dict(theirs)
     out: dict[str, Tensor] = {}
     missing: list[str] = []
@@ -166,9 +166,10 @@ def from_fairseq(theirs: Mapping[str, Tensor], config: ModelConfig) -> dict[str,
         parts = [left.pop(name) for name in pair.theirs if name in left]
         missing += [name for name in pair.theirs if name not in theirs]
         if len(parts) == len(pair.theirs):
+            check_stack(pair.theirs, parts)
             weight = torch.cat(parts) if len(parts) > 1 else parts[0]
-            if pair.taps:
-                weight = weight.reshape(weight.size(0), -1)
+            if pair.taps and weight.dim() == 3:
+                weight = weight.flatten(1)
             out[pair.ours] = weight
     take_copies(left, theirs, config)
     if left or missing:
@@ -180,6 +181,16 @@ def from_fairseq(theirs: Mapping[str, Tensor], config: ModelConfig) -> dict[str,
             )
         )
     return out
+
+
+def check_stack(names: tuple[str, ...], parts: list[Tensor]) -> None:
+    first = list(parts[0].shape)
+    for name, part in zip(names[1:], parts[1:], strict=True):
+        require(
+            first != [] and list(part.shape) == first,
+            f"{name} has the shape {list(part.shape)} and {names[0]} {first}, they must be equal "
+            "to be stacked",
+        )
 
 
 def take_copies(left: dict[str, Tensor], theirs: Mapping[str, Tensor], config: ModelConfig) -> None:
