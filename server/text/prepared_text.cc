@@ -1,6 +1,7 @@
 #include "server/text/prepared_text.h"
 
 #include <algorithm>
+#include <span>
 #include <unordered_map>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "model/runtime/bundle/languages.h"
 #include "model/runtime/text/white_space.h"
+#include "model/runtime/tokenizer/copied_runs.h"
 #include "proto/status_macros.h"
 #include "server/base/errors.h"
 #include "server/request/decoding_options.h"
@@ -221,20 +223,46 @@ std::string GapBefore(const TextRequest& request, const std::string& text, int b
 
 bool IsLetter(unsigned char c) { return absl::ascii_isalnum(c) || c >= 0x80; }
 
+// The places of the copies in the text of their segment.
+std::vector<model::TextRun> PlacesOfCopies(const PreparedSegment& segment) {
+  std::vector<model::TextRun> places;
+  size_t end = 0;
+  for (const std::string& copy : segment.copies) {
+    const size_t begin = segment.text.find(copy, end);
+    end = begin + copy.size();
+    places.push_back({static_cast<int>(begin), static_cast<int>(end)});
+  }
+  return places;
+}
+
+// True if a copy writes the target of the term: a term that is kept and lies within the copy.
+bool IsCopied(const TermUse& term, const PreparedSegment& segment,
+              std::span<const model::TextRun> copies) {
+  return term.target == segment.text.substr(term.begin, term.end - term.begin) &&
+         std::any_of(copies.begin(), copies.end(), [&](const model::TextRun& copy) {
+           return copy.begin <= term.begin && term.end <= copy.end;
+         });
+}
+
 // Adds constraints so that the target contains all copies, within the limits on constraints, each
-// after a space and before the end of a word if it is so in the source. Greedy search cannot be
-// constrained, so its beam becomes two. Returns true if a copy ends a word.
+// after a space and before the end of a word if it is so in the source. Of a copy within a term the
+// translation of the term takes the place. Greedy search cannot be constrained, so its beam becomes
+// two. Returns true if a copy ends a word.
 bool RequireCopies(const TextRequest& request, const PreparedSegment& segment,
-                   model::SequenceInput& input) {
+                   std::span<const model::TextRun> places, model::SequenceInput& input) {
   if (segment.copies.empty()) return false;
   input.options.beam_size = std::max(input.options.beam_size, 2);
   int64_t tokens = 0;
   for (const Tokens& phrase : input.constraints) tokens += std::ssize(phrase);
   bool end_in_word = false;
-  size_t end = 0;
-  for (int i = 0; i < std::ssize(segment.copies); ++i) {
-    const size_t begin = segment.text.find(segment.copies[i], end);
-    end = begin + segment.copies[i].size();
+  for (int i = 0; i < std::ssize(places); ++i) {
+    const auto [begin, end] = places[i];
+    const bool in_term = std::any_of(
+        segment.terms.begin(), segment.terms.end(), [&, copy = places[i]](const TermUse& term) {
+          return !term.tokens.empty() && term.begin <= copy.begin && copy.end <= term.end &&
+                 !IsCopied(term, segment, places);
+        });
+    if (in_term) continue;
     const bool after_space =
         begin == 0 || model::EndsInWhiteSpace(absl::string_view(segment.text).substr(0, begin));
     Tokens phrase = request.model->target_tokenizer->CopyPhrase(i, after_space);
@@ -243,7 +271,7 @@ bool RequireCopies(const TextRequest& request, const PreparedSegment& segment,
         std::ssize(input.constraints) == model::Constraints::kMaxPhrases)
       break;
     input.constraints.push_back(std::move(phrase));
-    end_in_word |= end == segment.text.size() || !IsLetter(segment.text[end]);
+    end_in_word |= end == std::ssize(segment.text) || !IsLetter(segment.text[end]);
   }
   return end_in_word;
 }
@@ -364,13 +392,14 @@ model::SequenceInput InputOf(const TextRequest& request, const PreparedSegment& 
       MergeOptions(request.model->bundle, request.options, static_cast<int>(segment.source.size()));
   input.align = request.alignments;
   input.length = segment.length;
+  const std::vector<model::TextRun> copies = PlacesOfCopies(segment);
   bool end_in_word = false;
   for (const TermUse& term : segment.terms) {
-    if (term.tokens.empty()) continue;
+    if (term.tokens.empty() || IsCopied(term, segment, copies)) continue;
     input.constraints.push_back(term.tokens);
     end_in_word |= model::EndsInWord(term.target);
   }
-  end_in_word |= RequireCopies(request, segment, input);
+  end_in_word |= RequireCopies(request, segment, copies, input);
   if (end_in_word) input.continuations = request.model->target_tokenizer->Continuations();
   if (segment.target.has_value()) {
     input.target = segment.target;

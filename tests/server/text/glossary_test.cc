@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "server/text/prepared_text.h"
 #include "tests/server/text/request_fixture.h"
 #include "tests/server/text/text_fixture.h"
 #include "tests/support/search_engine.h"
@@ -14,6 +15,7 @@ using linnet::v1::GlossaryTerm;
 using linnet::v1::TextPart;
 using linnet::v1::TranslateRequest;
 using linnet::v1::TranslateResponse;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -61,9 +63,9 @@ TEST(GlossaryTest, ReportsEveryUseAndMetOnesAreInTheAnswer) {
         EXPECT_EQ(uses.back().first, entry.source_text());
       }
     }
-    EXPECT_THAT(uses, ::testing::ElementsAre(
-                          ::testing::Pair("dog", "Hund"), ::testing::Pair("bird", "bird"),
-                          ::testing::Pair("dog", "Hund"), ::testing::Pair("Bird", "Vogel")));
+    EXPECT_THAT(uses,
+                ElementsAre(::testing::Pair("dog", "Hund"), ::testing::Pair("bird", "bird"),
+                            ::testing::Pair("dog", "Hund"), ::testing::Pair("Bird", "Vogel")));
     EXPECT_THAT(response.translations(0).segments(0).glossary_terms(), IsEmpty());
   }
 }
@@ -95,6 +97,38 @@ TEST(GlossaryTest, IgnoresCaseAndCopiesEmptyTargets) {
   const GlossaryTerm& term = response.translations(0).segments(0).glossary_terms(0);
   EXPECT_TRUE(term.met());
   EXPECT_EQ(Target(term, response.translations(0).text()), "Dog");
+}
+
+TEST(GlossaryTest, TextThatIsCopiedAndATermIsRequiredOnce) {
+  TextFixture fixture;
+  auto manifest = test::TinyManifest("en-it", linnet::v1::TASK_TRANSLATE, "en", "it");
+  manifest.set_text_grammar(true);
+  manifest.add_placeholders("<ph0>");
+  test::WriteBundle(fixture.folder.path() / "en-it", manifest);
+  ASSERT_TRUE(fixture.catalog->Reload().ok());
+  const auto required = [&](const std::string& source, const std::string& target) {
+    TranslateRequest request = ToGerman({"I saw 東京 today."});
+    request.set_target_language_code("it");
+    request.mutable_options()->set_max_target_tokens(80);
+    if (!source.empty()) Add(request, source, target);
+    const auto checked = CheckRequest(request, *fixture.catalog, {});
+    EXPECT_THAT(checked, IsOk());
+    const model::Tokenizer& tokenizer = *checked->model->target_tokenizer;
+    const Glossary glossary(request.glossary(), tokenizer, /*unk=*/3);
+    const auto prepared =
+        PrepareText(*checked, checked->items.front(), source.empty() ? nullptr : &glossary,
+                    {.hold = [](int64_t) { return absl::OkStatus(); }});
+    EXPECT_THAT(prepared, IsOk());
+    std::vector<std::string> texts;
+    for (const auto& phrase : InputOf(*checked, prepared->segments.front()).constraints)
+      texts.push_back(tokenizer.Decode(phrase));
+    return texts;
+  };
+  EXPECT_THAT(required("", ""), ElementsAre("<ph0>"));
+  EXPECT_THAT(required("東京", ""), ElementsAre("<ph0>")) << "the copy keeps it";
+  EXPECT_THAT(required("東京", "Tokio"), ElementsAre("Tokio"));
+  EXPECT_THAT(required("saw 東京", ""), ElementsAre("saw 東京"));
+  EXPECT_THAT(required("today", "oggi"), ElementsAre("oggi", "<ph0>"));
 }
 
 TEST(GlossaryTest, ReportsTermsBeyondLimitsAsUnmet) {
