@@ -40,10 +40,11 @@ int MaxTokens(const TextRequest& request) {
          request.languages->before_source_ids_size() - request.languages->after_source_ids_size();
 }
 
-// True if text without tokens is copied to the translation. Sampling cannot be constrained to
-// copies.
+// True if text without tokens is copied to the translation. Neither sampling nor a search whose
+// steps have room for one hypothesis alone can be constrained to copies.
 bool Copies(const TextRequest& request) {
-  return request.split && !MergeOptions(request.model->bundle, request.options, 1).sampling();
+  return request.split && request.model->scheduler->engine_info().limits.max_beam_size > 1 &&
+         !MergeOptions(request.model->bundle, request.options, 1).sampling();
 }
 
 absl::Status Unreadable(absl::string_view field, absl::Status status) {

@@ -175,6 +175,25 @@ TEST(TextCallTest, DefaultBeamBeyondTheRowsOfAStepIsNamedInTheError) {
   EXPECT_THAT(fixture.Call(&TextCalls::Translate, request, response), IsOk());
 }
 
+TEST(TextCallTest, StepsOfOneRowReadTextThatOthersCopy) {
+  TextFixture fixture([](const model::Bundle&) {
+    test::EchoEngine::Options options = {.limits = kTinyLimits};
+    options.limits.max_beam_size = 1;
+    return std::make_unique<test::EchoEngine>(options);
+  });
+  auto manifest = test::TinyManifest("en-it", linnet::v1::TASK_TRANSLATE, "en", "it");
+  manifest.set_text_grammar(true);
+  manifest.add_placeholders("<ph0>");
+  test::WriteBundle(fixture.folder.path() / "en-it", manifest);
+  ASSERT_TRUE(fixture.catalog->Reload().ok());
+  TranslateRequest request = ToGerman({"I saw 東京 today."});
+  request.set_target_language_code("it");
+  request.mutable_options()->set_beam_size(1);
+  TranslateResponse response;
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, request, response), IsOk());
+  EXPECT_EQ(response.translations(0).text(), "I saw 東京 today.") << "an echo";
+}
+
 TEST(TextCallTest, DetectLanguageHasTheSameDeadlines) {
   TextFixture fixture({}, {},
                       {.default_deadline = absl::Minutes(5), .max_deadline = absl::Hours(1)});
