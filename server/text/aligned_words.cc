@@ -7,15 +7,13 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/ascii.h"
+#include "model/runtime/text/white_space.h"
 
 namespace linnet::server {
 namespace {
 
 // Max entries of a table of edits: 1 MiB.
 constexpr size_t kMaxEdits = 1 << 18;
-
-bool IsBlank(char c) { return absl::ascii_isspace(static_cast<unsigned char>(c)); }
 
 struct Range {
   int begin = 0;
@@ -24,15 +22,9 @@ struct Range {
 
 std::vector<Range> WordsOf(absl::string_view text) {
   std::vector<Range> words;
-  for (int begin = 0; begin < std::ssize(text);) {
-    if (IsBlank(text[begin])) {
-      ++begin;
-      continue;
-    }
-    int end = begin;
-    while (end < std::ssize(text) && !IsBlank(text[end])) ++end;
-    words.push_back({begin, end});
-    begin = end;
+  for (const absl::string_view word : model::WordsOf(text)) {
+    const auto begin = static_cast<int>(word.data() - text.data());
+    words.push_back({begin, begin + static_cast<int>(word.size())});
   }
   return words;
 }

@@ -36,6 +36,18 @@ std::string OneLine(absl::string_view text) {
   return line;
 }
 
+std::vector<absl::string_view> WordsOf(absl::string_view text) {
+  std::vector<absl::string_view> words;
+  for (int begin = SkipWhiteSpace(text, 0); begin < std::ssize(text);) {
+    int end = begin;
+    while (end < std::ssize(text) && !IsWhiteSpace(CharacterAt(text, end).code_point))
+      end = CharacterAt(text, end).end;
+    words.push_back(text.substr(begin, end - begin));
+    begin = SkipWhiteSpace(text, end);
+  }
+  return words;
+}
+
 bool EndsInWhiteSpace(absl::string_view text) {
   const auto size = static_cast<int>(text.size());
   return SkipWhiteSpaceBefore(text, size) < size;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 
@@ -13,6 +14,9 @@ absl::string_view Trimmed(absl::string_view text);
 // The text as the one line that models learn from: trimmed, and with a blank for every line end or
 // tab and the white space beside it.
 std::string OneLine(absl::string_view text);
+
+// The words of the text in order: what white space, of any script, separates.
+std::vector<absl::string_view> WordsOf(absl::string_view text);
 
 bool EndsInWhiteSpace(absl::string_view text);
 

@@ -141,6 +141,8 @@ TEST(AlignmentsTest, SourceWordsSurviveNormalisation) {
   };
   EXPECT_THAT(words("  The dog \t runs. ", "The dog runs."), ElementsAre("The", "dog", "runs."));
   EXPECT_THAT(words("THE dog runs.", "the dog runs."), ElementsAre("THE", "dog", "runs."));
+  EXPECT_THAT(words("The\u00A0dog\u3000runs.", "The dog runs."), ElementsAre("The", "dog", "runs."))
+      << "every blank of Unicode separates words";
   EXPECT_THAT(words("The red_dog runs.", "The red dog runs."),
               ElementsAre("The", "red_dog", "red_dog", "runs."));
   EXPECT_THAT(words("The red - dog runs.", "The red dog runs."),
