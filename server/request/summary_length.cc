@@ -57,7 +57,10 @@ absl::Status ApplySummaryLength(const SummaryLength& length, const ServedModel& 
                     absl::StrCat("is set, and the tokens of model \"", model.name(),
                                  "\" do not tell where words begin: set max_summary_tokens"));
   }
-  if (!options.has_min_target_tokens()) options.set_min_target_tokens(1);
+  if (!options.has_min_target_tokens()) {
+    const bool none = options.has_max_target_tokens() && options.max_target_tokens() == 0;
+    options.set_min_target_tokens(none ? 0 : 1);
+  }
   if (!options.has_max_target_tokens()) {
     const int64_t wanted = std::max<int64_t>(wish.tokens, options.min_target_tokens());
     options.set_max_target_tokens(static_cast<int>(std::min<int64_t>(wanted, limit)));

@@ -84,6 +84,8 @@ TEST_F(SummaryLengthTest, RequestReplacesTheModelsLimitsOnTokens) {
   request.set_max_summary_tokens(7);
   EXPECT_EQ(CheckRequest(request, *fixture.catalog, {})->options.max_target_tokens(), 7);
   EXPECT_EQ(Answer(request).summaries_size(), 1);
+  request.set_max_summary_tokens(0);
+  EXPECT_EQ(Answer(request).summaries(0).finish_reason(), linnet::v1::FINISH_REASON_LENGTH);
 }
 
 TEST_F(SummaryLengthTest, RefusesLengthsThatNoSummaryHas) {
