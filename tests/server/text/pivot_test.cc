@@ -105,6 +105,24 @@ TEST(PivotTest, AnswerIsThatOfTwoCallsMadeByHand) {
   }
 }
 
+TEST(PivotTest, SentencesOfAThirdLanguageWithoutBlanksGetThem) {
+  TextFixture server;
+  for (const auto& [source, target] : {std::pair("ja", "zh"), std::pair("zh", "fr")}) {
+    const std::string name = absl::StrCat(source, "-", target);
+    test::WriteBundle(server.folder.path() / name,
+                      test::TinyManifest(name, linnet::v1::TASK_TRANSLATE, source, target));
+  }
+  ASSERT_TRUE(server.catalog->Reload().ok());
+  const TranslateRequest request = To("fr", {"犬。猫。\n犬。"}, "ja");
+  const Received received = Stream(server, request);
+  ASSERT_THAT(received.status, IsOk());
+  EXPECT_EQ(received.response.pivot().language_code(), "zh");
+  EXPECT_EQ(received.response.translations(0).text(), "犬。 猫。\n犬。");
+  std::string streamed;
+  for (const TextPart& part : received.parts) streamed += part.text();
+  EXPECT_EQ(streamed, "犬。 猫。\n犬。");
+}
+
 TEST(PivotTest, ReplyNamesBothModelsAndTheLanguage) {
   PivotServer server;
   const TranslateResponse answer = server.Translated(To("fr-CA", {"The dog runs."}, "en-GB"));
