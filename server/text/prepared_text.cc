@@ -135,10 +135,10 @@ absl::StatusOr<std::vector<Part>> Sentences(const TextRequest& request, const st
 
 // Joins the sentences into chunks that the model reads at once, of about equal length: the min
 // number of chunks, or one more. When truncating, returns the first chunk only, as long as
-// possible.
+// possible. The chunks are the segments of the call; of sentences it has as many as its memory.
 absl::StatusOr<std::vector<Part>> Chunks(const TextRequest& request, const std::string& text,
                                          absl::string_view field, const PrepareLimits& limits) {
-  ASSIGN_OR_RETURN(auto sentences, Sentences(request, text, field, limits));
+  ASSIGN_OR_RETURN(auto sentences, Sentences(request, text, field, {.hold = limits.hold}));
   const bool truncate = request.long_input == linnet::v1::LONG_INPUT_TRUNCATE;
   const int room = MaxTokens(request) - 1;  // for eos
   int64_t total = 0;
@@ -166,6 +166,8 @@ absl::StatusOr<std::vector<Part>> Chunks(const TextRequest& request, const std::
       chunk.tokens = *std::move(tokens);
       if (std::ssize(chunk.tokens) <= room || end - 1 == first) break;
     }
+    if (std::ssize(chunks) == limits.max_segments)
+      return TooManySegments(field, limits.max_segments);
     chunks.push_back(std::move(chunk));
     if (truncate) break;
     first = end;

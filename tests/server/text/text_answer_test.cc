@@ -185,6 +185,21 @@ TEST(TextAnswerTest, SummarisesLongTextInChunks) {
   EXPECT_GT(2 * shortest, longest) << "of about equal length";
 }
 
+TEST(TextAnswerTest, ChunksAndNotTheirSentencesCountAsSegments) {
+  SummarizeResponse response;
+  auto request = SummaryOf(LongText());
+  request.set_long_input(linnet::v1::LONG_INPUT_CHUNK);
+  TextFixture fixture({}, {}, {.max_segments = 40});  // fewer than the sentences
+  ASSERT_THAT(fixture.Call(&TextCalls::Summarize, request, response), IsOk());
+  const int chunks = response.summaries(0).segments_size();
+  ASSERT_LE(chunks, 40);
+  TextFixture small({}, {}, {.max_segments = chunks - 1});
+  const absl::Status status = small.Call(&TextCalls::Summarize, request, response);
+  EXPECT_EQ(ErrorReason(status), "TOO_MANY_SEGMENTS") << status;
+  request.set_long_input(linnet::v1::LONG_INPUT_TRUNCATE);
+  EXPECT_THAT(small.Call(&TextCalls::Summarize, request, response), IsOk());
+}
+
 TEST(TextAnswerTest, TruncatesLongTextOnRequest) {
   TextFixture fixture;
   auto request = SummaryOf(LongText());
