@@ -110,6 +110,7 @@ class CopyingTokenizerTest : public ::testing::Test {
 TEST_F(CopyingTokenizerTest, ReplacesUnspellableRunsByPlaceholders) {
   EXPECT_EQ(Read("the house"), ReadText("the house", {}));
   EXPECT_EQ(Read("the 東京 house ♥."), ReadText("the <ph0> house <ph1>.", {"東京", "♥"}));
+  EXPECT_EQ(Read("the ▁▂▅▁ house"), ReadText("the <ph0> house", {"▁▂▅▁"}));
 }
 
 TEST_F(CopyingTokenizerTest, CopiesControlCharacters) {

@@ -246,6 +246,8 @@ absl::StatusOr<CopyingText> Tokenizer::EncodeCopying(absl::string_view text) con
     runs = FindUnspellable(text, names, [&](absl::string_view part) {
       // No model has learnt what a control character does in a text.
       if (std::any_of(part.begin(), part.end(), absl::ascii_iscntrl)) return Spelling::kUnspellable;
+      // SentencePiece reads this block, of a chart in text, as a blank.
+      if (part == "\u2581") return Spelling::kUnspellable;
       const bool ascii = std::all_of(part.begin(), part.end(), absl::ascii_isprint);
       return ascii ? Spelling::kSpelled : impl_->SpellingOf(part);
     });
