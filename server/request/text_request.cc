@@ -1,12 +1,12 @@
 #include "server/request/text_request.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "model/runtime/search/search_options.h"
 #include "proto/status_macros.h"
 #include "server/base/errors.h"
 #include "server/request/decoding_options.h"
@@ -128,6 +128,11 @@ absl::StatusOr<Reranking> CheckReranking(const linnet::v1::Reranking& asked, int
   reranking.hypotheses =
       asked.has_hypotheses() ? asked.hypotheses() : std::min(reranking.hypotheses, max_hypotheses);
   if (asked.has_channel_weight()) reranking.channel_weight = asked.channel_weight();
+  if (max_hypotheses < 2) {
+    return BadField("reranking", Reason::kBadSetting,
+                    "compares hypotheses, and the steps of this server have room for one: leave it "
+                    "out, or raise max-batch-rows");
+  }
   if (reranking.hypotheses < 2 || reranking.hypotheses > max_hypotheses) {
     return BadField(
         "reranking.hypotheses", Reason::kBadSetting,
@@ -285,9 +290,10 @@ absl::StatusOr<TextRequest> CheckTranslate(const linnet::v1::TranslateRequest& r
   RETURN_IF_ERROR(CheckMimeType(request.mime_type()));
   if (request.target_language_code().empty())
     return BadField("target_language_code", Reason::kMissing, "is required");
-  // Before the model is known, which has limits of its own.
+  // Before the model is known, whose limit may be lower.
   if (request.has_reranking()) {
-    RETURN_IF_ERROR(CheckReranking(request.reranking(), std::numeric_limits<int>::max()).status());
+    RETURN_IF_ERROR(
+        CheckReranking(request.reranking(), model::SearchLimits().max_beam_size).status());
   }
   auto checked =
       Check(request, std::move(items),

@@ -276,6 +276,19 @@ TEST(RerankingTest, UnsetNumberOfHypothesesFitsTheModel) {
   EXPECT_EQ(server.Translated(request).translations(0).segments(0).hypotheses_size(), 5);
 }
 
+TEST(RerankingTest, StepsWithRoomForOneHypothesisAreNamedInTheError) {
+  RerankingServer server([](const model::Bundle&) {
+    model::SearchLimits limits = kTinyLimits;
+    limits.max_beam_size = 1;
+    return std::make_unique<test::SearchEngine>(400, limits, 1);
+  });
+  TranslateRequest request = ToGerman({"The dog runs."});
+  request.mutable_reranking();
+  TranslateResponse response;
+  EXPECT_THAT(server.Call(&TextCalls::Translate, request, response),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("raise max-batch-rows")));
+}
+
 TEST(RerankingTest, LanguageOfATextMayBeDetected) {
   RerankingServer server(RerankingServer::Noise(2));
   TranslateRequest request =
@@ -397,7 +410,7 @@ TEST(RerankingTest, RefusesSettingsThatDoNotFit) {
     settings.clear_contents();
     EXPECT_EQ(Field(CheckSettings(settings, *server.catalog, {})), field);
   };
-  expect_bad(Reranked({"Dog"}, 1), "reranking.hypotheses", "is 1, it must be between 2 and");
+  expect_bad(Reranked({"Dog"}, 1), "reranking.hypotheses", "is 1, it must be between 2 and 32");
   expect_bad(Reranked({"Dog"}, 9), "reranking.hypotheses", "is 9, it must be between 2 and 8");
   for (const float weight : {-0.5f, 101.f, NAN}) {
     TranslateRequest request = Reranked({"Dog"});
