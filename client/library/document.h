@@ -29,7 +29,8 @@ class Document {
   static constexpr int64_t kMaxInFlight = 256;
   using Response = std::decay_t<decltype(std::declval<Result>().response())>;
 
-  // The stream is cancelled if lines are in flight for `stall_timeout` without a result.
+  // The stream is cancelled if the server owes a result, or after the last one the end, for
+  // `stall_timeout`.
   Document(std::unique_ptr<Stream> stream, grpc::ClientContext* context,
            absl::Duration stall_timeout)
       : stream_(std::move(stream)), context_(context), stall_timeout_(stall_timeout) {}
@@ -86,7 +87,13 @@ class Document {
       }
       open = stream_->Write(message);
     }
-    if (open) stream_->WritesDone();
+    if (!open) return;
+    {
+      absl::MutexLock lock(&mu_);
+      written_ = true;
+      if (in_flight_ <= 0) progress_ = absl::Now();
+    }
+    stream_->WritesDone();
   }
 
   void Read(const OnLine<Response>& on_line) {
@@ -113,7 +120,7 @@ class Document {
     absl::MutexLock lock(&mu_);
     while (!read_) {
       // The time that `on_line` takes is not the server's.
-      const bool waits = in_flight_ > 0 && !in_callback_;
+      const bool waits = (in_flight_ > 0 || written_) && !in_callback_;
       const absl::Time end = waits ? progress_ + stall_timeout_ : absl::InfiniteFuture();
       if (absl::Now() >= end) {
         if (why_.ok()) why_ = {grpc::StatusCode::DEADLINE_EXCEEDED, ""};
@@ -141,9 +148,10 @@ class Document {
   absl::Mutex mu_;
   int64_t in_flight_ ABSL_GUARDED_BY(mu_) = 0;     // lines without a result
   bool in_callback_ ABSL_GUARDED_BY(mu_) = false;  // the reader is in `on_line`
-  absl::Time progress_ ABSL_GUARDED_BY(mu_);  // time of the last result or first line in flight
-  bool read_ ABSL_GUARDED_BY(mu_) = false;    // the stream was read to its end
-  grpc::Status why_ ABSL_GUARDED_BY(mu_);     // why this side cancelled the stream
+  absl::Time progress_ ABSL_GUARDED_BY(mu_);   // time of the last result or first line in flight
+  bool written_ ABSL_GUARDED_BY(mu_) = false;  // all lines were sent: the server ends the stream
+  bool read_ ABSL_GUARDED_BY(mu_) = false;     // the stream was read to its end
+  grpc::Status why_ ABSL_GUARDED_BY(mu_);      // why this side cancelled the stream
 };
 
 }  // namespace linnet::client

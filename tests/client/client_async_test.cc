@@ -283,6 +283,22 @@ TEST_F(ClientAsyncTest, DocumentWithoutResultsEndsAfterTimeout) {
               IsOk());
 }
 
+TEST_F(ClientAsyncTest, DocumentThatTheServerDoesNotEndTimesOut) {
+  server_.before_end = [](grpc::ServerContext& context) {
+    while (!context.IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
+  };
+  ClientOptions options = Options();
+  options.timeout = absl::Milliseconds(300);
+  Client client = Connect(options);
+  for (const std::vector<std::string>& lines : {std::vector<std::string>{}, {"one", "two"}}) {
+    size_t read = 0;
+    EXPECT_THAT(client.TranslateDocument(ToGerman({}), Lines(lines),
+                                         [&read](int64_t, const auto&) { return ++read > 0; }),
+                StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("within 300ms")));
+    EXPECT_EQ(read, lines.size());
+  }
+}
+
 TEST_F(ClientAsyncTest, InvalidUtf8LineEndsDocumentWithItsNumber) {
   Client client = Connect(Options());
   EXPECT_THAT(client.TranslateDocument(ToGerman({}), Lines({"fine", "caf\xE9", "more"}),

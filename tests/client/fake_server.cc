@@ -150,6 +150,7 @@ grpc::Status FakeServer::AnswerLines(grpc::ServerContext* context,
       if (!stream->Write(result)) return {grpc::StatusCode::CANCELLED, ""};
     }
   } while (stream->Read(&message));
+  if (before_end) before_end(*context);
   return grpc::Status::OK;
 }
 
