@@ -86,8 +86,8 @@ CallOptions Connection::WithRequestId(const CallOptions& options) {
 }
 
 bool Connection::ShouldTryAnotherServer(const absl::Status& status) const {
-  return IsBalanced(options_) && absl::IsDeadlineExceeded(status) &&
-         DetailsOf(status).reason == "DEADLINE_TOO_CLOSE";
+  return options_.retry.max_attempts > 1 && IsBalanced(options_) &&
+         absl::IsDeadlineExceeded(status) && DetailsOf(status).reason == "DEADLINE_TOO_CLOSE";
 }
 
 void Connection::Prepare(const CallOptions& options, absl::Duration timeout,

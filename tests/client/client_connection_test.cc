@@ -294,9 +294,11 @@ class DeadlineTooCloseTest : public ClientConnectionTest {
       };
     }
   }
-  Client ToBoth() {
-    Client client =
-        Connect(QuickOptions(absl::StrCat(servers_[0].address(), ",", servers_[1].address())));
+  Client ToBoth(int max_attempts = 5) {
+    ClientOptions options =
+        QuickOptions(absl::StrCat(servers_[0].address(), ",", servers_[1].address()));
+    options.retry.max_attempts = max_attempts;
+    Client client = Connect(options);
     // One connection may be established before the other.
     while (calls_[0] == 0 || calls_[1] == 0)
       EXPECT_THAT(client.Translate(ToGerman({"text"})), IsOk());
@@ -333,6 +335,14 @@ TEST_F(DeadlineTooCloseTest, RetriesOnlyOnce) {
                         [&](auto response) { promise.set_value(response.status()); });
   EXPECT_THAT(promise.get_future().get(), StatusIs(absl::StatusCode::kDeadlineExceeded, "busy"));
   EXPECT_EQ(calls_[0] + calls_[1], 4);
+}
+
+TEST_F(DeadlineTooCloseTest, OneAttemptMeansNoRetry) {
+  Client client = ToBoth(1);
+  too_busy_[0] = too_busy_[1] = true;
+  EXPECT_THAT(client.Translate(ToGerman({"text"})),
+              StatusIs(absl::StatusCode::kDeadlineExceeded, "busy"));
+  EXPECT_EQ(calls_[0] + calls_[1], 1);
 }
 
 TEST_F(DeadlineTooCloseTest, DoesNotRetryWithOneServer) {

@@ -68,8 +68,9 @@ def time_for_another_server(options: Options, error: LinnetError, end: float) ->
     not be tried again. One of several servers may refuse a call that it cannot finish before the
     deadline, while the next has a shorter queue. Tried once, so that a deadline that no server can
     meet does not load all of them."""
-    for_another = options.is_balanced() and error.reason == "DEADLINE_TOO_CLOSE"
-    return max(end - time.monotonic(), 0.0) if for_another else 0.0
+    if options.retry.max_attempts == 1 or error.reason != "DEADLINE_TOO_CLOSE":
+        return 0.0
+    return max(end - time.monotonic(), 0.0) if options.is_balanced() else 0.0
 
 
 def is_starting(error: LinnetError) -> bool:

@@ -218,6 +218,16 @@ def test_retries_once_at_another_server_before_the_deadline(linnet, fake):
     assert sum(len(server.calls) for server in servers) == before + 8
 
 
+def test_one_attempt_asks_no_other_server(linnet, fake):
+    servers = [fake(too_close), fake(too_close)]
+    addresses = ",".join(server.address for server in servers)
+    too_busy = pytest.raises(linnet.LinnetError, match="DEADLINE_TOO_CLOSE")
+    options = linnet.Options(addresses, retry=linnet.Retry(max_attempts=1))
+    with linnet.Client(options) as client, too_busy:
+        client.translate(english(linnet, "a"))
+    assert sum(len(server.calls) for server in servers) == 1
+
+
 def test_does_not_retry_at_the_only_server(linnet, fake):
     server = fake(too_close)
     too_busy = pytest.raises(linnet.LinnetError, match="DEADLINE_TOO_CLOSE")
