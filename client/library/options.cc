@@ -65,7 +65,13 @@ absl::Status CheckPorts(absl::string_view server) {
 }
 
 absl::Status CheckServer(const std::string& server) {
-  if (HasScheme(server)) return CheckPorts(server);
+  if (HasScheme(server)) {
+    // gRPC splits the path of a socket at its commas as well.
+    if (!absl::StrContains(server, ',') || absl::StartsWith(server, "ipv"))
+      return CheckPorts(server);
+    return absl::InvalidArgumentError(absl::StrCat(
+        "server \"", server, "\" has a comma, but only lists IP:PORT,IP:PORT may have one"));
+  }
   absl::string_view host;
   if (!absl::StrContains(server, ',')) {
     if (SplitAddress(server, &host)) return absl::OkStatus();

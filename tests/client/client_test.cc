@@ -448,6 +448,10 @@ TEST(ClientOptionsTest, RefusesInvalidOptionsWithTheirValue) {
                 HasSubstr("… with ports of 1 to 65535"))
         << server;
   }
+  for (const char* server : {"dns:///one:1,other:2", "unix:a,b"}) {
+    EXPECT_THAT(refusal([&](ClientOptions& o) { o.server = server; }), HasSubstr("has a comma"))
+        << server;
+  }
 }
 
 TEST(ClientOptionsTest, VersionIsThreeNumbers) {

@@ -69,6 +69,12 @@ def _is_ip(family: socket.AddressFamily, host: str) -> bool:
 def _check_server(server: str) -> None:
     """Raises LinnetError for an address that gRPC would refuse at the first call, or whose port it
     would take modulo 65536. The C++ library has the same rules."""
+    # gRPC splits the path of a socket at its commas as well.
+    if "," in server and server.startswith(("unix:", "unix-abstract:", "dns:", "xds:")):
+        raise LinnetError.local(
+            f'server "{server}" has a comma, but only lists IP:PORT,IP:PORT may have one',
+            field="server",
+        )
     scheme = next((name for name in ("dns:", "ipv4:", "ipv6:") if server.startswith(name)), "")
     if scheme:
         addresses = server.removeprefix(scheme).rpartition("/")[2].split(",")

@@ -539,6 +539,8 @@ PORTS = "… with ports of 1 to 65535, as in "
         ("ipv4:127.0.0.1:1,127.0.0.1:111587", f"is not ipv4:{PORTS}"),
         ("ipv4:127.0.0.1", f"is not ipv4:{PORTS}"),
         ("ipv6:[::1]", f"is not ipv6:{PORTS}"),
+        ("dns:///one.example:1,other.example:2", "has a comma"),
+        ("unix:/run/a,b", "has a comma"),
     ],
 )
 def test_address_without_a_valid_port_is_rejected(linnet, linnet_binary, server, message):
