@@ -1,5 +1,6 @@
 #include "client/load/flags.h"
 
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -56,8 +57,8 @@ Objective ParseObjective(const std::string& text) {
     rest = halves.second;
   }
   objective.limit = ParseDuration("--objective", std::string(rest));
-  if (objective.limit <= absl::ZeroDuration()) {
-    throw CLI::ValidationError("--objective", "\"" + text + "\" is not above 0");
+  if (objective.limit <= absl::ZeroDuration() || objective.limit > kUnlimited) {
+    throw CLI::ValidationError("--objective", "\"" + text + "\" is not above 0 and at most 24h");
   }
   return objective;
 }
@@ -209,6 +210,13 @@ void AddLoadFlags(CLI::App* app, LoadFlags* flags) {
 
 void CheckLoadFlags(const LoadFlags& flags) {
   const auto refuse = [](const std::string& why) { throw CLI::ValidationError(why); };
+  const AbandonmentOptions& abandonment = flags.abandonment;
+  // CLI::Range accepts "nan".
+  for (const double number :
+       {flags.rate.value_or(1), flags.rates[0], flags.rates[1], flags.precision,
+        abandonment.deadlines, abandonment.cancels, abandonment.disconnects}) {
+    if (std::isnan(number)) refuse("a rate, a precision or a share is \"nan\", not a number");
+  }
   const bool open = flags.rate || flags.schedule || flags.find_rate;
   if (!open && !flags.concurrency) {
     refuse(
@@ -224,7 +232,6 @@ void CheckLoadFlags(const LoadFlags& flags) {
     refuse(absl::StrFormat("--rates %g %g: the maximum is below the minimum", flags.rates[0],
                            flags.rates[1]));
   }
-  const AbandonmentOptions& abandonment = flags.abandonment;
   if (abandonment.deadlines + abandonment.cancels + abandonment.disconnects > 1) {
     refuse("--give-up, --cancel and --disconnect together are more than 1");
   }
