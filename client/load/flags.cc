@@ -94,19 +94,21 @@ void AddLoops(CLI::App* app, LoadFlags* flags) {
       ->check(CLI::Range(0.001, 1.0))
       ->capture_default_str()
       ->needs(find);
-  app->add_option("--concurrency", flags->concurrency,
-                  "closed loop: calls in flight, each followed by the next")
-      ->check(CLI::Range(1, 10000))
-      ->excludes(rate)
-      ->excludes(schedule)
-      ->excludes(find);
+  CLI::Option* concurrency =
+      app->add_option("--concurrency", flags->concurrency,
+                      "closed loop: calls in flight, each followed by the next")
+          ->check(CLI::Range(1, 10000))
+          ->excludes(rate)
+          ->excludes(schedule)
+          ->excludes(find);
   app->add_option("--arrivals", flags->arrivals, "of an open loop")
       ->check(CLI::IsMember({"poisson", "constant"}))
       ->capture_default_str();
   app->add_option("--max-in-flight", flags->max_in_flight,
                   "of an open loop; further calls wait and are measured from their due time")
       ->check(CLI::Range(1, 10000))
-      ->capture_default_str();
+      ->capture_default_str()
+      ->excludes(concurrency);
   app->add_option("--calls", flags->calls, "end after so many calls, the warm-up's included")
       ->check(CLI::Range(int64_t{1}, std::numeric_limits<int64_t>::max()))
       ->excludes(find);
@@ -117,7 +119,8 @@ void AddLoops(CLI::App* app, LoadFlags* flags) {
   AddDuration(app, "--warmup", &flags->warm_up,
               "time before the measurement in which calls are not counted [0]");
   AddDuration(app, "--drain", &flags->drain,
-              "max time after the end in which due calls are still sent [30s]");
+              "of an open loop: max time after the end in which due calls are still sent [30s]")
+      ->excludes(concurrency);
   app->add_option_function<std::string>(
          "--objective",
          [flags](const std::string& text) { flags->objective = ParseObjective(text); },
@@ -235,10 +238,13 @@ void CheckLoadFlags(const LoadFlags& flags) {
   if (abandonment.deadlines + abandonment.cancels + abandonment.disconnects > 1) {
     refuse("--give-up, --cancel and --disconnect together are more than 1");
   }
-  if (abandonment.disconnects > 0 &&
-      (flags.client.server.find(',') != std::string::npos ||
-       flags.client.server.rfind("unix", 0) == 0 || flags.client.server.rfind("dns:", 0) == 0)) {
-    refuse("--disconnect needs one server as HOST:PORT");
+  if (abandonment.disconnects > 0) {
+    // A comma separates servers, the rest begins other forms of an address.
+    for (const char* other : {",", "unix:", "unix-abstract:", "dns:", "ipv4:", "ipv6:", "xds:"}) {
+      const size_t place = flags.client.server.find(other);
+      if (place == 0 || (place != std::string::npos && other[0] == ','))
+        refuse("--disconnect needs one server as HOST:PORT");
+    }
   }
   const TlsOptions& tls = flags.client.tls;
   if (abandonment.disconnects > 0 &&
