@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
+#include "client/library/connection.h"
 #include "grpcpp/create_channel_posix.h"
 #include "grpcpp/grpcpp.h"
 #include "linnet/v1/text_service.grpc.pb.h"
@@ -63,10 +64,10 @@ CallOutcome OutcomeOf(const absl::StatusOr<Response>& response) {
 }
 
 // Makes a call on a connection of its own, which is cut after the delay, or closed after the answer
-// if that arrives earlier.
+// if that arrives earlier. `cancellation` ends the call.
 template <typename Request>
 CallOutcome CallAndCut(const std::string& server, const Request& request, absl::Duration timeout,
-                       DelayedActions& delayed) {
+                       const Cancellation& cancellation, DelayedActions& delayed) {
   CallOutcome outcome;
   const absl::StatusOr<std::shared_ptr<Socket>> connection = Socket::Connect(server, timeout);
   outcome.status = connection.status();
@@ -77,8 +78,13 @@ CallOutcome CallAndCut(const std::string& server, const Request& request, absl::
   fcntl(*socket, F_SETFL, fcntl(*socket, F_GETFL) | O_NONBLOCK);  // gRPC requires it
   const auto stub =
       v1::TextService::NewStub(grpc::CreateInsecureChannelFromFd("linnet-load", *socket));
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMicroseconds(timeout));
+  CancellableContext context(cancellation, {});
+  if (!context.begun()) {
+    outcome.status = absl::CancelledError("cancelled before the call");
+    return outcome;
+  }
+  context.grpc().set_deadline(std::chrono::system_clock::now() +
+                              absl::ToChronoMicroseconds(timeout));
   const auto cut = std::make_shared<std::atomic<bool>>(false);
   // Does not keep the descriptors of calls that have ended.
   delayed.Add([weak = std::weak_ptr(*connection), cut] {
@@ -87,7 +93,7 @@ CallOutcome CallAndCut(const std::string& server, const Request& request, absl::
     *cut = true;
     connection->Cut();
   });
-  outcome = OutcomeOf(Send(*stub, context, request));
+  outcome = OutcomeOf(Send(*stub, context.grpc(), request));
   if (*cut && !outcome.status.ok()) outcome.abandonment = Abandonment::kDisconnect;
   return outcome;
 }
@@ -100,8 +106,11 @@ absl::StatusOr<std::unique_ptr<LoadClient>> LoadClient::Connect(
   std::vector<Client> clients;
   for (int channel = 0; channel < channels; ++channel) {
     ASSIGN_OR_RETURN(Client client, Client::Create(options));
-    const std::stop_callback cancel(stop, [&client] { client.Cancel(); });
-    RETURN_IF_ERROR(client.Health());
+    {
+      // Ends before the client moves: a stop must not find an empty one.
+      const std::stop_callback cancel(stop, [&client] { client.Cancel(); });
+      RETURN_IF_ERROR(client.Health());
+    }
     clients.push_back(std::move(client));
   }
   return absl::WrapUnique(
@@ -138,7 +147,7 @@ CallOutcome LoadClient::Call(int64_t index, int channel) {
     options.timeout = kind.deadline;
     CallOutcome outcome;
     if (abandonment == Abandonment::kDisconnect)
-      return CallAndCut(options_.server, request, kind.deadline, delayed_);
+      return CallAndCut(options_.server, request, kind.deadline, cancellation_, delayed_);
     if (abandonment == Abandonment::kDeadline) {
       options.timeout = std::min(abandonment_.after, kind.deadline);
     }
@@ -162,6 +171,7 @@ CallOutcome LoadClient::Call(int64_t index, int channel) {
 
 void LoadClient::Cancel() {
   for (Client& client : clients_) client.Cancel();
+  cancellation_.Cancel();
 }
 
 }  // namespace linnet::client

@@ -52,6 +52,7 @@ class LoadClient {
   const std::vector<CallKind> kinds_;
   const AbandonmentOptions abandonment_;
   const uint64_t seed_;
+  const Cancellation cancellation_;  // of the calls on connections of their own
   DelayedActions delayed_;
 };
 

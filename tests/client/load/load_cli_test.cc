@@ -165,6 +165,23 @@ TEST_F(LoadCliTest, StopCancelsCallsInFlightAndReports) {
   EXPECT_THAT(out_, HasSubstr("\"stopped\":true"));
 }
 
+TEST_F(LoadCliTest, StopCancelsCallsOnConnectionsOfTheirOwn) {
+  server_.on_translate = [this](grpc::ServerContext& context, const auto&, auto&) {
+    if (!arrived_.HasBeenNotified()) arrived_.Notify();
+    while (!context.IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
+    return grpc::Status::OK;
+  };
+  std::thread interrupt([this] {
+    arrived_.WaitForNotification();
+    stop_.request_stop();
+  });
+  EXPECT_EQ(Run({"--to", "de", "--concurrency", "1", "--disconnect", "1", "--leave-after", "20s",
+                 "--deadline", "10s", "--json"}),
+            kExitLocal);
+  interrupt.join();
+  EXPECT_EQ(Number({"by_status", "CANCELLED", "calls"}), 1) << out_;
+}
+
 TEST_F(LoadCliTest, InterruptEndsWithAReport) {
   server_.on_translate = [this](auto&, const auto&, auto& response) {
     if (server_.translate_requests().size() == 3) arrived_.Notify();
