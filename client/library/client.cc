@@ -88,12 +88,17 @@ template <typename Lines, typename Result, typename Settings, typename Method, t
 absl::Status RunDocument(Connection& connection, Method method, const Settings& settings,
                          const NextLine& next_line, const OnLine<Response>& on_line,
                          const CallOptions& options) {
+  const OnLine<Response> on_counted = [&on_line](int64_t index,
+                                                 const absl::StatusOr<Response>& result) {
+    if (!result.ok() || AnswersOf(*result) == 1) return on_line(index, result);
+    return on_line(index, WithCount(1, absl::StatusOr<Response>(result)));
+  };
   return connection.Run(
       settings, options,
       [&](Text& text, grpc::ClientContext* context) {
         return Document<Lines, Result>((text.*method)(context), context,
                                        options.timeout.value_or(connection.options().timeout))
-            .Run(settings, next_line, on_line);
+            .Run(settings, next_line, on_counted);
       },
       /*deadline=*/false);
 }

@@ -206,6 +206,19 @@ TEST_F(ClientAsyncTest, DocumentLinesAreAnsweredInOrder) {
   EXPECT_THAT(client.TranslateDocument(ToGerman({}), Lines({}), take), IsOk());
 }
 
+TEST_F(ClientAsyncTest, DocumentLineWithoutAnswerIsAnError) {
+  server_.omits_lines = true;
+  Client client = Connect(Options());
+  absl::Status line;
+  EXPECT_THAT(client.TranslateDocument(ToGerman({}), Lines({"one"}),
+                                       [&line](int64_t, const auto& result) {
+                                         line = result.status();
+                                         return true;
+                                       }),
+              IsOk());
+  EXPECT_THAT(line, StatusIs(absl::StatusCode::kInternal, HasSubstr("1 texts with 0 results")));
+}
+
 TEST_F(ClientAsyncTest, SlowReaderBlocksTheDocument) {
   Client client = Connect(Options());
   std::atomic<int64_t> written = 0;

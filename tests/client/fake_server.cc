@@ -140,7 +140,9 @@ grpc::Status FakeServer::AnswerLines(grpc::ServerContext* context,
       Result result;
       result.set_sequence_id(line.sequence_id());
       const grpc::Status status = on_line ? on_line(*context, line) : grpc::Status::OK;
-      if (status.ok()) {
+      if (status.ok() && omits_lines) {
+        result.mutable_response();
+      } else if (status.ok()) {
         answer(settings, line, result.mutable_response());
       } else {
         result.mutable_error()->ParseFromString(status.error_details());

@@ -42,6 +42,7 @@ class FakeServer final : public v1::TextService::Service {
   // Returns the error of a line of a document, or OK for an answer as above. Without it, every line
   // is answered.
   std::function<grpc::Status(grpc::ServerContext&, const v1::DocumentLine&)> on_line;
+  bool omits_lines = false;  // the results of a document's lines are empty
   // Called after the last result of a document, before its end.
   std::function<void(grpc::ServerContext&)> before_end;
   v1::ListModelsResponse models;
