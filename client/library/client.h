@@ -173,7 +173,7 @@ class Client {
                            const CallOptions& options = {});
 
   // Makes a server read its models again: docs/ADMINISTRATION.md#adminservice. Needs the
-  // administrators' address as `server`, or a token with that right.
+  // administrators' address as `server`, or a token with that right. Not retried.
   absl::StatusOr<v1::ReloadResponse> Reload(const v1::ReloadRequest& request,
                                             const CallOptions& options = {});
 
@@ -191,7 +191,8 @@ class Client {
 };
 
 // The decoded details of a server's error. All fields are empty if the error did not come from the
-// server.
+// server, except for a message beyond gRPC's limits: the library gives that the reason
+// MESSAGE_TOO_LARGE, or REPLY_TOO_LARGE beyond max_reply_bytes.
 struct ErrorDetails {
   std::string reason;                           // "TEXT_TOO_LONG": docs/ERRORS.md lists them
   std::map<std::string, std::string> metadata;  // the dynamic parts of the message

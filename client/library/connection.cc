@@ -100,8 +100,8 @@ void Connection::Prepare(const CallOptions& options, absl::Duration timeout,
 }
 
 // Replaces errors that gRPC made on this side by messages with the server and the way out.
-absl::Status Connection::Explain(const CancellableContext& context,
-                                 const grpc::Status& grpc) const {
+absl::Status Connection::Explain(const CancellableContext& context, const grpc::Status& grpc,
+                                 int64_t request_bytes) const {
   const absl::Duration timeout = context.timeout().value_or(options_.timeout);
   absl::Status status = FromGrpc(grpc);
   if (absl::IsCancelled(status) && context.cancelled()) return absl::CancelledError("cancelled");
@@ -127,7 +127,7 @@ absl::Status Connection::Explain(const CancellableContext& context,
           options_.server, " is not a Linnet server of this version: ",
           status.message().empty() ? "it does not know the method" : status.message()));
     case absl::StatusCode::kResourceExhausted:
-      return NameTooLarge(status, options_.max_reply_bytes);
+      return NameTooLarge(status, options_.max_reply_bytes, request_bytes);
     default:
       return status;
   }
@@ -168,7 +168,8 @@ absl::Status Connection::Check(const CallOptions& options, const std::string& se
     Prepare(options, contact.timeout, &context.grpc());
     context.grpc().set_wait_for_ready(contact.wait_for_ready);
     if (!context.begun()) return absl::CancelledError("cancelled before the call");
-    return Explain(context, health_->Check(&context.grpc(), request, response));
+    return Explain(context, health_->Check(&context.grpc(), request, response),
+                   request.ByteSizeLong());
   };
   const Contact first = reached_ ? Contact{TimeoutOf(options), false} : FirstContact(options);
   const absl::Time end = absl::Now() + first.timeout;
@@ -196,19 +197,19 @@ void Connection::ReachAsync(const CallOptions& options, Contact contact,
   Prepare(options, contact.timeout, &probe->context.grpc());
   probe->context.grpc().set_wait_for_ready(contact.wait_for_ready);
   if (!probe->context.begun()) return then(absl::CancelledError("cancelled before the call"));
-  health_->async()->Check(&probe->context.grpc(), &probe->request, &probe->response,
-                          [this, probe, options, contact, then,
-                           end = absl::Now() + contact.timeout](grpc::Status answer) {
-                            const absl::Status status = Explain(probe->context, answer);
-                            if (contact.wait_for_ready && absl::IsDeadlineExceeded(status)) {
-                              return ReachAsync(options, {TimeoutOf(options), false}, then);
-                            }
-                            if (const std::optional<Contact> again = Again(contact, end, status)) {
-                              return After(kWaitInterval,
-                                           [=, this] { ReachAsync(options, *again, then); });
-                            }
-                            then(Reached(status));
-                          });
+  health_->async()->Check(
+      &probe->context.grpc(), &probe->request, &probe->response,
+      [this, probe, options, contact, then,
+       end = absl::Now() + contact.timeout](grpc::Status answer) {
+        const absl::Status status = Explain(probe->context, answer, probe->request.ByteSizeLong());
+        if (contact.wait_for_ready && absl::IsDeadlineExceeded(status)) {
+          return ReachAsync(options, {TimeoutOf(options), false}, then);
+        }
+        if (const std::optional<Contact> again = Again(contact, end, status)) {
+          return After(kWaitInterval, [=, this] { ReachAsync(options, *again, then); });
+        }
+        then(Reached(status));
+      });
 }
 
 }  // namespace linnet::client

@@ -74,9 +74,10 @@ class Connection {
     Timeout timeout(whole);
     RETURN_IF_ERROR(Reach(own));
     if (WaitsForServer()) timeout = Timeout(whole);
-    absl::Status status = Try(own, timeout.left(), call);
+    const int64_t bytes = request.ByteSizeLong();
+    absl::Status status = Try(own, timeout.left(), bytes, call);
     if (ShouldTryAnotherServer(status) && timeout.left() > absl::ZeroDuration())
-      status = Try(own, timeout.left(), call);
+      status = Try(own, timeout.left(), bytes, call);
     return status;
   }
 
@@ -116,11 +117,12 @@ class Connection {
   };
 
   template <typename Call>
-  absl::Status Try(const CallOptions& options, absl::Duration timeout, Call& call) {
+  absl::Status Try(const CallOptions& options, absl::Duration timeout, int64_t request_bytes,
+                   Call& call) {
     CancellableContext context(cancellation_, options);
     Prepare(options, timeout, &context.grpc());
     if (!context.begun()) return absl::CancelledError("cancelled before the call");
-    return Explain(context, call(*text_, &context.grpc()));
+    return Explain(context, call(*text_, &context.grpc()), request_bytes);
   }
   // True if one of several servers refused the call because it cannot finish before the deadline:
   // the next server may have a shorter queue. Tried once, so that a deadline that no server can
@@ -132,7 +134,8 @@ class Connection {
   absl::Status CheckRequest(const google::protobuf::Message& request,
                             const CallOptions& options) const;
   void Prepare(const CallOptions& options, absl::Duration timeout, grpc::ClientContext* context);
-  absl::Status Explain(const CancellableContext& context, const grpc::Status& status) const;
+  absl::Status Explain(const CancellableContext& context, const grpc::Status& status,
+                       int64_t request_bytes) const;
 
   // The state of an asynchronous call; it lives until the call ends.
   template <typename Request, typename Response, typename Start>
@@ -228,7 +231,8 @@ void Connection::Send(std::shared_ptr<AsyncCall<Request, Response, Start>> call)
   if (!call->context->begun()) return End(*call, absl::CancelledError("cancelled before the call"));
   call->start(*text_, &call->context->grpc(), call->request, &call->response,
               [this, call](grpc::Status status) {
-                absl::Status explained = Explain(*call->context, status);
+                absl::Status explained =
+                    Explain(*call->context, status, call->request.ByteSizeLong());
                 call->context.reset();
                 if (!std::exchange(call->again, true) && ShouldTryAnotherServer(explained) &&
                     call->timeout->left() > absl::ZeroDuration()) {

@@ -28,7 +28,8 @@ absl::Status FromRpc(const google::rpc::Status& status) {
   return result;
 }
 
-absl::Status NameTooLarge(const absl::Status& status, int64_t max_reply_bytes) {
+absl::Status NameTooLarge(const absl::Status& status, int64_t max_reply_bytes,
+                          int64_t request_bytes) {
   const absl::string_view message = status.message();
   const size_t begin = message.find("message larger than max (");
   long long bytes = 0, max_bytes = 0;
@@ -37,7 +38,9 @@ absl::Status NameTooLarge(const absl::Status& status, int64_t max_reply_bytes) {
                   "message larger than max (%lld vs. %lld)", &bytes, &max_bytes) != 2) {
     return status;
   }
-  const bool reply = max_bytes == max_reply_bytes;
+  constexpr int64_t kWrapper = 8;  // a streamed call sends its request inside a message
+  const bool is_request = bytes >= request_bytes && bytes <= request_bytes + kWrapper;
+  const bool reply = max_bytes == max_reply_bytes && !is_request;
   const std::string text =
       reply ? absl::StrCat("the answer has ", bytes, " bytes, this client takes at most ",
                            max_bytes, ": send less text at once, or raise max_reply_bytes")

@@ -21,7 +21,9 @@ bool HasDetails(const absl::Status& status);
 
 // Replaces gRPC's "Received message larger than max", which is RESOURCE_EXHAUSTED as if a retry
 // could help: for a request by INVALID_ARGUMENT with reason MESSAGE_TOO_LARGE, for a reply beyond
-// `max_reply_bytes` by OUT_OF_RANGE with REPLY_TOO_LARGE. Returns any other status unchanged.
-absl::Status NameTooLarge(const absl::Status& status, int64_t max_reply_bytes);
+// `max_reply_bytes` by OUT_OF_RANGE with REPLY_TOO_LARGE. The size of the request decides where the
+// server has the same limit. Returns any other status unchanged.
+absl::Status NameTooLarge(const absl::Status& status, int64_t max_reply_bytes,
+                          int64_t request_bytes);
 
 }  // namespace linnet::client

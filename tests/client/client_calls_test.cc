@@ -219,5 +219,16 @@ TEST_F(ClientCallsTest, RequestTooLargeHasReasonAndNoRetry) {
   EXPECT_FALSE(details.retry_delay.has_value());
 }
 
+TEST_F(ClientCallsTest, RequestTooLargeIsNoReplyOfTheSameLimit) {
+  ClientOptions options = QuickOptions(server_.address());
+  options.max_reply_bytes = 4 << 20;
+  Client client = Connect(options);
+  const v1::TranslateRequest request = ToGerman({std::string((4 << 20) + 1, 'x')});
+  EXPECT_EQ(DetailsOf(client.Translate(request).status()).reason, "MESSAGE_TOO_LARGE");
+  const auto ignore = [](const v1::TextPart&) { return true; };
+  EXPECT_EQ(DetailsOf(client.StreamTranslate(request, ignore).status()).reason,
+            "MESSAGE_TOO_LARGE");
+}
+
 }  // namespace
 }  // namespace linnet::client
