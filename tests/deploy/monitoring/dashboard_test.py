@@ -173,6 +173,27 @@ def test_panels_have_data_source_and_unit():
             assert asked["datasource"]["uid"] == "${datasource}", panel["title"]
 
 
+def test_panel_of_the_autoscaler_shows_its_metric():
+    """The query is that of prometheus-adapter, with its templates for one server."""
+    folder = ROOT / "deploy/kubernetes/components/autoscaling"
+    (rule,) = yaml.safe_load((folder / "adapter-rules.yaml").read_text())["rules"]["custom"]
+    series = re.match(r"\w+", rule["seriesQuery"])[0]
+    asked = rule["metricsQuery"].replace("<<.Series>>", series).replace("<<.GroupBy>>", "instance")
+    asked = asked.replace("<<.LabelMatchers>>", 'job="$job", instance=~"$instance"')
+    (panel,) = [it for it in panels() if "autoscaler" in it.get("description", "")]
+    assert [target["expr"] for target in panel["targets"]] == [asked]
+    (metric,) = yaml.safe_load((folder / "autoscaler.yaml").read_text())["spec"]["metrics"]
+    assert panel["description"].endswith(f"at {metric['pods']['target']['averageValue']}.")
+
+
+def test_recording_rules_are_used():
+    """By an alert or a panel: Prometheus computes and keeps each of them."""
+    rules = yaml.safe_load((ROOT / "deploy/prometheus/rules.yml").read_text())["groups"]
+    recorded = {rule["record"] for group in rules for rule in group["rules"]}
+    asked = (ROOT / "deploy/prometheus/alerts.yml").read_text() + json.dumps(DASHBOARD)
+    assert {name for name in recorded if name not in asked} == set()
+
+
 def test_provisioned_files_are_mounted_where_expected():
     folder = ROOT / "deploy/grafana/provisioning"
     (source,) = yaml.safe_load((folder / "datasources/prometheus.yml").read_text())["datasources"]
