@@ -173,6 +173,25 @@ def test_panels_have_data_source_and_unit():
             assert asked["datasource"]["uid"] == "${datasource}", panel["title"]
 
 
+def test_counts_of_encoded_sequences_leave_out_those_that_joined():
+    """A sequence that joins an identical one has a wait in the queue but no encoding."""
+    (panel,) = [it for it in panels() if it["title"] == "Sequences encoded together"]
+    (target,) = panel["targets"]
+    waited, joined, encoded = re.findall(r"rate\((\w+)", target["expr"])
+    assert waited == "linnet_queue_duration_seconds_count"
+    assert joined == "linnet_coalesced_sequences_total"
+    assert encoded == "linnet_encode_duration_seconds_count"
+    assert re.fullmatch(r"\(.+\]\)\) - .+\]\)\)\) / .+", target["expr"])
+
+
+def test_removed_models_are_no_engines_that_fail():
+    """The server keeps linnet_engine_up of a removed model, at 0; only models have an info."""
+    asked = [expression for _, expression in queries() if "linnet_engine_up" in expression]
+    assert asked
+    for expression in asked:
+        assert expression.endswith(" and on (job, instance, model) linnet_model_info")
+
+
 def test_panel_of_the_autoscaler_shows_its_metric():
     """The query is that of prometheus-adapter, with its templates for one server."""
     folder = ROOT / "deploy/kubernetes/components/autoscaling"
