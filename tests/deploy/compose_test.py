@@ -110,10 +110,12 @@ def test_stop_grace_period_covers_lame_duck_and_drain(name, program):
     assert seconds(SERVICES[name]["stop_grace_period"]) > int(lame_duck) + int(drain)
 
 
-def test_gpu_overlay_keeps_the_flags():
+def test_gpu_overlay_changes_no_flags():
+    """The list of another overlay, such as that of HAProxy, would replace them."""
     services = yaml.safe_load(OVERRIDE.read_text())["services"]
     changed = services["server"]
-    assert [flag for flag in SERVICES["server"]["command"] if flag not in changed["command"]] == []
+    assert "command" not in changed
+    assert changed["environment"] == {"LINNET_SERVER_DEVICE": "cuda"}
     assert changed["build"]["target"] == "cuda"
     # Services that run the image of the server without building it run that of the overlay: compose
     # would pull the other one.
@@ -123,6 +125,13 @@ def test_gpu_overlay_keeps_the_flags():
         "server",
         *users,
     }
+
+
+def test_all_servers_have_the_bundles_of_the_models_overlay():
+    changed = yaml.safe_load((ROOT / "docker-compose.models.yml").read_text())["services"]
+    assert set(changed) == set(SERVERS)
+    folders = {volume.split(":", 2)[-1] for it in changed.values() for volume in it["volumes"]}
+    assert len(folders) == 1
 
 
 def test_every_published_port_leads_to_one_service():
