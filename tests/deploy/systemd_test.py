@@ -67,6 +67,17 @@ def test_default_file_may_replace_all_settings():
     assert setting("EnvironmentFile") == "-/etc/default/linnet-server"
 
 
+def test_page_names_the_settings_that_are_flags():
+    """LINNET_SERVER_… changes no flag of the unit and of the image."""
+    page = (ROOT / "docs/DEPLOYMENT.md").read_text()
+    for flag in re.findall(r"--([a-z-]+)", setting("ExecStart")):
+        assert f"except for `LINNET_SERVER_{flag.upper().replace('-', '_')}`" in page
+    dockerfile = (ROOT / "deploy/Dockerfile").read_text()
+    (entry,) = re.findall(r'^ENTRYPOINT (\["linnet-server".*\])$', dockerfile, re.MULTILINE)
+    (told,) = re.findall(r"The image gives it the flags (.*),$", page, re.MULTILINE)
+    assert re.findall(r"--[a-z-]+", told) == re.findall(r"--[a-z-]+", entry)
+
+
 def test_flags_exist(program):
     text = UNIT.read_text() + (UNIT.parent / "linnet-server.default").read_text()
     help_text = subprocess.run(

@@ -29,6 +29,17 @@ def test_named_panels_are_on_the_dashboard():
     assert set(named) <= titles()
 
 
+def test_panels_named_for_the_version_of_a_bundle_show_it():
+    """linnet_build_info has the version of the server, linnet_model_info that of a bundle."""
+    named = re.findall(r"bundle \(panel \*(\w+)\*\)|is served, and the panel \*(\w+)\*", TEXT)
+    wanted = {title for pair in named for title in pair if title}
+    assert len(named) == 2
+    panels = json.loads((ROOT / "deploy/grafana/dashboards/linnet.json").read_text())["panels"]
+    for panel in panels:
+        if panel["title"] in wanted:
+            assert "linnet_model_info" in panel["targets"][0]["expr"], panel["title"]
+
+
 @pytest.mark.parametrize("alert", ["LinnetErrors", "LinnetSlow"])
 def test_shares_of_calls_are_those_at_which_the_alert_fires(alert):
     """A burn rate times the share of calls that the objective tolerates."""

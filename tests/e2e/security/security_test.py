@@ -183,7 +183,9 @@ def test_accepts_plain_text_tokens_behind_a_tls_proxy(start, run_server, tokens)
     page = server.scrape()
     assert not re.findall(r'^linnet_requests_total\{.*code="(UNAUTH|PERM).*$', page, re.MULTILINE)
     assert server.stop() == 0
-    assert "UNAUTHENTICATED" not in server.log.read_text()
+    log = server.log.read_text()
+    assert "UNAUTHENTICATED" not in log
+    assert "PERMISSION_DENIED" not in log
 
 
 def test_refuses_channelz_without_tokens(run_server, bundles, tokens):
@@ -226,6 +228,7 @@ def test_token_may_limit_priority(start, tokens):
     assert server.api.check_error(refused.value)["ErrorInfo"].reason == "PERMISSION_DENIED"
     assert server.metric('linnet_denied_total{code="PERMISSION_DENIED"}') == 3
     assert server.stop() == 0
+    assert "code=PERMISSION_DENIED" in server.log.read_text()
 
 
 def test_rejects_unusable_tls_files_at_startup(run_server, bundles, tmp_path):
