@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <fstream>
 #include <memory>
+#include <set>
 #include <sstream>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "server/base/log.h"
 #include "server/config/settings.h"
@@ -36,6 +39,27 @@ class Help : public CLI::Formatter {
                         make_group("Common settings; --help-all shows all", false, common));
   }
 };
+
+// The value of a line of the file, which is the text after its "=": between two quotes, or up to a
+// comment. The parser of CLI11 would cut a quoted value at a "#", and take "[::]:1" for the begin
+// of a list that ends in another line.
+absl::StatusOr<std::string> ValueOf(absl::string_view text) {
+  text = absl::StripAsciiWhitespace(text);
+  if (!text.empty() && (text.front() == '"' || text.front() == '\'')) {
+    const char quote = text.front();
+    // --print-config escapes nothing, so a quote may be part of the value.
+    for (size_t end = text.find(quote, 1); end != absl::string_view::npos;
+         end = text.find(quote, end + 1)) {
+      const absl::string_view rest = absl::StripLeadingAsciiWhitespace(text.substr(end + 1));
+      if (rest.empty() || rest.front() == '#') return std::string(text.substr(1, end - 1));
+    }
+    return absl::InvalidArgumentError("has a value that begins with a quote and does not end so");
+  }
+  text = absl::StripTrailingAsciiWhitespace(text.substr(0, text.find('#')));
+  if (text.find_first_of(", \t") != absl::string_view::npos)
+    return absl::InvalidArgumentError("has several values: quote one with a comma or a blank");
+  return std::string(text);
+}
 
 // Collects the settings from the file, the environment and the flags, and parses them.
 class Parser {
@@ -86,26 +110,27 @@ absl::Status Parser::AddFile(std::vector<std::string>& arguments) const {
   if (config_.empty()) return absl::OkStatus();
   std::ifstream stream(config_);
   if (!stream) return absl::NotFoundError(absl::StrCat("--config: cannot read ", config_));
-  std::vector<CLI::ConfigItem> items;
-  try {
-    items = CLI::ConfigBase().from_config(stream);
-  } catch (const CLI::Error& error) {
-    return absl::InvalidArgumentError(absl::StrCat(config_, ": ", error.what()));
-  }
-  for (const CLI::ConfigItem& item : items) {
-    const CLI::Option* option = app_.get_option_no_throw("--" + item.name);
-    if (!item.parents.empty() || option == nullptr || !IsSetting(*option)) {
-      return absl::InvalidArgumentError(absl::StrCat(config_, ": there is no setting \"",
-                                                     item.fullname(),
-                                                     "\"; --print-config prints all of them"));
-    }
-    if (item.inputs.size() != 1) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          config_, ": ", item.name, " has ", item.inputs.size(), " values: give exactly one"));
-    }
+  std::set<std::string> names;
+  int number = 0;
+  for (std::string text; std::getline(stream, text);) {
+    ++number;
+    const absl::string_view line = absl::StripAsciiWhitespace(text);
+    if (line.empty() || line.front() == '#') continue;
+    auto wrong = [&](auto... words) {
+      return absl::InvalidArgumentError(absl::StrCat(config_, ":", number, ": ", words...));
+    };
+    const size_t equals = line.find('=');
+    if (equals == absl::string_view::npos)
+      return wrong("\"", line, "\" is neither NAME = VALUE nor a comment");
+    const std::string name(absl::StripTrailingAsciiWhitespace(line.substr(0, equals)));
+    const CLI::Option* option = app_.get_option_no_throw("--" + name);
+    if (option == nullptr || !IsSetting(*option))
+      return wrong("there is no setting \"", name, "\"; --print-config prints all of them");
+    if (!names.insert(name).second) return wrong(name, " is set a second time");
+    const absl::StatusOr<std::string> value = ValueOf(line.substr(equals + 1));
+    if (!value.ok()) return wrong(name, " ", value.status().message());
     // CLI11 would take the next argument as the value of "--name=".
-    if (item.inputs.front().empty()) continue;
-    arguments.push_back(absl::StrCat("--", item.name, "=", item.inputs.front()));
+    if (!value->empty()) arguments.push_back(absl::StrCat("--", name, "=", *value));
   }
   return absl::OkStatus();
 }

@@ -235,6 +235,43 @@ TEST_F(SettingsTest, PrintedConfigParsesToTheSameSettings) {
   EXPECT_EQ(again.options.models, "some dir");
 }
 
+TEST_F(SettingsTest, PrintedConfigKeepsEveryCharacter) {
+  for (const char* name : {"a#b", "a # b", "a\"b", "a'b", "a;b", "[a]", "[a", "a = b", "a, b"}) {
+    const std::string models = absl::StrCat("--models=", name);
+    const std::string printed = Parse({models.c_str(), "--print-config"}).text;
+    const ParsedOptions again = Parse({"--config", File(printed).c_str()});
+    ASSERT_TRUE(again.run) << again.text;
+    EXPECT_EQ(again.options.models, name);
+  }
+}
+
+TEST_F(SettingsTest, FileTakesAddressesOfIpv6WithoutQuotes) {
+  const ParsedOptions parsed =
+      Parse({"--config", File("models = m  # a folder\nlisten = [::]:5\nthreads=3\r\n").c_str()});
+  ASSERT_TRUE(parsed.run) << parsed.text;
+  EXPECT_EQ(parsed.options.models, "m");
+  EXPECT_EQ(parsed.options.listen, "[::]:5");
+  EXPECT_EQ(parsed.options.threads, 3);
+}
+
+TEST_F(SettingsTest, FileIsRefusedWithItsLine) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"load-on-demand\n", ":1: \"load-on-demand\" is neither NAME = VALUE nor a comment"},
+      {"\nx\n", ":2: \"x\" is neither"},
+      {"[part]\nmodels = m\n", ":1: \"[part]\" is neither"},
+      {"models = m\nmodels = n\n", ":2: models is set a second time"},
+      {"models = \"m\n", ":1: models has a value that begins with a quote"},
+      {"pinned-models = a,b\n", ":1: pinned-models has several values: quote"},
+      {"models = some dir\n", ":1: models has several values: quote"},
+      {"config = m\n", ":1: there is no setting \"config\""},
+  };
+  for (const auto& [text, message] : cases) {
+    const ParsedOptions parsed = Parse({"--config", File(text).c_str()});
+    EXPECT_EQ(parsed.exit_status, 2);
+    EXPECT_THAT(parsed.text, HasSubstr(message));
+  }
+}
+
 // The rows of docs/SETTINGS.md without their last cell, which says who changes a setting, when and
 // to what; with the headings of the groups.
 std::vector<std::string> RowsOfPage() {
