@@ -1,7 +1,8 @@
-"""The report of linnet-compare: its result file, and a table and plots on a page.
+"""python -m linnet_model.evaluation.compare_report: writes table and plots of a comparison again.
 
-Speeds are the median over the rounds of the ratio to the first mixer in the same round: on a busy
-machine such ratios are stable, the times themselves are not.
+The report of linnet-compare is a result file, and a table and plots on a page. This command makes
+table and plots of the result file. Speeds are the median over the rounds of the ratio to the first
+mixer in the same round: on a busy machine such ratios are stable, the times themselves are not.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
-from linnet_model.command_line import parser_for
+from linnet_model.command_line import command, parser_for
 from linnet_model.config import ConfigError
 from linnet_model.evaluation.compare_plots import write_plots
 from linnet_model.evaluation.compare_statistics import (
@@ -25,6 +26,7 @@ from linnet_model.evaluation.compare_statistics import (
     ratios,
     score_of,
 )
+from linnet_model.json_files import read_json
 
 DIVERGED = "diverged"
 
@@ -223,16 +225,25 @@ def write_report(results: dict[str, Any], folder: Path, page: Path | None) -> No
         renew(page, name, ["", settings(results), "", *lines, "", *shown, ""])
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = parser_for("Writes plots and table of a comparison again, from its result file.")
+def read_results(path: Path) -> dict[str, Any]:
+    """Reads a result file of linnet-compare --report."""
+    found = read_json(path)
+    if not isinstance(found, dict) or not {"recipe", "device", "runs"} <= found.keys():
+        what = "there is no such file" if found is None else "it lacks recipe, device or runs"
+        raise ConfigError(f"{path} is no result file of linnet-compare --report: {what}")
+    return found
+
+
+@command
+def main(arguments: list[str] | None = None) -> None:
+    parser = parser_for(__doc__)
     parser.add_argument(
         "results", type=Path, nargs="+", help="NAME.json of linnet-compare --report"
     )
     parser.add_argument("--page", type=Path, required=True, help="page with the tables")
     options = parser.parse_args(arguments)
     for path in options.results:
-        write_report(json.loads(path.read_text(encoding="utf-8")), path.parent, options.page)
-    return 0
+        write_report(read_results(path), path.parent, options.page)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 from pathlib import Path
 
@@ -174,6 +175,26 @@ def test_refuses_page_without_markers(tmp_path):
         compare_report.write_report(results(), tmp_path, page)
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "is no result file of linnet-compare --report: there is no such file"),
+        ("{", "is not JSON: "),
+        ("{}", "is no result file of linnet-compare --report: it lacks recipe, device or runs"),
+        (json.dumps(results()), "must hold '<!-- toy-cpu -->' and '<!-- end of toy-cpu -->' once"),
+    ],
+)
+def test_command_names_files_that_it_cannot_use(tmp_path, capsys, text: str | None, message: str):
+    file, page = tmp_path / "toy-cpu.json", tmp_path / "page.md"
+    page.write_text("nothing here\n", encoding="utf-8")
+    if text is not None:
+        file.write_text(text, encoding="utf-8")
+    assert compare_report.main([str(file), "--page", str(page)]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("python -m linnet_model.evaluation.compare_report: ")
+    assert message in error
+
+
 COMPARISONS = sorted((ROOT / "docs/comparison").glob("*.json"))
 
 
@@ -193,6 +214,28 @@ def test_page_shows_the_recorded_comparison(file, tmp_path):
     assert copied.read_bytes() == file.read_bytes()
     for plot in folder.glob("*.svg"):
         assert rounded(plot) == rounded(file.parent / plot.name)
+
+
+def arguments_of(command: str) -> dict[str, list[str]]:
+    """Flag -> values of a command of linnet-compare, without those on which no result depends."""
+    flags: dict[str, list[str]] = {}
+    for word in shlex.split(command)[1:]:
+        if word.startswith("--"):
+            flags[word] = []
+        else:
+            flags[list(flags)[-1]].append(word)
+    flags["--rates"] = [str(float(rate)) for rate in flags.get("--rates", [])]
+    unused = ("--data", "--out", "--report", "--page", "--pretrained", "--jobs")
+    return {flag: values for flag, values in flags.items() if flag not in unused}
+
+
+def test_commands_of_the_page_are_those_of_the_recorded_comparisons():
+    page = (ROOT / "docs/RESULTS.md").read_text(encoding="utf-8").replace("\\\n", "")
+    shown = [arguments_of(line) for line in re.findall(r"^linnet-compare .*", page, re.MULTILINE)]
+    recorded = [arguments_of(json.loads(file.read_text())["command"]) for file in COMPARISONS]
+    assert len(shown) >= 8
+    for command in shown:
+        assert command in recorded
 
 
 def test_folder_of_comparisons_has_no_other_files():
