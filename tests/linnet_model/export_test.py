@@ -168,6 +168,36 @@ def test_weights_are_averaged_with_those_of_another_run_of_the_same_vocabulary(
     assert f"no source.spm beside {run}, which tells its vocabulary" in capsys.readouterr().err
 
 
+def test_recipe_of_another_task_replaces_no_bundle(run: Path, recipe_file: Path, capsys):
+    exported_card(run)
+    before = read_manifest(run.parent / "bundle")
+    other = run.parent / "other.toml"
+    other.write_text(recipe_file.read_text("utf-8") + 'task = "classify"\n', encoding="utf-8")
+    flags = ["--run", str(run), "--out", str(run.parent / "bundle"), "--bundle-version", "2"]
+    assert export([*flags, "--recipe", str(other)]) == 1
+    wanted = "the run was trained to translate and bundle.task of --recipe is classify"
+    assert wanted in capsys.readouterr().err
+    assert read_manifest(run.parent / "bundle") == before
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (" ", "bundle.examples has a text without words, leave it out"),
+        ("one " * 300, "tokens, the model reads at most 256 (bundle.max_source_tokens): shorten"),
+    ],
+)
+def test_examples_that_no_server_reads_are_refused(
+    run: Path, recipe_file: Path, capsys, text: str, message: str
+):
+    recipe = recipe_file.read_text("utf-8").replace("three | four", text)
+    recipe_file.write_text(recipe, encoding="utf-8")
+    flags = ["--run", str(run), "--out", str(run.parent / "none"), "--bundle-version", "1"]
+    assert export([*flags, "--recipe", str(recipe_file)]) == 1
+    assert message in capsys.readouterr().err
+    assert not (run.parent / "none").exists()
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [

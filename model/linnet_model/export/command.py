@@ -30,7 +30,7 @@ from linnet_model.bundle import (
     write_manifest,
 )
 from linnet_model.command_line import command, parser_for
-from linnet_model.config import SERVED, ConfigError, ModelConfig, Recipe, to_tables
+from linnet_model.config import SERVED, BundleConfig, ConfigError, ModelConfig, Recipe, to_tables
 from linnet_model.export.card import JUDGEMENTS, data_of_stages, write_card
 from linnet_model.export.search import Options, beam_search
 from linnet_model.json_files import read_json, write_json
@@ -55,14 +55,13 @@ def golden_examples(
     tokenizer: sentencepiece.SentencePieceProcessor,
     manifest: dict[str, Any],
     texts: list[str],
-    before: tuple[int, ...] = (),
+    sources: list[list[int]],
 ) -> list[tuple[str, str]]:
-    """Returns the texts with equal answers in float32 and bfloat16, and these answers. `before`:
-    ids that each source begins with."""
+    """Returns the texts with equal answers in float32 and bfloat16, and these answers. `sources`:
+    those of the texts, as read_examples returns them."""
     if not texts:
         return []
     answers = []
-    sources = [[*before, *tokenizer.encode(text), EOS] for text in texts]
     for dtype in (torch.float32, torch.bfloat16):
         found = beam_search(
             load_module(model_file, dtype),
@@ -150,6 +149,34 @@ def refuse_unserved(recipe: Recipe, run: Path) -> None:
         )
 
 
+def refuse_other_task(recipe: Recipe, overrides: Recipe) -> None:
+    """Refuses a --recipe for another task than the run was trained for."""
+    trained, named = recipe.bundle.task, overrides.bundle.task
+    if named != trained:
+        raise ConfigError(
+            f"the run was trained to {trained} and bundle.task of --recipe is {named}: name a "
+            "recipe of the same task"
+        )
+
+
+def read_examples(
+    tokenizer: sentencepiece.SentencePieceProcessor, config: BundleConfig, before: tuple[int, ...]
+) -> list[list[int]]:
+    """Returns the sources of the recipe's examples, which begin with the ids of `before`. Raises
+    ConfigError for a text that the model cannot read: no server could check its answer."""
+    sources = []
+    for text in config.examples:
+        if not text.strip():
+            raise ConfigError("bundle.examples has a text without words, leave it out")
+        sources.append([*before, *tokenizer.encode(text), EOS])
+        if len(sources[-1]) > config.max_source_tokens:
+            raise ConfigError(
+                f"bundle.examples has a text of {len(sources[-1])} tokens, the model reads at most "
+                f"{config.max_source_tokens} (bundle.max_source_tokens): shorten {text[:40]!r}"
+            )
+    return sources
+
+
 def export(
     run: Path,
     out: Path,
@@ -180,6 +207,7 @@ def export(
     model, recipe, position = averaged_model(files[-average:])
     refuse_unserved(recipe, run)
     if overrides is not None:
+        refuse_other_task(recipe, overrides)
         recipe.bundle = overrides.bundle
         recipe.data.terms |= overrides.data.terms
     tokenizer_file = folder / "source.spm"
@@ -215,6 +243,7 @@ def export(
     styled = styled_languages(
         recipe.bundle.source_language, style_ids(tokenizer, recipe.data.styles)
     )
+    sources = read_examples(tokenizer, recipe.bundle, styled[0].before if styled else ())
     with new_bundle(out, replace=True) as partial:
         manifest = write_bundle(
             partial,
@@ -232,7 +261,7 @@ def export(
             tokenizer,
             manifest,
             recipe.bundle.examples,
-            styled[0].before if styled else (),
+            sources,
         )
         manifest["golden_examples"] = [{"source_text": s, "target_text": t} for s, t in golden]
         write_manifest(partial, manifest)
