@@ -1,6 +1,7 @@
 """Tests of linnet-export: its card claims only what the recipe says."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -166,6 +167,17 @@ def test_weights_are_averaged_with_those_of_another_run_of_the_same_vocabulary(
     (run / "source.spm").unlink()
     assert export([*flags, "--average-with", str(run)]) == 1
     assert f"no source.spm beside {run}, which tells its vocabulary" in capsys.readouterr().err
+
+
+def test_card_names_licences_of_the_weights_that_are_averaged_in(run: Path, tmp_path: Path):
+    settings = read_json(run / "settings.json")
+    shutil.copytree(run, tmp_path / "other")
+    settings["recipe"]["data"]["terms"]["odd"]["licence"] = "MPL 2.0"
+    write_json(tmp_path / "other" / "settings.json", settings)
+    card = exported_card(run, "--average-with", str(tmp_path / "other"))
+    assert "The weights of other, with which those of this training are averaged, were" in card
+    assert "were also trained on texts under MPL 2.0.\n" in card
+    assert "were also trained on" not in exported_card(run, "--average-with", str(run))
 
 
 def test_recipe_of_another_task_replaces_no_bundle(run: Path, recipe_file: Path, capsys):

@@ -129,6 +129,10 @@ def data_part(training: dict[str, Any]) -> list[str]:
     copies, facts, joined, echoes, sentences, paragraphs = (
         train.get(name, {}).get("rows", 0) for name in added
     )
+    named = {source["licence"] for source in sources.values()} | {
+        *training.get("init_licences", [])
+    }
+    averaged = [it for it in training.get("averaged_licences", []) if it not in named]
     return [
         "## Data",
         "",
@@ -152,6 +156,14 @@ def data_part(training: dict[str, Any]) -> list[str]:
                 )
             ]
             if training.get("init_from")
+            else []
+        ),
+        *(
+            [
+                f"The weights of {training['averaged_with']}, with which those of this training "
+                f"are averaged, were also trained on texts under {'; '.join(averaged)}."
+            ]
+            if averaged
             else []
         ),
         *(

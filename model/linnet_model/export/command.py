@@ -222,7 +222,8 @@ def export(
     if average_with is not None:
         training["averaged_with"] = average_with.resolve().name
         training["averaged_share"] = average_share
-        others += origin_of(result_of(average_with)).licences
+        training["averaged_licences"] = origin_of(result_of(average_with)).licences
+        others += training["averaged_licences"]
     mixers = dict.fromkeys(recipe.model.encoder_mixers + recipe.model.decoder_mixers)
     facts = BundleFacts(
         version=version,
