@@ -96,6 +96,40 @@ def test_random_bundle_can_have_random_shortlist(tmp_path):
     assert set(content["candidates"]) <= set(range(40))
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--shortlist", "41"], "--shortlist is 41 and the vocabulary has 40 tokens, lower it"),
+        (["--languages", "en,de,en"], "--languages names one twice: en, de, en"),
+    ],
+)
+def test_random_bundle_refuses_what_it_cannot_draw(tmp_path, capsys, words, message):
+    flags = ["--out", str(tmp_path / "b"), "--preset", "tiny", "--vocab", "40"]
+    assert random_bundle([*flags, *words]) == 1
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "b").exists()
+
+
+@pytest.mark.parametrize(
+    "flag",
+    [
+        "--sentences=-3",
+        "--tokens=0",
+        "--rounds=0",
+        "--candidates=-1",
+        "--frequent=-5",
+        "--probability=nan",
+        "--probability=2",
+    ],
+)
+def test_numbers_that_make_no_shortlist_are_refused(tmp_path, capsys, flag):
+    with pytest.raises(SystemExit) as ended:
+        shortlist(["--bundle", str(tmp_path), "--pairs", "pairs.tsv", flag])
+    assert ended.value.code == 2
+    name, value = flag.split("=")
+    assert f"argument {name}: {value} is " in capsys.readouterr().err
+
+
 def test_second_column_is_the_source_of_a_model_trained_in_reverse(tmp_path):
     bundle, pairs = tmp_path / "de-en", tmp_path / "pairs.tsv"
     shutil.copytree(ROOT / "model/bundles/de-en", bundle)

@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 
 from linnet_model.bundle import BundleFacts, add_shortlist, new_bundle, write_bundle
-from linnet_model.command_line import command, parser_for
+from linnet_model.command_line import command, count_from, parser_for
 from linnet_model.config import BundleConfig, TokenizerConfig
 from linnet_model.languages import LanguageTokens, max_forced
 from linnet_model.network.encoder_decoder import EncoderDecoder, parameter_count
@@ -44,6 +44,10 @@ def made_up_lines(count: int, seed: int) -> list[str]:
 def all_pairs(languages: Sequence[str], vocabulary: int) -> list[LanguageTokens]:
     """Returns every pair of different languages; each language has one token, on both sides."""
     require(len(languages) != 1, "one language makes no pair, name several")
+    require(
+        len(set(languages)) == len(languages),
+        f"--languages names one twice: {', '.join(languages)}",
+    )
     tokens = {language: vocabulary - 1 - i for i, language in enumerate(languages)}
     return [
         LanguageTokens(source, target, before=(tokens[source],), forced=(tokens[target],))
@@ -72,6 +76,10 @@ def random_bundle(
     gives the same weights. Its limits are `source_tokens` and `target_tokens`; with `candidates` it
     has a random shortlist. Of several `languages` it has all pairs, with language tokens: the last
     ids of the vocabulary."""
+    require(
+        candidates <= vocabulary,
+        f"--shortlist is {candidates} and the vocabulary has {vocabulary} tokens, lower it",
+    )
     pairs = all_pairs(languages, vocabulary)
     sizes = preset(name, vocabulary, mixer)
     whole_target = sizes.attends_to_whole_target()
@@ -179,7 +187,7 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument(
         "--shortlist",
-        type=int,
+        type=count_from(0),
         default=0,
         metavar="N",
         help="add a random shortlist with N candidates per source token and 4 N for all [none]",

@@ -28,7 +28,7 @@ from linnet_model.bundle import (
     read_manifest,
     trained_in_reverse,
 )
-from linnet_model.command_line import command, parser_for
+from linnet_model.command_line import command, count_from, parser_for
 from linnet_model.config import ConfigError
 from linnet_model.text_files import Pair, read_pairs
 from linnet_model.tokenizer import load_tokenizer
@@ -146,6 +146,14 @@ def learn(
         return add_shortlist(partial, always, chosen)
 
 
+def probability(text: str) -> float:
+    """The type of an argument from 0 to 1."""
+    value = float(text)
+    if not 0 <= value <= 1:  # a NaN is not between
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
+    return value
+
+
 @command
 def main(arguments: list[str] | None = None) -> None:
     parser = parser_for(__doc__)
@@ -155,18 +163,18 @@ def main(arguments: list[str] | None = None) -> None:
         help="a .tsv of source, target and domain, plain or compressed (repeatable)")  # fmt: skip
     add("--reverse", action=argparse.BooleanOptionalAction,
         help="the second column is the source [data.reverse of its training]")  # fmt: skip
-    add("--sentences", type=int, default=100_000, metavar="N",
+    add("--sentences", type=count_from(1), default=100_000, metavar="N",
         help="max pairs used, evenly spaced; 100,000 pairs of 25 tokens take 3 GB of memory "
         "[%(default)s]")  # fmt: skip
-    add("--tokens", type=int, default=60, metavar="N",
+    add("--tokens", type=count_from(1), default=60, metavar="N",
         help="max tokens of a side; longer pairs are left out [%(default)s]")  # fmt: skip
-    add("--rounds", type=int, default=4, metavar="N",
+    add("--rounds", type=count_from(1), default=4, metavar="N",
         help="rounds of expectation maximisation [%(default)s]")  # fmt: skip
-    add("--candidates", type=int, default=50, metavar="N",
+    add("--candidates", type=count_from(0), default=50, metavar="N",
         help="max candidates of a source token [%(default)s]")  # fmt: skip
-    add("--probability", type=float, default=0.001, metavar="P",
+    add("--probability", type=probability, default=0.001, metavar="P",
         help="min probability of a candidate [%(default)s]")  # fmt: skip
-    add("--frequent", type=int, default=200, metavar="N",
+    add("--frequent", type=count_from(0), default=200, metavar="N",
         help="frequent target tokens that are always candidates [%(default)s]")  # fmt: skip
     options = parser.parse_args(arguments)
     rows = read_rows(options.pairs, options.sentences)
