@@ -85,11 +85,18 @@ def languages_of(bundle: Path) -> tuple[str, str]:
 
 
 def rerank_texts(
-    command: Path, bundle: Path, channel: Channel, texts: Sequence[str], flags: Sequence[str] = ()
+    command: Path,
+    bundle: Path,
+    channel: Channel,
+    texts: Sequence[str],
+    flags: Sequence[str] = (),
+    *,
+    else_best: bool = False,
 ) -> list[str]:
     """Returns the chosen translation of each text. `flags` are those of linnet-decode for both
-    models. Empty is the translation of a text all of whose hypotheses are empty, too long for the
-    model of the other direction or below its `min_score`."""
+    models. Of a text all of whose hypotheses are empty, too long for the model of the other
+    direction or below its `min_score`, it is empty, or with `else_best` the best of the search, as
+    a server answers."""
     search = ("--beam", str(channel.hypotheses), "--n-best", str(channel.hypotheses))
     searched = hypotheses_of(command, bundle, [{"text": text} for text in texts], (*flags, *search))
     pairs = [
@@ -100,7 +107,7 @@ def rerank_texts(
     ]
     lines = [{"text": hypothesis["text"], "target": texts[number]} for number, hypothesis in pairs]
     scored = hypotheses_of(command, channel.bundle, lines, flags, none_if_refused=True)
-    best = [(-math.inf, "")] * len(texts)
+    best = [(-math.inf, found[0]["text"] if else_best else "") for found in searched]
     for (number, hypothesis), scores in zip(pairs, scored, strict=True):
         for source in scores:  # at most one
             backward = fmean(source["token_scores"])

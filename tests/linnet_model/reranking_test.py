@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from linnet_model.config import ConfigError
+from linnet_model.evaluation.decoding import Decoding
 from linnet_model.reranking import Channel, add_channel_flags, channel_of, rerank_texts
 
 # Finds two hypotheses for every text, and scores a source by whether its translation says "never".
@@ -51,6 +52,12 @@ def test_choice_is_made_for_each_text(decoder: Path):
 
 def test_hypotheses_that_the_channel_model_refuses_are_not_chosen(decoder: Path):
     assert chosen(decoder, 0.5, "nie " + "a" * 35, "b" * 50) == ["a" * 35, ""]
+
+
+def test_scores_have_the_answer_of_the_search_where_the_channel_model_refuses_all(decoder: Path):
+    decoding = Decoding(decoder, {"--compute": "float32"}, Channel(Path("en-de"), 2, 0.5))
+    texts = ["sie antwortet nie", "nie " + "b" * 50]
+    assert decoding.answers(Path("de-en"), {}, texts) == ["sie antwortet never", "b" * 50]
 
 
 def test_hypotheses_that_tell_too_little_of_the_text_are_not_chosen(decoder: Path):

@@ -75,7 +75,8 @@ class Decoding:
     ) -> list[str]:
         """Decodes the texts; of a summariser in a style, "": the default."""
         if self.program and self.channel is not None:
-            return rerank_texts(self.program, bundle, self.channel, texts, words(self.flags))
+            flags = words(self.flags)
+            return rerank_texts(self.program, bundle, self.channel, texts, flags, else_best=True)
         if self.program:
             lines = [{"text": text, **({"style": style} if style else {})} for text in texts]
             return decode_lines(self.program, bundle, lines, words(self.flags))
