@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from linnet_model.config import ANSWERED, ConfigError
-from linnet_model.export.card import example_part, how_it_ended, notice_part
+from linnet_model.export.card import data_part, example_part, how_it_ended, notice_part
 from linnet_model.export.command import license_line, without_gain
 from linnet_model.sources import sources_of
 from linnet_model.train.stages import read_stages
@@ -56,6 +56,15 @@ def training(task: str, update: int, tokens: int, **more: int) -> dict:
         "position": {"update": update, "target_tokens": 10**6, "earlier_target_tokens": tokens},
         **more,
     }
+
+
+def test_rows_of_tables_are_one_line_with_as_many_cells_as_the_head():
+    scores = {"examples": [{"text": "A dog\nruns.", "answer": "Ein Hund | läuft."}]}
+    assert example_part(scores)[-2] == "| A dog runs. | Ein Hund \\| läuft. |"
+    terms = {"what": "notes", "author": "A | B", "licence": "CC0 1.0", "attribution": "A\nand B\n"}
+    recipe = {"data": {"domains": {"mine": 1.0}, "terms": {"mine": terms}}}
+    part = data_part({"recipe": recipe, "train": {"mine": {"rows": 3}}})
+    assert "| mine | notes | 3 | 1 | A \\| B | CC0 1.0 | A and B |" in part
 
 
 def test_card_says_by_which_criterion_training_ended():

@@ -116,13 +116,11 @@ def data_part(training: dict[str, Any]) -> list[str]:
         counts = train.get(domain, {})
         rows.append(
             [
-                domain,
-                source["what"],
+                cell(domain),
+                cell(source["what"]),
                 f"{counts.get('rows', 0):,}",
                 f"{shares[domain]:g}",
-                source["author"],
-                source["licence"],
-                source["attribution"],
+                *(cell(source[key]) for key in ("author", "licence", "attribution")),
             ]
         )
     added = ("copies", "facts", "joined", "echoes", SENTENCES, PARAGRAPHS)
@@ -420,8 +418,8 @@ def verdict(row: dict[str, str]) -> tuple[str, str]:
 
 
 def cell(text: str) -> str:
-    """Escapes a text for a cell of a table."""
-    return text.replace("|", "\\|").replace("<", "&lt;")
+    """Escapes a text for a cell of a table, which is one line."""
+    return " ".join(text.split("\n")).strip().replace("|", "\\|").replace("<", "&lt;")
 
 
 def notice_part(data: dict[str, Any]) -> list[str]:
