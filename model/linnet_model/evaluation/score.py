@@ -124,7 +124,7 @@ def keep_other_tests(scores: dict[str, Any], before: dict[str, Any] | None) -> N
     if before is None or not others:
         return
     same = ("model_sha256", "engine", "options", "measures", "signatures")
-    different = [key for key in same if before[key] != scores[key]]
+    different = [key for key in same if before.get(key) != scores[key]]  # older files lack some
     if different:
         print(
             f"linnet-score: {', '.join(t['domain'] for t in others)} left out, scored with another "

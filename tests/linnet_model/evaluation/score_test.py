@@ -132,6 +132,9 @@ def test_keeps_other_scores_of_same_weights(capsys):
     other = scores("a", b=9)
     keep_other_tests(other, scores("older", a=1))
     assert "linnet-score: a left out, scored with another model_sha256" in capsys.readouterr().err
+    keep_other_tests(other, {"tests": [{"domain": "a"}]})
+    said = "a left out, scored with another model_sha256, engine, options, measures, signatures"
+    assert said in capsys.readouterr().err
     keep_other_tests(other, None)
     assert other == scores("a", b=9)
     faster = scores("a", b=9) | {"engine": "linnet-decode, int8"}
