@@ -58,6 +58,9 @@ absl::StatusOr<Shortlist> ReadShortlist(const Bundle& bundle, const ScriptedMode
         absl::StrCat("a shortlist needs float32 or int8 on the CPU, this is ",
                      ComputeTypeName(model.compute()), " on ", model.device().str()));
   }
+  if (!model.picks_best()) {
+    return absl::FailedPreconditionError("an ensemble has no shortlists: serve it without");
+  }
   return Shortlist::Read(bundle.path / file, bundle.source_vocabulary_size(),
                          bundle.manifest.vocabulary().size(), bundle.special_tokens());
 }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -153,3 +155,15 @@ def test_training_from_an_ensemble_is_refused(served):
     out, _ = served
     with pytest.raises(ConfigError, match="it is an ensemble"):
         read_bundle_weights(out)
+
+
+def test_shortlist_of_an_ensemble_is_refused(served, command, tmp_path):
+    from linnet_model.bundle import add_shortlist
+
+    bundle = Path(shutil.copytree(served[0], tmp_path / "bundle"))
+    add_shortlist(bundle, [5, 6], {})
+    done = subprocess.run(
+        command(bundle, "--shortlist"), input="", capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 3
+    assert "an ensemble has no shortlists: serve it without" in done.stderr

@@ -9,11 +9,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from linnet_model.bundle import add_shortlist, read_manifest
-from linnet_model.config import ConfigError
+from linnet_model.bundle import (
+    BundleFacts,
+    add_shortlist,
+    new_bundle,
+    read_manifest,
+    write_bundle,
+)
+from linnet_model.config import BundleConfig, ConfigError
 from linnet_model.export.random_bundle import main as random_bundle
 from linnet_model.export.shortlist import candidates, encoders, frequent, model_one
 from linnet_model.export.shortlist import main as shortlist
+from linnet_model.network.encoder_decoder import EncoderDecoder
+from linnet_model.network.ensemble import Ensemble
+from linnet_model.network.presets import preset
 from linnet_model.tokenizer import load_tokenizer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -156,6 +165,21 @@ def test_refuses_other_tokenizers(tmp_path):
             tmp_path,
             {"source_tokenizer_file": "source.codes", "word_tokenizer": "WORD_TOKENIZER_MOSES"},
         )
+
+
+def test_refuses_an_ensemble(tmp_path, capsys, tokenizer_file):
+    sizes = preset("tiny", 400, None)
+    members = [EncoderDecoder(sizes).eval() for _ in range(2)]
+    config = BundleConfig(name="two", max_source_tokens=64, max_target_tokens=64)
+    facts = BundleFacts(version="1", description="two", license="none")
+    out, pairs = tmp_path / "two", tmp_path / "pairs.tsv"
+    with new_bundle(out) as partial:
+        write_bundle(partial, Ensemble(members), sizes, config, tokenizer_file, "float32", facts)
+    pairs.write_text("dogs\tHunde\tx\n", encoding="utf-8")
+    before = read_manifest(out)
+    assert shortlist(["--bundle", str(out), "--pairs", str(pairs)]) == 1
+    assert f"{out} is an ensemble, which has no shortlists" in capsys.readouterr().err
+    assert read_manifest(out) == before
 
 
 def test_shortlist_of_all_tokens_changes_no_answer(program, tmp_path):

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
+import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -108,6 +109,15 @@ def encoders(folder: Path, manifest: dict[str, Any]) -> tuple[Callable[[str], Id
     return tuple(tokenizer.encode for tokenizer in tokenizers)
 
 
+def is_ensemble(model_file: Path) -> bool:
+    """Returns whether a TorchScript module is an ensemble, by the code in its archive: to load it
+    would take the memory of all its members."""
+    with zipfile.ZipFile(model_file) as archive:
+        return any(
+            name.endswith("/linnet_model/network/ensemble.py") for name in archive.namelist()
+        )
+
+
 def read_rows(files: Sequence[Path], maximum: int) -> list[Pair]:
     """Returns at most `maximum` rows, evenly spaced. Rows with encoding errors are left out."""
     rows = [row for file in files for row in read_pairs(file, mojibake="drop", empty="drop")]
@@ -120,6 +130,8 @@ def learn(
 ) -> dict[str, Any]:
     """Learns the shortlist of a bundle from the pairs that have at most `max_tokens` per side."""
     manifest = read_manifest(folder)
+    if is_ensemble(folder / manifest["model_file"]):
+        raise ConfigError(f"{folder} is an ensemble, which has no shortlists")
     encode_source, encode_target = encoders(folder, manifest)
     eos, size = manifest["vocabulary"]["eos_id"], manifest["vocabulary"]["size"]
     reverse = options.reverse
