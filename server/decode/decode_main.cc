@@ -174,6 +174,12 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kUsage;
   }
+  if (flags.synthetic &&
+      (flags.options.has_min_target_tokens() || flags.options.has_max_target_tokens())) {
+    return Fail(kUsage, absl::InvalidArgumentError(
+                            "--synthetic makes targets of one length: set --target-tokens in place "
+                            "of --min-target-tokens and --max-target-tokens"));
+  }
   if (flags.synthetic && flags.options.has_seed()) {
     flags.load.seed = flags.options.seed();
     flags.options.clear_seed();

@@ -8,7 +8,9 @@
 #include <string>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "server/base/failure_record.h"
 #include "server/base/log.h"
@@ -79,11 +81,17 @@ int Serve(const ParsedOptions& parsed, const Catalog::EngineFactory& factory,
 
   LogSettings(parsed.settings);
   LogGrpc(LoadedGrpc(), options);
-  auto server = Server::Start(options, factory, info, EndAtOnce);
-  if (!server.ok()) {
-    std::fprintf(stderr, "linnet-server: %s\n", std::string(server.status().message()).c_str());
+  const auto refuse = [](absl::string_view why) {
+    std::fprintf(stderr, "linnet-server: %s\n", std::string(why).c_str());
     return kCouldNotStart;
+  };
+  if (!options.failure_record.empty()) {
+    // When an engine has failed it is too late to learn that the file cannot be written.
+    const auto kept = RecordFailure(options.failure_record, {});
+    if (!kept.ok()) return refuse(absl::StrCat("--failure-record: ", kept.status().message()));
   }
+  auto server = Server::Start(options, factory, info, EndAtOnce);
+  if (!server.ok()) return refuse(server.status().message());
   signals.Serving([&server] { (*server)->ReloadSoon(); });
   const std::string admin = (*server)->admin_address();
   std::printf("ready grpc=%s metrics=%s%s\n", (*server)->grpc_address().c_str(),

@@ -141,6 +141,8 @@ def test_empty_input_gives_no_answers(run, bundle):
         (("--source-tokens", "5"), "--synthetic"),
         (("--step-seconds",), "--synthetic"),
         (("--synthetic", "--source-tokens", "5000"), "reads at most 1024"),
+        (("--synthetic", "--min-target-tokens", "9"), "set --target-tokens in place"),
+        (("--synthetic", "--max-target-tokens", "9"), "set --target-tokens in place"),
     ],
 )
 def test_bad_flags_exit_with_status_2(run, bundle, flags, message):

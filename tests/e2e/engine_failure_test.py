@@ -94,6 +94,19 @@ def test_call_that_failed_engines_twice_is_named(start_faulty, tmp_path):
     assert record.read_text() == "2 the-culprit\n"
 
 
+def test_record_of_failures_that_cannot_be_written_is_refused_at_the_start(
+    program, bundles, tmp_path
+):
+    record = tmp_path / "none" / "failures"
+    flags = ["--models", str(bundles), "--failure-record", str(record)]
+    flags += ["--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"]
+    done = subprocess.run(
+        [program("linnet_faulty_server"), *flags], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"linnet-server: --failure-record: cannot lock {record}.lock: No such" in done.stderr
+
+
 def test_drain_does_not_wait_for_a_stalled_engine(start_faulty):
     server = start_faulty("--drain-timeout", "20")
     call = ask(server, STALLS, "the-culprit")
