@@ -92,12 +92,20 @@ void Wait(Answers& answers) {
   while (answers.open > 0) answers.changed.Wait(answers.mu);
 }
 
+// The bundle's defaults, with a beam for which the steps of the engine have room.
+model::SearchOptions DefaultOptions(const ServedModel& served, size_t tokens) {
+  model::SearchOptions options = served.bundle.default_options(static_cast<int>(tokens));
+  options.beam_size =
+      std::min(options.beam_size, served.scheduler->engine_info().limits.max_beam_size);
+  return options;
+}
+
 absl::StatusOr<std::unique_ptr<Sequence>> GoldenSequence(const ServedModel& served, int index) {
   const linnet::v1::GoldenExample& example = served.bundle.manifest.golden_examples(index);
   ASSIGN_OR_RETURN(auto tokens, served.source_tokenizer->Encode(example.source_text()));
   tokens.push_back(served.bundle.special_tokens().eos);
   auto sequence = std::make_unique<Sequence>();
-  sequence->input.options = served.bundle.default_options(static_cast<int>(tokens.size()));
+  sequence->input.options = DefaultOptions(served, tokens.size());
   sequence->input.source = std::move(tokens);
   // The manifest's check has found its pair and style.
   const bool own = example.source_language_code().empty();
@@ -117,7 +125,7 @@ absl::StatusOr<std::unique_ptr<Sequence>> UnknownSequence(const ServedModel& ser
   auto sequence = std::make_unique<Sequence>();
   sequence->input.source.assign(tokens, served.bundle.special_tokens().unk);
   sequence->input.source.back() = served.bundle.special_tokens().eos;
-  sequence->input.options = served.bundle.default_options(tokens);
+  sequence->input.options = DefaultOptions(served, tokens);
   sequence->input.options.min_target_tokens = sequence->input.options.max_target_tokens;
   model::AddLanguageTokens(served.languages.own(), sequence->input);
   return sequence;

@@ -113,9 +113,7 @@ def is_ensemble(model_file: Path) -> bool:
     """Returns whether a TorchScript module is an ensemble, by the code in its archive: to load it
     would take the memory of all its members."""
     with zipfile.ZipFile(model_file) as archive:
-        return any(
-            name.endswith("/linnet_model/network/ensemble.py") for name in archive.namelist()
-        )
+        return any("/linnet_model/network/ensemble" in name for name in archive.namelist())
 
 
 def read_rows(files: Sequence[Path], maximum: int) -> list[Pair]:
