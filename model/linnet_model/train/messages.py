@@ -1,12 +1,17 @@
 """python -m linnet_model.train.messages: makes up messages with summaries of them.
 
-There are hardly any mails, minutes, news or notices with summaries that may be passed on. Some of
-these rows are the messages of texts/messages-en.txt, written one by one, with other talk beside
-what matters in each row. The others are made of sentences of en-de, which have more words, but do
-not belong together: everyday ones of train.tsv.xz and of english.tsv (linnet_model.train.tatoeba),
-of which some ask for something or tell of an event, and those of debates in english_debates.tsv
-(linnet_model.train.debates). The rows go to summarize/messages.tsv of the data
-folder, in the domains
+There are hardly any mails, minutes, news, reviews or articles with summaries that may be passed on.
+So these rows are of three kinds:
+
+- texts of texts/messages-en.txt.xz, written one by one, with other talk beside what matters in
+  each row
+- points of texts/points-en.txt.xz, each a title and the sentences that matter of a text that was
+  not written, among the talk of texts of the same kind
+- sentences of en-de, which have more words, but do not belong together: everyday ones of
+  train.tsv.xz and of english.tsv (linnet_model.train.tatoeba), of which some ask for something or
+  tell of an event, and those of debates in english_debates.tsv (linnet_model.train.debates)
+
+The rows go to summarize/messages.tsv of the data folder, in the domains
 
   message_title, message_sentence, message_paragraph
 
@@ -42,8 +47,10 @@ LONG = 6  # sentences; the paragraph of so long a piece of news has three, else 
 CLOSING_WORDS = 5  # at most, in each part of a closing: "Kind regards,", a name
 KEPT_TALK, KEPT_DETAIL = 0.7, 0.85  # shares of the parts of a message that are kept
 MAX_FOREIGN_TALK = 3  # sentences of other messages
+TALK_AROUND_POINT = (3, 10)  # sentences, least and most
 NEWS_SHARE = 0.3  # of the messages of single sentences
-WRITTEN_SHARE = 0.4  # of all rows
+WRITTEN_SHARE, POINT_SHARE = 0.4, 0.4  # of all rows
+LEAD_SHARE = 0.4  # of the points of news that stand first
 # Who reads a message wants to know what it asks for, what happened, and when, how many or how much.
 REQUEST = re.compile(
     r"^(?:Please|Could you|Can you|Would you mind|Don't forget|Make sure|Let me know|Remember to|"
@@ -104,6 +111,7 @@ class Part(NamedTuple):
 
 
 NEWS = "news"
+GREETING = ("mails", "notices", "minutes", "letters")  # kinds that begin with one, or a heading
 MATTERS, DETAIL, TALK = "*", "+", ""  # the one that matters most; those that matter next; others
 
 
@@ -147,8 +155,9 @@ class Message(NamedTuple):
 
 
 def read_messages(name: str) -> list[Message]:
-    """Reads NAME.txt of texts: a line "# KIND" before the messages of a kind, each a line with the
-    title, a tab, and the parts between bars, some with their mark before them."""
+    """Reads a file of texts: a line "# KIND" before the messages of a kind, each a line with the
+    title, a tab, and the parts between bars, some with their mark before them. Points have only
+    parts with a mark."""
     kind = ""
     messages = []
     for line in lines_of(name):
@@ -173,10 +182,10 @@ def mixed(first: list[Part], second: list[Part], rng: random.Random) -> list[Par
 
 
 class Written:
-    """The written messages, from which others are made."""
+    """The written messages and points, from which others are made."""
 
-    def __init__(self, messages: list[Message]) -> None:
-        self.messages = messages
+    def __init__(self, messages: list[Message], points: list[Message]) -> None:
+        self.messages, self.points = messages, points
         self.of = {
             kind: [message for message in messages if message.kind == kind]
             for kind in sorted({message.kind for message in messages})
@@ -202,13 +211,27 @@ class Written:
         body = [*body[:1], *mixed(body[1:], foreign, rng)]
         return message._replace(parts=[*message.opening, *body, *message.closing])
 
+    def around_point(self, rng: random.Random) -> Message:
+        """Returns what matters in one of the points among talk of messages of its kind."""
+        point = rng.choice(self.points)
+        main, *details = point.parts
+        told = [main, *(part for part in details if rng.random() < KEPT_DETAIL)]
+        talk = rng.sample(self.talk[point.kind], rng.randint(*TALK_AROUND_POINT))
+        if point.kind == NEWS and rng.random() < LEAD_SHARE:
+            body = [main, *mixed(told[1:], talk, rng)]
+        else:
+            body = mixed(told, talk, rng)
+        if point.kind not in GREETING:
+            return point._replace(parts=body)
+        frame = rng.choice(self.of[point.kind])
+        return point._replace(parts=[*frame.opening, *body, *frame.closing])
+
 
 def of_sentences(written: Written, known: Sentences, rng: random.Random) -> Message:
     """Returns a message of sentences that do not belong together: news of formal ones, of which the
     first matters most; or a message of another kind with one to three that matter among others that
     do not, of which the first that matters does most."""
-    others = [kind for kind in written.of if kind != NEWS]
-    kind = NEWS if rng.random() < NEWS_SHARE else rng.choice(others)
+    kind = NEWS if rng.random() < NEWS_SHARE else rng.choice(GREETING)
     frame = rng.choice(written.of[kind])
     talk = rng.sample(written.talk[kind], rng.randint(0, 2))
     if kind == NEWS:
@@ -258,8 +281,13 @@ def rows(written: Written, known: Sentences, count: int) -> list[Pair]:
     rng = random.Random(SEED)
     made = []
     for _ in range(count):
-        is_written = rng.random() < WRITTEN_SHARE
-        message = written.varied(rng) if is_written else of_sentences(written, known, rng)
+        place = rng.random()
+        if place < WRITTEN_SHARE:
+            message = written.varied(rng)
+        elif place < WRITTEN_SHARE + POINT_SHARE:
+            message = written.around_point(rng)
+        else:
+            message = of_sentences(written, known, rng)
         summaries = message.summaries()
         style = rng.choice([style for style in STYLES if summaries[style]])
         made.append(Pair(message.source(), summaries[style], f"message_{style}"))
@@ -294,7 +322,8 @@ def main(arguments: list[str] | None = None) -> None:
     counts = ", ".join(f"{len(texts):,} {name}" for name, texts in known._asdict().items())
     if min(map(len, known)) < FEWEST:
         raise ConfigError(f"{folder} has {counts}, at least {FEWEST} of each are needed")
-    made = rows(Written(read_messages("messages-en")), known, options.rows)
+    written = Written(read_messages("messages-en"), read_messages("points-en"))
+    made = rows(written, known, options.rows)
     summaries = options.data / "summarize"
     file = summaries / "messages.tsv"
     write_rows(file, made)

@@ -62,7 +62,7 @@ NAMES = ("messages-en", "messages-test-en")
 
 @pytest.fixture(scope="module")
 def written():
-    return Written(read_messages("messages-en"))
+    return Written(read_messages("messages-en"), read_messages("points-en"))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -76,8 +76,33 @@ def test_written_messages_have_one_sentence_that_matters_most(name):
         assert 3 <= len(message.title.split()) <= 11, message.title
 
 
+def test_points_are_a_title_and_sentences_that_matter(written):
+    assert written.points
+    for point in written.points:
+        assert [part.mark for part in point.parts] in ([MATTERS, DETAIL], [MATTERS, DETAIL, DETAIL])
+        assert 3 <= len(point.title.split()) <= 11, point.title
+        assert point.kind in written.of, "whose talk stands around it"
+
+
+def test_points_stand_among_talk_of_their_kind(written):
+    rng = random.Random(7)
+    known = {point.title: point for point in written.points}
+    places = set()
+    for _ in range(500):
+        message = written.around_point(rng)
+        marked = [part for part in message.parts if part.mark]
+        main, *details = known[message.title].parts
+        assert marked[0] == main
+        assert marked[1:] == [part for part in details if part in marked]
+        talk = [part for part in message.parts if part in written.talk[message.kind]]
+        assert len(talk) >= 3
+        places.add(message.parts.index(main))
+    assert len(places) > 5
+
+
 def test_no_written_message_is_in_training_and_test():
-    known = {part.text for message in read_messages(NAMES[0]) for part in message.body}
+    training = [*read_messages("messages-en"), *read_messages("points-en")]
+    known = {part.text for message in training for part in message.parts}
     for message in read_messages(NAMES[1]):
         assert not known & {part.text for part in message.body if len(part.text.split()) > 5}
 
