@@ -66,7 +66,7 @@ TEST_F(CliTest, TextsWithTheSyntaxOfListsAreSentUnchanged) {
   EXPECT_EQ(server_.score_requests().back().pairs(1).target_text(), "++");
   EXPECT_EQ(Run({"detect", "[a, b]", "++"}), kExitOk) << err_;
   EXPECT_THAT(out_, AllOf(HasSubstr("\t[a, b]\n"), HasSubstr("\t++\n")));
-  EXPECT_EQ(Run({"bench", "--from", "en", "--to", "de", "--duration", "1ms", "--concurrency", "1",
+  EXPECT_EQ(Run({"bench", "--from", "en", "--to", "de", "--duration", "200ms", "--concurrency", "1",
                  "[a, b]"}),
             kExitOk)
       << err_;
