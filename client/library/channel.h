@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include "client/library/client.h"
@@ -11,6 +12,9 @@ namespace linnet::client {
 
 // INVALID_ARGUMENT if an option is out of its range or a certificate cannot be read.
 absl::Status CheckOptions(const ClientOptions& options);
+
+// True for an address in another form than HOST:PORT or a list of such: "unix:PATH", "dns:…".
+bool HasScheme(const std::string& server);
 
 bool UsesTls(const TlsOptions& tls);
 

@@ -101,7 +101,7 @@ void Connection::Prepare(const CallOptions& options, absl::Duration timeout,
 
 // Replaces errors that gRPC made on this side by messages with the server and the way out.
 absl::Status Connection::Explain(const CancellableContext& context, const grpc::Status& grpc,
-                                 int64_t request_bytes) const {
+                                 const google::protobuf::Message& request) const {
   const absl::Duration timeout = context.timeout().value_or(options_.timeout);
   absl::Status status = FromGrpc(grpc);
   if (absl::IsCancelled(status) && context.cancelled()) return absl::CancelledError("cancelled");
@@ -127,7 +127,7 @@ absl::Status Connection::Explain(const CancellableContext& context, const grpc::
           options_.server, " is not a Linnet server of this version: ",
           status.message().empty() ? "it does not know the method" : status.message()));
     case absl::StatusCode::kResourceExhausted:
-      return NameTooLarge(status, options_.max_reply_bytes, request_bytes);
+      return NameTooLarge(status, options_.max_reply_bytes, request.ByteSizeLong());
     default:
       return status;
   }
@@ -168,8 +168,7 @@ absl::Status Connection::Check(const CallOptions& options, const std::string& se
     Prepare(options, contact.timeout, &context.grpc());
     context.grpc().set_wait_for_ready(contact.wait_for_ready);
     if (!context.begun()) return absl::CancelledError("cancelled before the call");
-    return Explain(context, health_->Check(&context.grpc(), request, response),
-                   request.ByteSizeLong());
+    return Explain(context, health_->Check(&context.grpc(), request, response), request);
   };
   const Contact first = reached_ ? Contact{TimeoutOf(options), false} : FirstContact(options);
   const absl::Time end = absl::Now() + first.timeout;
@@ -201,7 +200,7 @@ void Connection::ReachAsync(const CallOptions& options, Contact contact,
       &probe->context.grpc(), &probe->request, &probe->response,
       [this, probe, options, contact, then,
        end = absl::Now() + contact.timeout](grpc::Status answer) {
-        const absl::Status status = Explain(probe->context, answer, probe->request.ByteSizeLong());
+        const absl::Status status = Explain(probe->context, answer, probe->request);
         if (contact.wait_for_ready && absl::IsDeadlineExceeded(status)) {
           return ReachAsync(options, {TimeoutOf(options), false}, then);
         }

@@ -74,10 +74,9 @@ class Connection {
     Timeout timeout(whole);
     RETURN_IF_ERROR(Reach(own));
     if (WaitsForServer()) timeout = Timeout(whole);
-    const int64_t bytes = request.ByteSizeLong();
-    absl::Status status = Try(own, timeout.left(), bytes, call);
+    absl::Status status = Try(own, timeout.left(), request, call);
     if (ShouldTryAnotherServer(status) && timeout.left() > absl::ZeroDuration())
-      status = Try(own, timeout.left(), bytes, call);
+      status = Try(own, timeout.left(), request, call);
     return status;
   }
 
@@ -117,12 +116,12 @@ class Connection {
   };
 
   template <typename Call>
-  absl::Status Try(const CallOptions& options, absl::Duration timeout, int64_t request_bytes,
-                   Call& call) {
+  absl::Status Try(const CallOptions& options, absl::Duration timeout,
+                   const google::protobuf::Message& request, Call& call) {
     CancellableContext context(cancellation_, options);
     Prepare(options, timeout, &context.grpc());
     if (!context.begun()) return absl::CancelledError("cancelled before the call");
-    return Explain(context, call(*text_, &context.grpc()), request_bytes);
+    return Explain(context, call(*text_, &context.grpc()), request);
   }
   // True if one of several servers refused the call because it cannot finish before the deadline:
   // the next server may have a shorter queue. Tried once, so that a deadline that no server can
@@ -135,7 +134,7 @@ class Connection {
                             const CallOptions& options) const;
   void Prepare(const CallOptions& options, absl::Duration timeout, grpc::ClientContext* context);
   absl::Status Explain(const CancellableContext& context, const grpc::Status& status,
-                       int64_t request_bytes) const;
+                       const google::protobuf::Message& request) const;
 
   // The state of an asynchronous call; it lives until the call ends.
   template <typename Request, typename Response, typename Start>
@@ -231,8 +230,7 @@ void Connection::Send(std::shared_ptr<AsyncCall<Request, Response, Start>> call)
   if (!call->context->begun()) return End(*call, absl::CancelledError("cancelled before the call"));
   call->start(*text_, &call->context->grpc(), call->request, &call->response,
               [this, call](grpc::Status status) {
-                absl::Status explained =
-                    Explain(*call->context, status, call->request.ByteSizeLong());
+                absl::Status explained = Explain(*call->context, status, call->request);
                 call->context.reset();
                 if (!std::exchange(call->again, true) && ShouldTryAnotherServer(explained) &&
                     call->timeout->left() > absl::ZeroDuration()) {

@@ -19,13 +19,6 @@
 namespace linnet::client {
 namespace {
 
-bool HasScheme(const std::string& server) {
-  for (absl::string_view scheme : {"unix:", "unix-abstract:", "dns:", "ipv4:", "ipv6:", "xds:"}) {
-    if (absl::StartsWith(server, scheme)) return true;
-  }
-  return false;
-}
-
 // Splits HOST:PORT or [IPv6]:PORT; false if `address` has neither form.
 bool SplitAddress(absl::string_view address, absl::string_view* host) {
   const size_t colon = address.rfind(':');
@@ -127,6 +120,13 @@ absl::Status CheckDuration(const char* name, absl::Duration value, bool may_be_z
 }
 
 }  // namespace
+
+bool HasScheme(const std::string& server) {
+  for (absl::string_view scheme : {"unix:", "unix-abstract:", "dns:", "ipv4:", "ipv6:", "xds:"}) {
+    if (absl::StartsWith(server, scheme)) return true;
+  }
+  return false;
+}
 
 absl::Status CheckOptions(const ClientOptions& options) {
   absl::Status status = CheckServer(options.server);

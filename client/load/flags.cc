@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -12,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "client/cli/flags/connection_flags.h"
 #include "client/cli/flags/duration_flag.h"
+#include "client/library/channel.h"
 #include "client/load/texts.h"
 #include "proto/status_macros.h"
 
@@ -238,13 +240,9 @@ void CheckLoadFlags(const LoadFlags& flags) {
   if (abandonment.deadlines + abandonment.cancels + abandonment.disconnects > 1) {
     refuse("--give-up, --cancel and --disconnect together are more than 1");
   }
-  if (abandonment.disconnects > 0) {
-    // A comma separates servers, the rest begins other forms of an address.
-    for (const char* other : {",", "unix:", "unix-abstract:", "dns:", "ipv4:", "ipv6:", "xds:"}) {
-      const size_t place = flags.client.server.find(other);
-      if (place == 0 || (place != std::string::npos && other[0] == ','))
-        refuse("--disconnect needs one server as HOST:PORT");
-    }
+  if (abandonment.disconnects > 0 &&
+      (HasScheme(flags.client.server) || absl::StrContains(flags.client.server, ','))) {
+    refuse("--disconnect needs one server as HOST:PORT");
   }
   const TlsOptions& tls = flags.client.tls;
   if (abandonment.disconnects > 0 &&

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "model/runtime/bundle/languages.h"
-#include "model/runtime/text/white_space.h"
 #include "server/text/memory_cost.h"
 
 namespace linnet::server {
@@ -65,7 +63,7 @@ PivotTexts PivotTextsOf(const TextRequest& first, const std::vector<PreparedText
   pivot.language_code = first.languages->target_language_code();
   pivot.model = first.model->name();
   pivot.model_version = first.model->bundle.manifest.version();
-  const bool spaced = !model::IsUnspacedLanguage(first.second->languages->target_language_code());
+  const std::string& target = first.second->languages->target_language_code();
   for (const PreparedText& work : works) {
     PivotTexts::Content& content = pivot.contents.emplace_back();
     content.segments = static_cast<int>(work.segments.size());
@@ -80,11 +78,9 @@ PivotTexts PivotTextsOf(const TextRequest& first, const std::vector<PreparedText
       kept.index = i;
       kept.last = i + 1 == content.segments;
       kept.place = segment.place;
-      kept.gap = segment.gap;
-      // As between the sentences of a text in the third language.
-      if (i > 0 && kept.gap.empty() && spaced &&
-          model::EndsInUnspacedScript(pivot.segments[pivot.segments.size() - 2].text))
-        kept.gap = " ";
+      const size_t place = pivot.segments.size() - 1;
+      kept.gap =
+          i > 0 ? GapAfter(pivot.segments[place - 1].text, segment.gap, target) : segment.gap;
       kept.text = first.model->target_tokenizer->Decode(best.tokens, segment.copies);
       kept.score = best.score;
       kept.ended_by_limit = best.ended_by_limit;

@@ -214,16 +214,6 @@ absl::StatusOr<Tokens> Target(const TextRequest& request, const TextItem& item,
   return tokens;
 }
 
-// The text between two segments of a translation: the white space of the source. Languages without
-// blanks have none between their sentences, so that a blank is added for a language with blanks.
-std::string GapBefore(const TextRequest& request, const std::string& text, int begin, int end) {
-  std::string gap = text.substr(begin, end - begin);
-  const bool joined = gap.empty() && begin > 0 &&
-                      !model::IsUnspacedLanguage(request.languages->target_language_code()) &&
-                      model::EndsInUnspacedScript(absl::string_view(text).substr(0, begin));
-  return joined ? " " : gap;
-}
-
 bool IsLetter(unsigned char c) { return absl::ascii_isalnum(c) || c >= 0x80; }
 
 // The places of the copies in the text of their segment.
@@ -333,7 +323,9 @@ absl::StatusOr<PreparedText> PrepareText(const TextRequest& request, const TextI
     }
     part.tokens.push_back(model.bundle.special_tokens().eos);
     // A summary replaces the whole text, so white space around it is not part of the answer.
-    std::string gap = request.split           ? GapBefore(request, text, copied, part.place.begin)
+    std::string gap = request.split           ? GapAfter(absl::string_view(text).substr(0, copied),
+                                                         text.substr(copied, part.place.begin - copied),
+                                                         request.languages->target_language_code())
                       : work.segments.empty() ? ""
                                               : " ";
     copied = part.place.end;
@@ -386,6 +378,14 @@ absl::StatusOr<PreparedText> PrepareText(const TextRequest& request, const TextI
   work.truncated = request.long_input == linnet::v1::LONG_INPUT_TRUNCATE &&
                    !model::Trimmed(absl::string_view(text).substr(copied)).empty();
   return work;
+}
+
+std::string GapAfter(absl::string_view before, std::string gap,
+                     const std::string& target_language_code) {
+  const bool joined = gap.empty() && !before.empty() &&
+                      !model::IsUnspacedLanguage(target_language_code) &&
+                      model::EndsInUnspacedScript(before);
+  return joined ? " " : gap;
 }
 
 model::SequenceInput InputOf(const TextRequest& request, const PreparedSegment& segment) {

@@ -64,6 +64,12 @@ linnet::v1::Warning LanguageWarning(const TextRequest& request,
 // it has too many segments, or the error of `hold`.
 absl::StatusOr<PreparedText> PrepareText(const TextRequest& request, const TextItem& item,
                                          const Glossary* glossary, const PrepareLimits& limits);
+// The text between two segments of a translation: `gap`, the white space of the source. Languages
+// without blanks have none between their sentences, so that a blank is added for a language with
+// blanks where the source up to there, `before`, is in a script without.
+std::string GapAfter(absl::string_view before, std::string gap,
+                     const std::string& target_language_code);
+
 // The engine's input for a segment.
 model::SequenceInput InputOf(const TextRequest& request, const PreparedSegment& segment);
 

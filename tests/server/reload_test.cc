@@ -55,6 +55,13 @@ struct ReloadTest : ::testing::Test {
       catalog->Sweep();
     } while (absl::StrContains(metrics.Text(), absl::StrCat("version=\"", version, "\"")));
   }
+  // Lets the model say something; `waited` is told how that ended.
+  static absl::Status Submit(ServedModel& model, test::Waited& waited) {
+    std::vector<std::unique_ptr<Sequence>> one;
+    one.push_back(test::Say({5, 6}, waited));
+    one.front()->input.options.max_target_tokens = 10;
+    return model.scheduler->Submit(one);
+  }
   // The version that serves a request with this name, or the reason of the error.
   std::string Version(const std::string& name) {
     const auto model = catalog->Named(name);
@@ -342,11 +349,8 @@ TEST_F(ReloadTest, ReplacedVersionThatStallsBlocksNothing) {
   Load();
   const std::weak_ptr<ServedModel> old = *catalog->Named("en-de");
   test::Waited waited;
-  std::vector<std::unique_ptr<Sequence>> one;
-  one.push_back(test::Say({5, 6}, waited));
-  one.front()->input.options.max_target_tokens = 10;
   armed = true;
-  ASSERT_THAT(old.lock()->scheduler->Submit(one), IsOk());
+  ASSERT_THAT(Submit(*old.lock(), waited), IsOk());
   inside.Pass();
   test::WriteBundle(root / "en-de" / "2", EnDe("two"));
   ASSERT_TRUE(catalog->Reload().ok());
@@ -372,11 +376,8 @@ TEST_F(ReloadTest, ReplacedVersionThatIsBeingRebuiltBlocksNothing) {
     go_on.Pass();
   };
   test::Waited waited;
-  std::vector<std::unique_ptr<Sequence>> one;
-  one.push_back(test::Say({5, 6}, waited));
-  one.front()->input.options.max_target_tokens = 10;
   breaks = true;
-  ASSERT_THAT(old.lock()->scheduler->Submit(one), IsOk());
+  ASSERT_THAT(Submit(*old.lock(), waited), IsOk());
   inside.Pass();
   test::WriteBundle(root / "en-de" / "2", EnDe("two"));
   ASSERT_TRUE(catalog->Reload().ok());

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "model/runtime/text/abbreviations.h"
-#include "model/runtime/text/characters.h"
 #include "model/runtime/text/segmenter.h"
+#include "model/runtime/text/white_space.h"
 
 namespace linnet::model {
 namespace {
@@ -73,18 +73,7 @@ std::shared_ptr<const TargetLength> LengthInSentences(const Tokenizer& tokenizer
   return std::make_shared<SentenceLength>(tokenizer, sentences, std::move(language_code));
 }
 
-int WordsIn(absl::string_view text) {
-  int words = 0;
-  bool in_word = false;
-  for (int at = 0; at < std::ssize(text);) {
-    const Character character = CharacterAt(text, at);
-    const bool blank = IsWhiteSpace(character.code_point);
-    words += !blank && !in_word ? 1 : 0;
-    in_word = !blank;
-    at = character.end;
-  }
-  return words;
-}
+int WordsIn(absl::string_view text) { return static_cast<int>(WordsOf(text).size()); }
 
 int CompleteSentencesIn(absl::string_view text, absl::string_view language_code) {
   // The text behind a sentence decides whether it has ended: "Dr." ends none, "home." does, and

@@ -4,9 +4,12 @@
 #include <sstream>
 #include <stop_token>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "client/load/cli.h"
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/util/json_util.h"
@@ -46,6 +49,20 @@ class LoadCliTest : public ::testing::Test {
       sent.insert(request.contents().begin(), request.contents().end());
     }
     return sent;
+  }
+
+  // Makes the server answer no call before it is cancelled. The thread stops the run when the first
+  // one has arrived.
+  std::thread StopDuringACall() {
+    server_.on_translate = [this](grpc::ServerContext& context, const auto&, auto&) {
+      if (!arrived_.HasBeenNotified()) arrived_.Notify();
+      while (!context.IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
+      return grpc::Status::OK;
+    };
+    return std::thread([this] {
+      arrived_.WaitForNotification();
+      stop_.request_stop();
+    });
   }
 
   absl::Notification arrived_;  // outlives the server

@@ -150,15 +150,7 @@ TEST_F(LoadCliTest, DoesNotRetryRefusedCalls) {
 }
 
 TEST_F(LoadCliTest, StopCancelsCallsInFlightAndReports) {
-  server_.on_translate = [this](grpc::ServerContext& context, const auto&, auto&) {
-    if (!arrived_.HasBeenNotified()) arrived_.Notify();
-    while (!context.IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
-    return grpc::Status::OK;
-  };
-  std::thread interrupt([this] {
-    arrived_.WaitForNotification();
-    stop_.request_stop();
-  });
+  std::thread interrupt = StopDuringACall();
   EXPECT_EQ(Run({"--to", "de", "--concurrency", "1", "--json"}), kExitLocal);
   interrupt.join();
   EXPECT_EQ(Number({"by_status", "CANCELLED", "calls"}), 1);
@@ -166,15 +158,7 @@ TEST_F(LoadCliTest, StopCancelsCallsInFlightAndReports) {
 }
 
 TEST_F(LoadCliTest, StopCancelsCallsOnConnectionsOfTheirOwn) {
-  server_.on_translate = [this](grpc::ServerContext& context, const auto&, auto&) {
-    if (!arrived_.HasBeenNotified()) arrived_.Notify();
-    while (!context.IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
-    return grpc::Status::OK;
-  };
-  std::thread interrupt([this] {
-    arrived_.WaitForNotification();
-    stop_.request_stop();
-  });
+  std::thread interrupt = StopDuringACall();
   EXPECT_EQ(Run({"--to", "de", "--concurrency", "1", "--disconnect", "1", "--leave-after", "20s",
                  "--deadline", "10s", "--json"}),
             kExitLocal);
