@@ -113,7 +113,7 @@ LAYERS = {
 # A few files, and the targets made of them, may use more than their layer.
 EXCEPTIONS = {
     "proto/decoding_flags*": "absl cli11",
-    "linnet_decoding_flags": "absl cli11",
+    "linnet_flags": "absl cli11",
     "client/load/report*": "json",
     "client/load/mix*": "json",
     "client/python/setup.py": "packaging",
@@ -203,7 +203,7 @@ MODULES = {
 }
 TARGETS = {
     "client": "linnet::client",
-    "proto": "linnet_proto_grpc linnet_decoding_flags",
+    "proto": "linnet_proto_grpc linnet_flags",
     "grpc": "gRPC::* linnet_proto_grpc",
     "protobuf": "protobuf::*",
     "absl": "absl::*",

@@ -5,6 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "client/cli/commands.h"
 #include "client/load/run/run.h"
+#include "proto/status_macros.h"
 
 namespace linnet::client {
 namespace {
@@ -45,7 +46,7 @@ absl::Status Measure(const MakeCall& call, int callers, absl::Duration duration,
   plan.open = false;
   plan.callers = callers;
   plan.duration = duration;
-  const LoadResult result = RunLoad(plan, call, environment.stop);
+  ASSIGN_OR_RETURN(const LoadResult result, RunLoad(plan, call, environment.stop));
   for (const auto& [code, record] : result.record.by_status()) {
     if (code != absl::StatusCode::kOk) return absl::Status(code, record.first_message);
   }

@@ -8,6 +8,7 @@
 #include "client/cli/flags/duration_flag.h"
 #include "client/cli/text_flags.h"
 #include "proto/decoding_flags.h"
+#include "proto/plain_number.h"
 
 namespace linnet::client {
 namespace {
@@ -47,6 +48,7 @@ void AddReranking(CLI::App* command, v1::TranslateRequest* request) {
           "--hypotheses",
           [request](int count) { request->mutable_reranking()->set_hypotheses(count); },
           "with --rerank, so many translations [8]")
+      ->check(CheckPlainNumber)
       ->needs("--rerank")
       ->type_name("N");
   command
@@ -54,6 +56,7 @@ void AddReranking(CLI::App* command, v1::TranslateRequest* request) {
           "--channel-weight",
           [request](float weight) { request->mutable_reranking()->set_channel_weight(weight); },
           "with --rerank, weight of its log-probability [0.2]")
+      ->check(CheckPlainNumber)
       ->needs("--rerank")
       ->type_name("X");
 }
@@ -108,12 +111,14 @@ CLI::App* AddSummarize(CLI::App* app, Flags* flags) {
               "--summary-words",
               [flags](int words) { flags->summarize.mutable_length()->set_words(words); },
               "at most so many words, and at least three quarters of them")
+          ->check(CheckPlainNumber)
           ->type_name("N");
   summarize
       ->add_option_function<int>(
           "--summary-sentences",
           [flags](int sentences) { flags->summarize.mutable_length()->set_sentences(sentences); },
           "so many sentences")
+      ->check(CheckPlainNumber)
       ->type_name("N")
       ->excludes(words);
   AddTexts(summarize, flags, false, [flags] { return Lists(flags->summarize); });
@@ -253,6 +258,7 @@ CLI::App* AddBench(CLI::App* app, Flags* flags) {
   bench->add_option("--model", options->model, "a model by its name")->type_name("NAME");
   bench->add_option("--concurrency", options->concurrency, "calls at once in the second part")
       ->check(CLI::Range(1, 1024))
+      ->check(CheckPlainNumber)
       ->type_name("N")
       ->capture_default_str();
   bench

@@ -115,9 +115,9 @@ absl::StatusOr<MetricsPage> ReadPages(const std::vector<std::string>& urls) {
   return sum;
 }
 
-// Probes rates until the search has ended. Sets `plan` to that of the probe in findings.result.
-LoadFindings Search(const LoadFlags& flags, const MakeCall& call, const std::stop_token& stop,
-                    LiveLine* live, LoadPlan* plan) {
+// Probes rates until the search has ended. Sets `plan` to that of the probe in the result.
+absl::StatusOr<LoadFindings> Search(const LoadFlags& flags, const MakeCall& call,
+                                    const std::stop_token& stop, LiveLine* live, LoadPlan* plan) {
   const double share = *flags.objective->percent / 100;
   RateSearch search(flags.rates[0], flags.rates[1], flags.precision);
   constexpr double kCallsOfProbe = 10;
@@ -140,7 +140,7 @@ LoadFindings Search(const LoadFlags& flags, const MakeCall& call, const std::sto
     if (live->is_terminal()) {
       next.on_progress = [&](const LoadProgress& progress) { live->Show(title, progress); };
     }
-    LoadResult result = RunLoad(next, call, stop);
+    ASSIGN_OR_RETURN(LoadResult result, RunLoad(next, call, stop));
     // A probe without any arrival says nothing about the rate.
     if (result.record.offered() == 0 && !stop.stop_requested()) continue;
     Probe probe = {*rate, false, result.gave_up, result.record};
@@ -161,7 +161,16 @@ LoadFindings Search(const LoadFlags& flags, const MakeCall& call, const std::sto
     }
     search.Add(probe.held);
   }
-  return {*std::move(shown), true, std::move(probes), search.found(), std::nullopt};
+  return LoadFindings{.result = *std::move(shown),
+                      .searched = true,
+                      .probes = std::move(probes),
+                      .found = search.found()};
+}
+
+absl::StatusOr<LoadFindings> RunOnce(const LoadPlan& plan, const MakeCall& call,
+                                     const std::stop_token& stop) {
+  ASSIGN_OR_RETURN(LoadResult result, RunLoad(plan, call, stop));
+  return LoadFindings{.result = std::move(result)};
 }
 
 // Sets the source language if only one fits the models: a server cannot detect a language in
@@ -213,6 +222,7 @@ int Load(LoadFlags flags, const LoadEnvironment& environment) {
                 absl::PermissionDeniedError("cannot write " + (html ? flags.csv : flags.html)));
   }
   const absl::StatusOr<MetricsPage> before = ReadPages(flags.metrics);
+  const absl::Time read = absl::Now();
   if (!before.ok()) {
     return fail(absl::IsInvalidArgument(before.status()) ? kExitUsage : kExitLocal,
                 before.status());
@@ -230,31 +240,31 @@ int Load(LoadFlags flags, const LoadEnvironment& environment) {
       csv->Add(times, outcome);
     };
   }
-  LoadFindings findings =
-      flags.find_rate
-          ? Search(flags, call, environment.stop, &live, &plan)
-          : LoadFindings{
-                RunLoad(plan, call, environment.stop), false, {}, std::nullopt, std::nullopt};
+  absl::StatusOr<LoadFindings> findings = flags.find_rate
+                                              ? Search(flags, call, environment.stop, &live, &plan)
+                                              : RunOnce(plan, call, environment.stop);
   live.Clear();
+  if (!findings.ok()) return fail(kExitLocal, findings.status());
   settings.plan = plan;
   if (!flags.metrics.empty()) {
+    findings->metrics_elapsed = absl::Now() - read;
     const absl::StatusOr<MetricsPage> after = ReadPages(flags.metrics);
     if (after.ok()) {
-      findings.metrics = Difference(*before, *after);
+      findings->metrics = Difference(*before, *after);
     } else {
       fail(kExitLocal, after.status());  // and the report goes without
     }
   }
 
-  environment.out << (flags.json ? LoadReportJson(settings, findings) + "\n"
-                                 : LoadReport(settings, findings))
+  environment.out << (flags.json ? LoadReportJson(settings, *findings) + "\n"
+                                 : LoadReport(settings, *findings))
                   << std::flush;
-  if (html.is_open()) html << LoadReportHtml(settings, findings) << std::flush;
+  if (html.is_open()) html << LoadReportHtml(settings, *findings) << std::flush;
   if (!environment.out || !html || (csv && !csv->good())) {
     return fail(kExitLocal, absl::DataLossError("the report could not be written completely"));
   }
-  if (flags.find_rate) return findings.found ? kExitOk : kExitLocal;
-  const bool any_answer = findings.result.record.by_status().count(absl::StatusCode::kOk) > 0;
+  if (flags.find_rate) return findings->found ? kExitOk : kExitLocal;
+  const bool any_answer = findings->result.record.by_status().count(absl::StatusCode::kOk) > 0;
   return any_answer ? kExitOk : kExitLocal;
 }
 

@@ -1,6 +1,5 @@
 #include "client/load/flags.h"
 
-#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -15,6 +14,7 @@
 #include "client/cli/flags/duration_flag.h"
 #include "client/library/channel.h"
 #include "client/load/texts.h"
+#include "proto/plain_number.h"
 #include "proto/status_macros.h"
 
 namespace linnet::client {
@@ -68,7 +68,8 @@ Objective ParseObjective(const std::string& text) {
 void AddLoops(CLI::App* app, LoadFlags* flags) {
   CLI::Option* rate = app->add_option("--rate", flags->rate,
                                       "open loop: calls per second, independent of the answers")
-                          ->check(CLI::Range(1e-3, 1e6));
+                          ->check(CLI::Range(1e-3, 1e6))
+                          ->check(CheckPlainNumber);
   const auto set_schedule = [flags](const std::string& text) {
     absl::StatusOr<RateSchedule> schedule = RateSchedule::Parse(text);
     if (!schedule.ok()) {
@@ -91,15 +92,18 @@ void AddLoops(CLI::App* app, LoadFlags* flags) {
       ->expected(2)
       ->type_name("MIN MAX")
       ->check(CLI::Range(1e-3, 1e6))
+      ->check(CheckPlainNumber)
       ->needs(find);
   app->add_option("--precision", flags->precision, "of the found rate, as a share of it")
       ->check(CLI::Range(0.001, 1.0))
+      ->check(CheckPlainNumber)
       ->capture_default_str()
       ->needs(find);
   CLI::Option* concurrency =
       app->add_option("--concurrency", flags->concurrency,
                       "closed loop: calls in flight, each followed by the next")
           ->check(CLI::Range(1, 10000))
+          ->check(CheckPlainNumber)
           ->excludes(rate)
           ->excludes(schedule)
           ->excludes(find);
@@ -109,10 +113,12 @@ void AddLoops(CLI::App* app, LoadFlags* flags) {
   app->add_option("--max-in-flight", flags->max_in_flight,
                   "of an open loop; further calls wait and are measured from their due time")
       ->check(CLI::Range(1, 10000))
+      ->check(CheckPlainNumber)
       ->capture_default_str()
       ->excludes(concurrency);
   app->add_option("--calls", flags->calls, "end after so many calls, the warm-up's included")
       ->check(CLI::Range(int64_t{1}, std::numeric_limits<int64_t>::max()))
+      ->check(CheckPlainNumber)
       ->excludes(find);
   AddDuration(app, "--duration", &flags->duration,
               "how long to measure [30s, each rate of a search 10s; with "
@@ -130,12 +136,19 @@ void AddLoops(CLI::App* app, LoadFlags* flags) {
          "that must be within it")
       ->type_name("[pNN=]TIME");
   app->add_option("--seed", flags->seed, "of arrivals, mixes and made-up texts")
+      ->check([](const std::string& value) {  // CLI11 would read -1 as the largest number
+        return absl::StartsWith(value, "-") ? absl::StrCat("Value ", value, " is below 0") : "";
+      })
+      ->check(CheckPlainNumber)
       ->capture_default_str();
 }
 
 void AddAbandonment(CLI::App* app, LoadFlags* flags) {
   const auto add = [app](const char* flag, double* to, const char* about) {
-    app->add_option(flag, *to, about)->check(CLI::Range(0.0, 1.0))->type_name("SHARE");
+    app->add_option(flag, *to, about)
+        ->check(CLI::Range(0.0, 1.0))
+        ->check(CheckPlainNumber)
+        ->type_name("SHARE");
   };
   add("--give-up", &flags->abandonment.deadlines, "of calls whose deadline is --leave-after");
   add("--cancel", &flags->abandonment.cancels, "of calls that are cancelled after --leave-after");
@@ -163,9 +176,11 @@ void AddTexts(CLI::App* app, LoadFlags* flags) {
       ->expected(2)
       ->type_name("MIN MAX")
       ->check(CLI::Range(1, 10000))
+      ->check(CheckPlainNumber)
       ->excludes(file);
   app->add_option("--texts", flags->texts, "texts per call")
       ->check(CLI::Range(1, 100000))
+      ->check(CheckPlainNumber)
       ->capture_default_str();
   app->add_option("--task", flags->task, "of the calls")
       ->check(CLI::IsMember({"translate", "summarize"}))
@@ -180,6 +195,7 @@ void AddTexts(CLI::App* app, LoadFlags* flags) {
       ->excludes(mix);
   app->add_option("--beam,--beam-size", flags->beam, "hypotheses kept at each step [the model's]")
       ->check(CLI::Range(1, 1024))
+      ->check(CheckPlainNumber)
       ->excludes(mix);
 }
 
@@ -189,6 +205,7 @@ void AddConnection(CLI::App* app, LoadFlags* flags) {
   AddDuration(app, "--deadline", &flags->client.timeout, "of each call, from its sending [60s]");
   app->add_option("--channels", flags->channels, "connections, used in turn by the callers")
       ->check(CLI::Range(1, 1000))
+      ->check(CheckPlainNumber)
       ->capture_default_str();
 }
 
@@ -216,12 +233,6 @@ void AddLoadFlags(CLI::App* app, LoadFlags* flags) {
 void CheckLoadFlags(const LoadFlags& flags) {
   const auto refuse = [](const std::string& why) { throw CLI::ValidationError(why); };
   const AbandonmentOptions& abandonment = flags.abandonment;
-  // CLI::Range accepts "nan".
-  for (const double number :
-       {flags.rate.value_or(1), flags.rates[0], flags.rates[1], flags.precision,
-        abandonment.deadlines, abandonment.cancels, abandonment.disconnects}) {
-    if (std::isnan(number)) refuse("a rate, a precision or a share is \"nan\", not a number");
-  }
   const bool open = flags.rate || flags.schedule || flags.find_rate;
   if (!open && !flags.concurrency) {
     refuse(

@@ -3,7 +3,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -17,7 +19,31 @@ namespace {
 
 using nlohmann::json;
 
+constexpr int kMaxWords = 10000;
+constexpr int kMaxTexts = 100000;
+
 absl::Status Wrong(const std::string& what) { return absl::InvalidArgumentError(what); }
+
+// Parses a line, and refuses a key that an object has twice: one value would be lost.
+absl::StatusOr<json> ParseLine(const std::string& line) {
+  std::string twice;
+  std::vector<std::set<std::string>> keys;  // of the objects that are open
+  const auto see = [&](int, json::parse_event_t event, const json& value) {
+    if (event == json::parse_event_t::object_start) keys.emplace_back();
+    if (event == json::parse_event_t::object_end) keys.pop_back();
+    if (event == json::parse_event_t::key && !keys.back().insert(value).second) twice = value;
+    return true;
+  };
+  json object = json::parse(line, see);
+  if (!twice.empty()) return Wrong(absl::StrCat("the key \"", twice, "\" is there twice"));
+  return object;
+}
+
+// The value as a whole number from `min` to `max`; nlohmann's get<int>() would cut or wrap others.
+bool IsWhole(const json& value, int64_t min, int64_t max) {
+  return value.is_number_integer() && value.get<double>() >= static_cast<double>(min) &&
+         value.get<double>() <= static_cast<double>(max);
+}
 
 template <typename Request>
 absl::Status ParseRequest(const json& object, CallKind* kind) {
@@ -38,12 +64,15 @@ absl::Status ParseTexts(const json& object, uint64_t seed, CallKind* kind) {
     ASSIGN_OR_RETURN(kind->sentences, ReadSentences(file));
     kind->texts_name = absl::StrCat(kind->sentences.size(), " texts of ", file);
   } else if (object.contains("words")) {
-    const auto words = object["words"].get<std::vector<int>>();
-    if (words.size() != 2 || words[0] < 1 || words[1] < words[0] || words[1] > 10000) {
-      return Wrong("\"words\" are the minimum and the maximum, [3, 25], from 1 to 10000");
+    const json& words = object["words"];
+    if (!words.is_array() || words.size() != 2 || !IsWhole(words[0], 1, kMaxWords) ||
+        !IsWhole(words[1], words[0].get<int>(), kMaxWords)) {
+      return Wrong(absl::StrCat("\"words\" are the minimum and the maximum, [3, 25], from 1 to ",
+                                kMaxWords));
     }
-    kind->sentences = MadeUpSentences(kMadeUpSentences, words[0], words[1], seed);
-    kind->texts_name = absl::StrFormat("made-up texts of %d to %d words", words[0], words[1]);
+    const int min = words[0].get<int>(), max = words[1].get<int>();
+    kind->sentences = MadeUpSentences(kMadeUpSentences, min, max, seed);
+    kind->texts_name = absl::StrFormat("made-up texts of %d to %d words", min, max);
   }
   return absl::OkStatus();
 }
@@ -68,9 +97,12 @@ absl::Status ParseKind(const json& object, uint64_t seed, CallKind* kind) {
   RETURN_IF_ERROR(ParseTexts(object, seed, kind));
   kind->name = object.value("name", kind->name);
   kind->weight = object.value("weight", 1.0);
-  kind->texts = object.value("texts", kind->texts);
+  if (object.contains("texts")) {
+    if (!IsWhole(object["texts"], 1, kMaxTexts))
+      return Wrong(absl::StrCat("\"texts\" is not 1 to ", kMaxTexts));
+    kind->texts = object["texts"].get<int>();
+  }
   if (!(kind->weight > 0) || kind->weight > 1e9) return Wrong("\"weight\" is not above 0");
-  if (kind->texts < 1 || kind->texts > 100000) return Wrong("\"texts\" is not 1 to 100000");
   if (object.contains("deadline")) {
     const std::string text = object["deadline"].get<std::string>();
     if (!absl::ParseDuration(text, &kind->deadline) || kind->deadline <= absl::ZeroDuration() ||
@@ -95,7 +127,8 @@ absl::StatusOr<std::vector<CallKind>> ReadMix(const std::string& file, const Cal
     kind.name = absl::StrCat("line ", number);
     absl::Status status;
     try {
-      status = ParseKind(json::parse(line), seed, &kind);
+      const absl::StatusOr<json> object = ParseLine(line);
+      status = object.ok() ? ParseKind(*object, seed, &kind) : object.status();
     } catch (const json::exception& error) {  // also thrown for a value of another type
       status = Wrong(error.what());
     }

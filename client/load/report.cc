@@ -182,7 +182,7 @@ std::string LoadReport(const LoadSettings& settings, const LoadFindings& finding
     absl::StrAppend(&report, "\n", absl::StatusCodeToString(code),
                     ", the first: ", status.first_message, "\n");
   }
-  if (findings.metrics) report += ServerText(*findings.metrics, result.elapsed);
+  if (findings.metrics) report += ServerText(*findings.metrics, findings.metrics_elapsed);
   return report;
 }
 

@@ -48,11 +48,12 @@ struct Probe {
 };
 
 struct LoadFindings {
-  LoadResult result;          // for a search: the last probe that held, else the last one
-  bool searched = false;      // `probes` and `found` are set
-  std::vector<Probe> probes;  // in order of time
-  std::optional<double> found;
-  std::optional<MetricsChanges> metrics;  // of the server, from before to after the run
+  LoadResult result;               // for a search: the last probe that held, else the last one
+  bool searched = false;           // `probes` and `found` are set
+  std::vector<Probe> probes = {};  // in order of time
+  std::optional<double> found = {};
+  std::optional<MetricsChanges> metrics = {};  // of the server, from before to after all calls
+  absl::Duration metrics_elapsed = {};         // between the two readings
 };
 
 // The text report: rates, then percentiles for each status. Ends with a newline.

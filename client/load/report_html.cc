@@ -93,7 +93,9 @@ Plot Percentiles(const LoadSettings& settings, const LoadRecord& record) {
     constexpr int kSteps = 60;
     for (int step = 0; step <= kSteps && latency.count() > 0; ++step) {
       const double nines = max * step / kSteps;
-      const double percent = step == 0 ? 1e-9 : 100 * (1 - std::pow(10, -nines));
+      const double percent = step == 0        ? 1e-9
+                             : step == kSteps ? 100
+                                              : 100 * (1 - std::pow(10, -nines));
       series.points.emplace_back(nines, std::max(1e-3, Ms(latency.Percentile(percent))));
     }
     plot.series.push_back(std::move(series));

@@ -77,16 +77,15 @@ void SumInFloat32(at::Device device, bool batch_invariant) {
 }
 
 absl::Status CheckOptions(const Bundle& bundle, const TorchEngineOptions& options) {
-  constexpr int kMaxRows = 1 << 16;
   constexpr int64_t kMaxEncoderCacheTokens = int64_t{1} << 28;
   const int max_source_tokens = bundle.manifest.limits().max_source_tokens();
   if (options.threads < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("threads is ", options.threads, ", it must be at least 0"));
   }
-  if (options.rows < 1 || options.rows > kMaxRows) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("rows is ", options.rows, ", it must be between 1 and ", kMaxRows));
+  if (options.rows < 1 || options.rows > TorchEngineOptions::kMaxRows) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "rows is ", options.rows, ", it must be between 1 and ", TorchEngineOptions::kMaxRows));
   }
   if (options.encoder_cache_tokens < max_source_tokens ||
       options.encoder_cache_tokens > kMaxEncoderCacheTokens) {

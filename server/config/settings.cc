@@ -1,13 +1,11 @@
 #include "server/config/settings.h"
 
-#include <cmath>
 #include <set>
 #include <string>
 #include <type_traits>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "proto/plain_number.h"
 #include "server/config/address.h"
 #include "server/identity/trusted_proxies.h"
 
@@ -22,17 +20,6 @@ const CLI::Validator kProxies(
     [](std::string& value) { return std::string(TrustedProxies::Parse(value).status().message()); },
     "ADDRESSES", "proxies");
 
-// Refuses what CLI11 would read otherwise than it is written: "010" as octal, which is 8, and "nan"
-// as in any range.
-std::string CheckNumber(const std::string& value) {
-  if (value.size() > 1 && value[0] == '0' && absl::ascii_isalnum(value[1]))
-    return absl::StrCat("Value ", value, " begins with 0: write it in decimal without");
-  double number;
-  return absl::SimpleAtod(value, &number) && std::isnan(number)
-             ? absl::StrCat("Value ", value, " is not a number")
-             : "";
-}
-
 // Adds the settings of one group.
 class Group {
  public:
@@ -42,7 +29,7 @@ class Group {
   CLI::Option* Add(const char* name, Value& value, const char* meaning) {
     CLI::Option* option = app_.add_option(Flag(name), value, meaning)->group(name_);
     if constexpr (std::is_arithmetic_v<Value> && !std::is_same_v<Value, bool>)
-      option->check(CheckNumber);
+      option->check(CheckPlainNumber);
     return option;
   }
   CLI::Option* AddFile(const char* name, std::filesystem::path& path, const char* meaning) {
@@ -59,7 +46,7 @@ class Group {
             Flag(name), [&duration](double value) { duration = absl::Seconds(value); }, meaning)
         ->group(name_)
         ->default_str(absl::StrCat(absl::ToDoubleSeconds(duration)))
-        ->check(CheckNumber)
+        ->check(CheckPlainNumber)
         ->check(CLI::Range(min, 86400.0));
   }
 

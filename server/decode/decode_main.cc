@@ -18,6 +18,7 @@
 #include "model/torch/module/wait_policy.h"
 #include "model/torch/torch_engine.h"
 #include "proto/decoding_flags.h"
+#include "proto/plain_number.h"
 #include "server/decode/decode_stream.h"
 #include "server/decode/synthetic.h"
 
@@ -77,10 +78,13 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_flag("--shortlist", flags.shortlist,
                "Search only among the tokens that the bundle's shortlist gives for a source");
   app.add_option("--threads", flags.threads, "Threads inside a step; 0 is one per core")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1024))
+      ->check(CheckPlainNumber);
   app.add_option("--batch", flags.batch, "Sequences in flight")
       ->capture_default_str()
-      ->check(CLI::Range(1, 4096));
+      ->check(CLI::Range(1, 4096))
+      ->check(CheckPlainNumber);
   // The options of a line override these, which override the bundle's defaults.
   AddDecodingFlags(app, [&flags] { return &flags.options; });
 
@@ -90,14 +94,17 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--source-tokens", flags.load.source_tokens,
                  "Length of each source, including the end token")
       ->needs(synthetic)
-      ->check(CLI::Range(1, 1 << 20));
+      ->check(CLI::Range(1, 1 << 20))
+      ->check(CheckPlainNumber);
   app.add_option("--target-tokens", flags.load.target_tokens,
                  "Length of each target, including the end token")
       ->needs(synthetic)
-      ->check(CLI::Range(1, 1 << 20));
+      ->check(CLI::Range(1, 1 << 20))
+      ->check(CheckPlainNumber);
   app.add_option("--repeat", flags.load.repeat, "Measured runs, after a warm-up run")
       ->needs(synthetic)
-      ->check(CLI::Range(1, 1 << 20));
+      ->check(CLI::Range(1, 1 << 20))
+      ->check(CheckPlainNumber);
   app.add_flag("--step-seconds", flags.load.step_seconds,
                "Report the median time of each step too; the first includes the encoder")
       ->needs(synthetic);
@@ -120,6 +127,23 @@ void AddFlags(CLI::App& app, Flags& flags) {
       "the n_best with the highest scores are printed. To sample from all tokens set a seed.\n\n"
       "Exit status: 0, 1 if some lines have an error, 2 for wrong flags, 3 for a bundle, a device "
       "or an input that\ncannot be used, 4 if the output cannot be written.");
+}
+
+// Refuses flags that an engine would refuse by names that this program does not have.
+absl::Status CheckSizes(const model::Bundle& bundle, const Flags& flags, int beam_size) {
+  const int64_t rows = int64_t{flags.batch} * beam_size;
+  if (rows > model::TorchEngineOptions::kMaxRows) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--batch ", flags.batch, " with a beam of ", beam_size, " needs ", rows, " rows, at most ",
+        model::TorchEngineOptions::kMaxRows, " are accepted: lower one of them"));
+  }
+  const int max_source_tokens = bundle.manifest.limits().max_source_tokens();
+  if (flags.synthetic && flags.load.source_tokens > max_source_tokens) {
+    return absl::InvalidArgumentError(absl::StrCat("--source-tokens is ", flags.load.source_tokens,
+                                                   ", this model reads at most ",
+                                                   max_source_tokens));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<model::Engine>> MakeEngine(const model::Bundle& bundle,
@@ -200,6 +224,8 @@ int Main(int argc, char** argv) {
       model::ApplyOverrides(bundle->default_options(bundle->manifest.limits().max_source_tokens()),
                             flags.options, limits.max_target_tokens);
   if (absl::Status status = model::CheckOptions(options, limits); !status.ok())
+    return Fail(kUsage, status);
+  if (absl::Status status = CheckSizes(*bundle, flags, options.beam_size); !status.ok())
     return Fail(kUsage, status);
 
   auto engine = MakeEngine(*bundle, flags, options.beam_size,

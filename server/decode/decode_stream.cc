@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "model/runtime/text/white_space.h"
 #include "proto/status_macros.h"
 
 namespace linnet::server {
@@ -91,8 +92,9 @@ absl::Status DecodeStream::Start(const std::string& line, Answer& answer) {
   ASSIGN_OR_RETURN(model::SequenceInput input, MakeInput(line));
   auto sequence = std::make_unique<Sequence>();
   sequence->input = std::move(input);
-  sequence->sink =
-      std::make_unique<AnswerSink>(*this, answer, model::Constraints(sequence->input.constraints));
+  sequence->sink = std::make_unique<AnswerSink>(
+      *this, answer,
+      model::Constraints(sequence->input.constraints, sequence->input.continuations));
   return batcher_.Add(sequence, absl::Now());
 }
 
@@ -109,7 +111,8 @@ absl::StatusOr<model::SequenceInput> DecodeStream::MakeInput(const std::string& 
       return absl::InvalidArgumentError(
           "the bundle has no tokenizer: give source_ids instead of text");
     }
-    ASSIGN_OR_RETURN(std::vector<model::TokenId> tokens, source_tokenizer_->Encode(*parsed.text));
+    ASSIGN_OR_RETURN(std::vector<model::TokenId> tokens,
+                     source_tokenizer_->Encode(model::OneLine(*parsed.text)));
     if (tokens.empty()) return absl::InvalidArgumentError("text is empty");
     input.source = std::move(tokens);
     input.source.push_back(bundle_.special_tokens().eos);
@@ -122,7 +125,7 @@ absl::StatusOr<model::SequenceInput> DecodeStream::MakeInput(const std::string& 
       return absl::InvalidArgumentError(
           "the bundle has no tokenizer: give target_ids instead of target");
     }
-    ASSIGN_OR_RETURN(input.target, target_tokenizer_->Encode(*parsed.target));
+    ASSIGN_OR_RETURN(input.target, target_tokenizer_->Encode(model::OneLine(*parsed.target)));
     input.target->push_back(bundle_.special_tokens().eos);
   }
   linnet::v1::DecodingOptions overrides = overrides_;

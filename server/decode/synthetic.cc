@@ -105,6 +105,12 @@ std::vector<double> MedianSteps(const std::vector<Run>& runs) {
 
 absl::StatusOr<std::string> MeasureSynthetic(model::Engine& engine, const SyntheticLoad& load) {
   const model::EngineInfo& info = engine.info();
+  if (info.special.unk + 1 >= info.source_vocabulary_size) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("random sources have the ids above unk_id, which is ", info.special.unk,
+                     ", and the source vocabulary has ", info.source_vocabulary_size,
+                     " tokens: give lines with source_ids instead of --synthetic"));
+  }
   const std::vector<model::SequenceInput> inputs = RandomInputs(info, load);
   std::vector<Run> runs;
   for (int i = 0; i <= load.repeat; ++i) {

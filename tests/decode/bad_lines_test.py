@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+
 import pytest
 
 GOOD = {"source_ids": [9, 8, 7, 2], "options": {"max_target_tokens": 4}}
@@ -135,12 +138,16 @@ def test_empty_input_gives_no_answers(run, bundle):
         (("--beam", "0"), "beam_size is 0"),
         (("--beam", "2", "--n-best", "3"), "n_best is 3"),
         (("--max-target-tokens", "5000"), "max_target_tokens is 5000"),
-        (("--threads", "-1"), "threads is -1"),
+        (("--threads", "-1"), "--threads: Value -1 not in range"),
+        (("--threads", "1025"), "--threads: Value 1025 not in range"),
+        (("--batch", "010"), "--batch: Value 010 begins with 0"),
+        (("--batch", "4096", "--beam", "32"), "a beam of 32 needs 131072 rows, at most 65536"),
         (("--seed", "-1"), "--seed"),
         (("--top-p", "0"), "top_p is 0"),
         (("--source-tokens", "5"), "--synthetic"),
         (("--step-seconds",), "--synthetic"),
-        (("--synthetic", "--source-tokens", "5000"), "reads at most 1024"),
+        (("--synthetic", "--source-tokens", "5000"), "--source-tokens is 5000, this model reads"),
+        (("--synthetic", "--source-tokens", "1000000", "--batch", "4096"), "at most 1024"),
         (("--synthetic", "--min-target-tokens", "9"), "set --target-tokens in place"),
         (("--synthetic", "--max-target-tokens", "9"), "set --target-tokens in place"),
     ],
@@ -201,6 +208,17 @@ def test_synthetic_prints_documented_fields(run, bundle):
     # Two best hypotheses with nine tokens each.
     assert line["tokens_per_second"] == pytest.approx(18 / line["seconds"])
     assert line["best_tokens_per_second"] >= line["tokens_per_second"]
+
+
+def test_synthetic_needs_ids_above_the_unknown_token(run, bundle_without_tokenizer, tmp_path):
+    bundle = tmp_path / "unk-last"
+    shutil.copytree(bundle_without_tokenizer, bundle)
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    manifest["vocabulary"]["unk_id"] = manifest["vocabulary"]["size"] - 1
+    (bundle / "manifest.json").write_text(json.dumps(manifest))
+    done = run(bundle, "--synthetic", "--target-tokens", "3")
+    assert done.status == 2
+    assert "random sources have the ids above unk_id, which is 599" in done.stderr
 
 
 def test_synthetic_prints_step_times_on_request(run, bundle):

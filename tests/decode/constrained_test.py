@@ -56,6 +56,17 @@ def test_answers_list_unmet_phrases(decode, lines):
     assert "unmet_constraints" not in plain[0][0]
 
 
+def test_phrase_that_goes_on_as_another_word_is_unmet(decode, bundle):
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(bundle / "source.spm"))
+    names = [pieces.id_to_piece(i) for i in range(len(pieces))]
+    word = next(i for i, name in enumerate(names) if name[:1] == "▁" and name[1:].isalpha())
+    rest = next(i for i, name in enumerate(names) if name.isalpha() and name[0] != "▁")
+    asked = line(1, 9, [word, rest], max_target_tokens=2) | {"constraint_ids": [[word]]}
+    (hypotheses,) = decode([asked])
+    assert hypotheses[0]["ids"][:2] == [word, rest]
+    assert hypotheses[0]["unmet_constraints"] == [0]
+
+
 def test_constrained_search_is_batch_invariant(decode, lines):
     mixed = [x for pair in zip(lines, SOURCES, strict=True) for x in pair]
     mixed[2] = mixed[2] | {"align": True}

@@ -6,8 +6,12 @@
 #include <condition_variable>
 #include <limits>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 
 namespace linnet::client {
 namespace {
@@ -58,16 +62,24 @@ class Run {
         parts_(PartsOf(plan)),
         timeline_(plan.warm_up, IntervalOf(plan)) {}
 
-  LoadResult operator()() {
+  absl::StatusOr<LoadResult> operator()() {
     std::jthread progress;
-    if (plan_.on_progress) {
-      progress = std::jthread([this](std::stop_token done) { Watch(std::move(done)); });
+    std::vector<std::jthread> callers;
+    try {
+      if (plan_.on_progress) {
+        progress = std::jthread([this](std::stop_token done) { Watch(std::move(done)); });
+      }
+      for (int caller = 0; caller < plan_.callers; ++caller) {
+        callers.emplace_back([this, caller] { Work(caller); });
+      }
+    } catch (const std::system_error& error) {
+      EndAll();
+      return absl::ResourceExhaustedError(
+          absl::StrCat("only ", callers.size(), " of ", plan_.callers,
+                       " threads could be started, one for each call in flight (", error.what(),
+                       "); have fewer calls in flight"));
     }
-    std::vector<std::thread> callers;
-    for (int caller = 0; caller < plan_.callers; ++caller) {
-      callers.emplace_back([this, caller] { Work(caller); });
-    }
-    for (std::thread& caller : callers) caller.join();
+    for (std::jthread& caller : callers) caller.join();
     if (end_all_.stop_requested()) CountThoseLeft();
     const bool stopped = stopped_.stop_requested();
     const bool all_made = next_call_ == plan_.max_calls;
@@ -76,7 +88,7 @@ class Run {
       while (!parts_.empty() && parts_.back().begin() >= last_ended_) parts_.pop_back();
       for (LoadRecord& part : parts_) part.EndWindow(last_ended_);
     }
-    return {record_, parts_, timeline_, last_ended_, stopped, gave_up_};
+    return LoadResult{record_, parts_, timeline_, last_ended_, stopped, gave_up_};
   }
 
  private:
@@ -245,7 +257,8 @@ class Run {
 
 }  // namespace
 
-LoadResult RunLoad(const LoadPlan& plan, const MakeCall& call, std::stop_token stop) {
+absl::StatusOr<LoadResult> RunLoad(const LoadPlan& plan, const MakeCall& call,
+                                   std::stop_token stop) {
   return Run(plan, call, std::move(stop))();
 }
 

@@ -9,6 +9,7 @@
 #include <stop_token>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/load/run/arrivals.h"
 #include "client/load/run/record.h"
@@ -74,7 +75,9 @@ struct LoadResult {
 };
 
 // Runs the plan on `callers` threads. After a stop nothing more is sent, and RunLoad waits for the
-// calls in flight (the caller that requests the stop also cancels them).
-LoadResult RunLoad(const LoadPlan& plan, const MakeCall& call, std::stop_token stop);
+// calls in flight (the caller that requests the stop also cancels them). RESOURCE_EXHAUSTED if the
+// system has not so many threads; calls that were sent before that are waited for.
+absl::StatusOr<LoadResult> RunLoad(const LoadPlan& plan, const MakeCall& call,
+                                   std::stop_token stop);
 
 }  // namespace linnet::client

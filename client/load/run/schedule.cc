@@ -77,22 +77,23 @@ RateSchedule RateSchedule::After(absl::Duration length) const {
 }
 
 absl::Duration RateSchedule::TimeOf(double calls) const {
+  constexpr double kRounding = 1e-9;  // of the integral over a part, in calls
   absl::Duration begin;
   for (const RatePart& part : parts_) {
     if (part.length == absl::InfiniteDuration()) return begin + absl::Seconds(calls / part.from);
     const double seconds = absl::ToDoubleSeconds(part.length);
     const double in_part = (part.from + part.to) / 2 * seconds;
-    if (calls <= in_part) {
+    if (calls < in_part - kRounding) {
       if (calls <= 0) return begin;
       // Solves calls = from t + slope t^2 / 2 for t, in the form without cancellation.
       const double slope = (part.to - part.from) / seconds;
       const double root = std::sqrt(std::max(0.0, part.from * part.from + 2 * slope * calls));
       return begin + absl::Seconds(2 * calls / (part.from + root));
     }
-    calls -= in_part;
+    calls = std::max(0.0, calls - in_part);
     begin += part.length;
   }
-  return absl::InfiniteDuration();
+  return calls > 0 ? absl::InfiniteDuration() : begin;
 }
 
 absl::Duration RateSchedule::length() const {

@@ -30,10 +30,11 @@ class RateSchedule {
   // This schedule, preceded by `length` at its initial rate.
   RateSchedule After(absl::Duration length) const;
 
-  // The smallest t at which the integral of the rate from 0 to t is `calls`, which may be
-  // fractional. It maps the times of a process with one call per unit of time to this schedule; a
-  // Poisson process stays one (Çinlar, Introduction to Stochastic Processes, 1975, section 4.7).
-  // InfiniteDuration() if the schedule has fewer calls.
+  // The largest t at which the integral of the rate from 0 to t is `calls`, which may be
+  // fractional: a call that falls on a pause is due at its end. It maps the times of a process with
+  // one call per unit of time to this schedule; a Poisson process stays one (Çinlar, Introduction
+  // to Stochastic Processes, 1975, section 4.7). InfiniteDuration() if the schedule has fewer
+  // calls.
   absl::Duration TimeOf(double calls) const;
 
   // Mean calls per second over the first `length`, which must not be zero.

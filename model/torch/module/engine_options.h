@@ -14,10 +14,12 @@ enum class ComputeType { kAuto, kFloat32, kBfloat16, kFloat16, kInt8 };
 enum class SearchPlace { kAuto, kHost, kDevice };
 
 struct TorchEngineOptions {
+  static constexpr int kMaxRows = 1 << 16;
+
   Device device = Device::kCpu;
   ComputeType compute = ComputeType::kAuto;
   int threads = 0;  // intra-op threads; 0 = one per core that this process may use
-  int rows = 160;   // max hypotheses per step
+  int rows = 160;   // max hypotheses per step, at most kMaxRows
   int64_t encoder_cache_tokens = 16384;  // max source tokens in the encoder cache
   bool shortlist = false;  // beam search is limited to the tokens of the bundle's shortlist
   SearchPlace search = SearchPlace::kAuto;

@@ -150,7 +150,7 @@ class LoadReportTest : public ::testing::Test {
       record.Add({due, due, due + latency}, outcome);
       timeline.Add({due, due, due + latency}, outcome);
     }
-    return {{record, {}, timeline, absl::Seconds(10), false, false}, false, {}, {}, {}};
+    return {.result = {record, {}, timeline, absl::Seconds(10), false, false}};
   }
 
   LoadSettings settings_;
@@ -159,12 +159,14 @@ class LoadReportTest : public ::testing::Test {
 TEST_F(LoadReportTest, AllFormsAgree) {
   LoadFindings findings = Findings();
   findings.metrics = Difference(Page(""), Page(kBefore));
+  findings.metrics_elapsed = absl::Seconds(4);
   const std::string text = LoadReport(settings_, findings);
   EXPECT_THAT(text, AllOf(HasSubstr("answered         9.8 calls/s"),
                           HasSubstr("short & easy: 1 a call, deadline 1m; "
                                     "long: 8 a call, deadline 5s\n"),
                           HasSubstr("UNAVAILABLE, the first: gone <away>"),
-                          HasSubstr("1 calls    cancelled"), HasSubstr("wait_seconds")));
+                          HasSubstr("1 calls    cancelled"), HasSubstr("wait_seconds"),
+                          HasSubstr("        10      2.5/s\n")));
   const std::string json = LoadReportJson(settings_, findings);
   EXPECT_THAT(json, AllOf(HasSubstr("\"answered_per_second\":9.8"), HasSubstr("\"short & easy\":{"),
                           HasSubstr("\"texts_per_call\":8"), HasSubstr("\"deadline_seconds\":5.0"),
@@ -187,6 +189,16 @@ TEST_F(LoadReportTest, TimelineShowsTheSlowSecond) {
     EXPECT_EQ(intervals[i].latency.max(), absl::Milliseconds(i == 5 ? 300 : 50));
   }
   EXPECT_THAT(LoadReportHtml(settings_, findings), HasSubstr("max: 300 at 5"));
+}
+
+TEST_F(LoadReportTest, PercentilesEndAtTheSlowestCall) {
+  LoadRecord record(absl::ZeroDuration(), absl::Seconds(10));
+  for (int i = 0; i < 10; ++i) {
+    const absl::Duration due = absl::Seconds(i);
+    record.Add({due, due, due + absl::Milliseconds(i == 4 ? 300 : 50)}, {absl::OkStatus(), 1});
+  }
+  const LoadFindings findings = {.result = {record, {}, Timeline({}, absl::Seconds(1)), {}}};
+  EXPECT_THAT(LoadReportHtml(settings_, findings), HasSubstr("from sending: 300 at 1<"));
 }
 
 TEST_F(LoadReportTest, SearchShowsProbesAndResult) {

@@ -1,10 +1,14 @@
 // Tests load runs: every call is counted once, and latency includes the waiting during a stall.
+#include <pthread.h>
+
 #include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <numeric>
 #include <stop_token>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/synchronization/notification.h"
@@ -17,10 +21,15 @@ namespace linnet::client {
 namespace {
 
 using ::testing::ElementsAreArray;
+using ::testing::HasSubstr;
 
 // The number of calls that a record accounts for.
 int64_t Accounted(const LoadRecord& record) {
   return record.measured() + record.warm_up() + record.not_sent();
+}
+
+LoadResult Ran(const LoadPlan& plan, const MakeCall& call, std::stop_token stop) {
+  return RunLoad(plan, call, std::move(stop)).value();
 }
 
 LoadPlan Constant(double rate, absl::Duration duration) {
@@ -38,16 +47,16 @@ TEST(LoadRunTest, OpenLoopMakesEachCallOnceAtItsDueTime) {
   std::vector<int64_t> made;
   const absl::Time start = absl::Now();
   const LoadResult result =
-      RunLoad(plan,
-              [&](int64_t index, int caller) -> CallOutcome {
-                const absl::Duration now = absl::Now() - start;
-                EXPECT_GE(now, absl::Milliseconds(2.5) * index - absl::Milliseconds(1));
-                EXPECT_TRUE(0 <= caller && caller < 4);
-                std::lock_guard lock(mu);
-                made.push_back(index);
-                return {};
-              },
-              {});
+      Ran(plan,
+          [&](int64_t index, int caller) -> CallOutcome {
+            const absl::Duration now = absl::Now() - start;
+            EXPECT_GE(now, absl::Milliseconds(2.5) * index - absl::Milliseconds(1));
+            EXPECT_TRUE(0 <= caller && caller < 4);
+            std::lock_guard lock(mu);
+            made.push_back(index);
+            return {};
+          },
+          {});
   std::sort(made.begin(), made.end());
   std::vector<int64_t> all(200);
   std::iota(all.begin(), all.end(), 0);
@@ -62,14 +71,13 @@ TEST(LoadRunTest, CountsEveryOutcomeByStatus) {
   plan.open = false;
   plan.callers = 3;
   plan.max_calls = 300;
-  const LoadResult result = RunLoad(plan,
-                                    [](int64_t index, int) -> CallOutcome {
-                                      if (index % 3 == 0) return {absl::UnavailableError("gone")};
-                                      if (index % 3 == 1)
-                                        return {absl::DeadlineExceededError("late")};
-                                      return {absl::OkStatus(), 1, 1, 2};
-                                    },
-                                    {});
+  const LoadResult result = Ran(plan,
+                                [](int64_t index, int) -> CallOutcome {
+                                  if (index % 3 == 0) return {absl::UnavailableError("gone")};
+                                  if (index % 3 == 1) return {absl::DeadlineExceededError("late")};
+                                  return {absl::OkStatus(), 1, 1, 2};
+                                },
+                                {});
   for (const auto& [code, status] : result.record.by_status()) {
     EXPECT_EQ(status.from_sent.count(), 100) << code;
   }
@@ -84,16 +92,16 @@ TEST(LoadRunTest, ClosedLoopKeepsExactlyItsCallersBusy) {
   plan.max_calls = 60;
   std::atomic<int> in_flight = 0, max = 0;
   const LoadResult result =
-      RunLoad(plan,
-              [&](int64_t, int) -> CallOutcome {
-                const int now = ++in_flight;
-                for (int seen = max; seen < now && !max.compare_exchange_weak(seen, now);) {
-                }
-                absl::SleepFor(absl::Milliseconds(5));
-                --in_flight;
-                return {};
-              },
-              {});
+      Ran(plan,
+          [&](int64_t, int) -> CallOutcome {
+            const int now = ++in_flight;
+            for (int seen = max; seen < now && !max.compare_exchange_weak(seen, now);) {
+            }
+            absl::SleepFor(absl::Milliseconds(5));
+            --in_flight;
+            return {};
+          },
+          {});
   EXPECT_EQ(max, 5);
   EXPECT_EQ(result.record.measured(), 60);
   EXPECT_EQ(result.record.late(), 0);
@@ -105,12 +113,12 @@ TEST(LoadRunTest, StallDelaysTheCallsDueInIt) {
   LoadPlan plan = Constant(200, absl::Milliseconds(600));
   plan.callers = 1;
   const absl::Duration stall = absl::Milliseconds(400);
-  const LoadResult result = RunLoad(plan,
-                                    [&](int64_t index, int) -> CallOutcome {
-                                      if (index == 20) absl::SleepFor(stall);
-                                      return {};
-                                    },
-                                    {});
+  const LoadResult result = Ran(plan,
+                                [&](int64_t index, int) -> CallOutcome {
+                                  if (index == 20) absl::SleepFor(stall);
+                                  return {};
+                                },
+                                {});
   ASSERT_EQ(result.record.measured(), 120);
   const StatusRecord& ok = result.record.by_status().at(absl::StatusCode::kOk);
   // Calls are due every 5 ms: 40 of the 80 calls due during the stall wait at least 200 ms.
@@ -127,12 +135,12 @@ TEST(LoadRunTest, CountsCallsThatAreNotSentInTime) {
   plan.callers = 1;
   plan.drain = absl::ZeroDuration();
   const LoadResult result =
-      RunLoad(plan,
-              [&](int64_t, int) -> CallOutcome {
-                absl::SleepFor(absl::Milliseconds(100));  // beyond the end of the run
-                return {};
-              },
-              {});
+      Ran(plan,
+          [&](int64_t, int) -> CallOutcome {
+            absl::SleepFor(absl::Milliseconds(100));  // beyond the end of the run
+            return {};
+          },
+          {});
   EXPECT_EQ(result.record.measured(), 1);
   EXPECT_EQ(result.record.not_sent(), 49);
 }
@@ -140,7 +148,7 @@ TEST(LoadRunTest, CountsCallsThatAreNotSentInTime) {
 TEST(LoadRunTest, WarmUpCallsAreNotMeasured) {
   LoadPlan plan = Constant(500, absl::Milliseconds(100));
   plan.warm_up = absl::Milliseconds(100);
-  const LoadResult result = RunLoad(plan, [](int64_t, int) -> CallOutcome { return {}; }, {});
+  const LoadResult result = Ran(plan, [](int64_t, int) -> CallOutcome { return {}; }, {});
   EXPECT_EQ(result.record.warm_up(), 50);
   EXPECT_EQ(result.record.measured(), 50);
 }
@@ -151,7 +159,7 @@ TEST(LoadRunTest, ReportsEachStepOfASchedule) {
   plan.schedule = RateSchedule::Parse("100:200ms,400:200ms,0..400:400ms").value();
   plan.duration = plan.schedule.length();
   plan.warm_up = absl::Milliseconds(100);
-  const LoadResult result = RunLoad(plan, [](int64_t, int) -> CallOutcome { return {}; }, {});
+  const LoadResult result = Ran(plan, [](int64_t, int) -> CallOutcome { return {}; }, {});
   EXPECT_EQ(result.record.warm_up(), 10);
   ASSERT_EQ(result.parts.size(), 10);  // two steps, and a ramp in eight
   EXPECT_EQ(result.parts[0].measured(), 20);
@@ -170,12 +178,12 @@ TEST(LoadRunTest, ReportsEachStepOfASchedule) {
 TEST(LoadRunTest, GivesUpAfterTooManyBadCalls) {
   LoadPlan plan = Constant(500, absl::Hours(1));
   plan.give_up = GiveUp{absl::Seconds(30), 20};
-  const LoadResult result = RunLoad(plan,
-                                    [](int64_t index, int) -> CallOutcome {
-                                      if (index % 2 == 0) return {absl::UnavailableError("gone")};
-                                      return {};
-                                    },
-                                    {});
+  const LoadResult result = Ran(plan,
+                                [](int64_t index, int) -> CallOutcome {
+                                  if (index % 2 == 0) return {absl::UnavailableError("gone")};
+                                  return {};
+                                },
+                                {});
   EXPECT_TRUE(result.gave_up);
   EXPECT_FALSE(result.stopped);
   EXPECT_GE(result.record.by_status().at(absl::StatusCode::kUnavailable).from_sent.count(), 21);
@@ -185,12 +193,12 @@ TEST(LoadRunTest, GivesUpAfterTooManyBadCalls) {
 TEST(LoadRunTest, AbandonedCallsDoNotMakeItGiveUp) {
   LoadPlan plan = Constant(1000, absl::Milliseconds(200));
   plan.give_up = GiveUp{absl::Seconds(30), 0};
-  const LoadResult result = RunLoad(plan,
-                                    [](int64_t, int) -> CallOutcome {
-                                      return {.status = absl::CancelledError("left"),
-                                              .abandonment = Abandonment::kCancel};
-                                    },
-                                    {});
+  const LoadResult result =
+      Ran(plan,
+          [](int64_t, int) -> CallOutcome {
+            return {.status = absl::CancelledError("left"), .abandonment = Abandonment::kCancel};
+          },
+          {});
   EXPECT_FALSE(result.gave_up);
   EXPECT_EQ(result.record.abandoned(), 200);
 }
@@ -206,12 +214,26 @@ TEST(LoadRunTest, ReportsEveryCallAndProgress) {
   };
   std::vector<LoadProgress> progress;
   plan.on_progress = [&progress](const LoadProgress& now) { progress.push_back(now); };
-  RunLoad(plan, [](int64_t, int) -> CallOutcome { return {}; }, {});
+  Ran(plan, [](int64_t, int) -> CallOutcome { return {}; }, {});
   EXPECT_EQ(calls, 200);
   ASSERT_FALSE(progress.empty());  // the last call is due two seconds after the first
   int64_t answered = 0;
   for (const LoadProgress& now : progress) answered += now.answered;
   EXPECT_EQ(answered, progress.back().ended) << "each is reported once";
+}
+
+TEST(LoadRunTest, TooFewThreadsAreAnError) {
+  pthread_attr_t usual, huge;
+  ASSERT_EQ(pthread_getattr_default_np(&usual), 0);
+  ASSERT_EQ(pthread_attr_init(&huge), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&huge, size_t{1} << 46), 0);  // no machine has 64 TiB for it
+  ASSERT_EQ(pthread_setattr_default_np(&huge), 0);
+  LoadPlan plan;
+  plan.callers = 3;
+  const auto result = RunLoad(plan, [](int64_t, int) -> CallOutcome { return {}; }, {});
+  ASSERT_EQ(pthread_setattr_default_np(&usual), 0);
+  EXPECT_EQ(result.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(result.status().message()), HasSubstr("only 0 of 3 threads"));
 }
 
 TEST(LoadRunTest, StopEndsTheRunWithPartialResult) {
@@ -221,7 +243,7 @@ TEST(LoadRunTest, StopEndsTheRunWithPartialResult) {
     plan.callers = 8;
     std::stop_source stop;
     std::atomic<int64_t> made = 0;
-    const LoadResult result = RunLoad(
+    const LoadResult result = Ran(
         plan,
         [&](int64_t index, int) -> CallOutcome {
           ++made;
@@ -240,7 +262,7 @@ TEST(LoadRunTest, CallsThatWereDueBeforeAStopAreNotSent) {
   LoadPlan plan = Constant(1000, absl::Hours(1));
   plan.callers = 1;
   std::stop_source stop;
-  const LoadResult result = RunLoad(
+  const LoadResult result = Ran(
       plan,
       [&](int64_t, int) -> CallOutcome {
         absl::SleepFor(absl::Milliseconds(200));

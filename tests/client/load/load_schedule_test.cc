@@ -96,6 +96,16 @@ TEST(RateScheduleTest, TimeOfInvertsTheIntegralOfTheRate) {
   EXPECT_EQ(schedule.TimeOf(60.001), absl::InfiniteDuration());
 }
 
+TEST(RateScheduleTest, NoCallFallsOnAPause) {
+  const std::vector<double> times =
+      Times(ArrivalKind::kConstant, Parsed("0:1s,5:1s,0:1s,0.3:10s,0:1s"), 1, 100);
+  ASSERT_EQ(times.size(), 9);
+  EXPECT_EQ(times[0], 1);
+  EXPECT_NEAR(times[4], 1.8, 1e-9);
+  EXPECT_EQ(times[5], 3) << "due at the end of the pause, and not at its begin";
+  EXPECT_EQ(times[8], 14) << "the end of the schedule, at which no call is made any more";
+}
+
 TEST(RateScheduleTest, AfterPrependsTheInitialRate) {
   const RateSchedule schedule = Parsed("10..30:2s").After(absl::Seconds(3));
   EXPECT_EQ(schedule.length(), absl::Seconds(5));
