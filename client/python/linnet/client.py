@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import suppress
-from types import TracebackType
 from typing import Any, Generic, TypeVar, overload
 
-import grpc
 from grpc_health.v1 import health_pb2
 
 from . import channel as shared
+from .connection import Connection, IteratorError
 from .errors import LinnetError, no_response
 from .options import Options
 from .texts import (
@@ -21,7 +18,6 @@ from .texts import (
     TextAnswer,
     check_message,
     check_request_alone,
-    check_text,
     document_start,
     keep_language,
     set_field,
@@ -29,43 +25,27 @@ from .texts import (
     translation,
 )
 from .v1 import text_service_pb2 as api
-from .v1.text_service_pb2_grpc import TextServiceStub
 
 Response = TypeVar("Response", covariant=True)
-Answer = TypeVar("Answer")
-
-
-class _IteratorError:
-    """Keeps the error that the caller's iterator raised in gRPC's thread, which would drop it."""
-
-    def __init__(self) -> None:
-        self.error: BaseException | None = None
-
-    def watch(self, lines: Iterable[str]) -> Iterator[str]:
-        try:
-            for number, text in enumerate(lines):
-                check_text(text, f"line {number}")
-                yield text
-        except GeneratorExit:
-            raise
-        except Exception as error:
-            self.error = error
-            raise
-        except BaseException as error:  # KeyboardInterrupt, SystemExit
-            self.error = error
-            # gRPC's thread catches only Exception: another error would end the thread and leave the
-            # call without an end.
-            raise RuntimeError("iterator ended") from error
 
 
 class Stream(Generic[Response]):
     """Iterates over the parts of a text as they become stable: the concatenated parts of a content
     are its text. `response()` returns the whole response. After an error, discard the parts."""
 
-    def __init__(self, client: Client, begin: Callable[[float | None], Any], timeout: float):
-        self._client = client
-        self._begin, self._timeout, self._end = begin, timeout, time.monotonic() + timeout
-        self._call = begin(timeout)
+    def __init__(
+        self,
+        connection: Connection,
+        method: Callable[..., Any],
+        request: Any,
+        timeout: float | None,
+        request_id: str,
+    ):
+        self._connection = connection
+        self._begin = connection.starter(method, request, request_id)
+        self._timeout = connection.limit(timeout)
+        self._end = time.monotonic() + self._timeout
+        self._call = self._begin(self._timeout)
         self._response: Response | None = None
 
     def __iter__(self) -> Iterator[api.TextPart]:
@@ -73,14 +53,14 @@ class Stream(Generic[Response]):
             yield from self._parts()
             return
         except LinnetError as error:  # DEADLINE_TOO_CLOSE arrives before the first part
-            left = shared.time_for_another_server(self._client.options, error, self._end)
+            left = shared.time_for_another_server(self._connection.options, error, self._end)
             if not left:
                 raise
         self._call = self._begin(left)
         yield from self._parts()
 
     def _parts(self) -> Iterator[api.TextPart]:
-        with self._client._in_flight(self._call, self._timeout):
+        with self._connection.in_flight(self._call, self._timeout):
             for message in self._call:
                 if message.HasField("response"):
                     self._response = message.response
@@ -96,58 +76,6 @@ class Stream(Generic[Response]):
         if self._response is None:
             raise no_response()
         return self._response
-
-
-class _CallInFlight:
-    """Cancels a call that is abandoned before its end, and converts grpc's errors to ours."""
-
-    def __init__(
-        self,
-        client: Client,
-        call: Any,
-        timeout: float | None = None,
-        failure: _IteratorError | None = None,
-    ):
-        self._client, self._call, self._timeout, self._failure = client, call, timeout, failure
-
-    def __enter__(self) -> None:
-        with self._client._lock:
-            self._client._calls[id(self._call)] = self._call
-            if self._client._cancelled:
-                self._call.cancel()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        with self._client._lock:
-            self._client._calls.pop(id(self._call), None)
-        if kind is not None:
-            self._call.cancel()
-        if isinstance(error, grpc.RpcError) and self._failure and self._failure.error:
-            raise self._failure.error from None
-        if isinstance(error, grpc.RpcError):
-            raise LinnetError.of(error, self._client.options, self._timeout) from error
-        if isinstance(error, grpc.FutureCancelledError):
-            raise LinnetError.local("cancelled", grpc.StatusCode.CANCELLED) from error
-
-
-class _Connection:
-    """The future of a connection; gRPC's own fails if it is cancelled twice."""
-
-    def __init__(self, channel: grpc.Channel):
-        self._future = grpc.channel_ready_future(channel)
-        self._lock = threading.Lock()
-
-    def cancel(self) -> None:
-        with self._lock:
-            if not self._future.done():
-                self._future.cancel()
-
-    def result(self, timeout: float) -> None:
-        self._future.result(timeout)
 
 
 def _run_plan(
@@ -181,29 +109,8 @@ class Client:
 
     def __init__(self, server: str | Options = "127.0.0.1:50051"):
         self.options = server if isinstance(server, Options) else Options(server=server)
-        self._headers = shared.Headers(self.options)
-        self._channel = self._connect(health=True)
-        self._text = TextServiceStub(self._channel)
-        # A balanced channel skips servers that are not serving, so health checks need another one.
-        balanced = self.options.is_balanced()
-        self._health_channel = self._connect(health=False) if balanced else self._channel
-        self._check = self._health_channel.unary_unary(
-            shared.HEALTH_CHECK,
-            request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
-            response_deserializer=health_pb2.HealthCheckResponse.FromString,
-        )
-        self._lock = threading.Lock()
-        self._calls: dict[int, Any] = {}
-        self._cancelled = False
-        self._waiting = threading.Lock()
-        self._waited = self.options.wait == 0
-
-    def _connect(self, health: bool) -> grpc.Channel:
-        name, arguments = shared.target(self.options), shared.arguments(self.options, health)
-        secret = shared.credentials(self.options)
-        if secret is None:
-            return grpc.insecure_channel(name, options=arguments)
-        return grpc.secure_channel(name, secret, options=arguments)
+        self._connection = Connection(self.options)
+        self._text = self._connection.text
 
     def __enter__(self) -> Client:
         return self
@@ -213,17 +120,11 @@ class Client:
 
     def close(self) -> None:
         """Cancels the calls in flight and closes the connection."""
-        self.cancel()
-        self._channel.close()
-        self._health_channel.close()
+        self._connection.close()
 
     def cancel(self) -> None:
         """Cancels every call, in flight or future. Thread-safe."""
-        with self._lock:
-            self._cancelled = True
-            calls = list(self._calls.values())
-        for call in calls:
-            call.cancel()
+        self._connection.cancel()
 
     @overload
     def translate(
@@ -287,14 +188,14 @@ class Client:
                 direct_only=direct_only,
                 reranking=reranking,
             )
-            return self._unary(self._text.Translate, text, timeout, request_id)
+            return self._connection.unary(self._text.Translate, text, timeout, request_id)
         request = translation(to, source, model, glossary, options, direct_only, reranking)
         plan = Plan.of(text)
 
         def answers(contents: list[str]) -> Collection[TextAnswer]:
             del request.contents[:]
             request.contents.extend(contents)
-            reply = self._unary(self._text.Translate, request, timeout, request_id)
+            reply = self._connection.unary(self._text.Translate, request, timeout, request_id)
             keep_language(request, reply)
             return reply.translations
 
@@ -350,13 +251,13 @@ class Client:
             check_request_alone(
                 language=language, model=model, words=words, sentences=sentences, style=style
             )
-            return self._unary(self._text.Summarize, text, timeout, request_id)
+            return self._connection.unary(self._text.Summarize, text, timeout, request_id)
         request = summary(language, model, words, sentences, style)
 
         def answers(contents: list[str]) -> Collection[TextAnswer]:
             del request.contents[:]
             request.contents.extend(contents)
-            reply = self._unary(self._text.Summarize, request, timeout, request_id)
+            reply = self._connection.unary(self._text.Summarize, request, timeout, request_id)
             keep_language(request, reply)
             return reply.summaries
 
@@ -365,7 +266,7 @@ class Client:
     def score(
         self, request: api.ScoreRequest, *, timeout: float | None = None, request_id: str = ""
     ) -> api.ScoreResponse:
-        return self._unary(self._text.Score, request, timeout, request_id)
+        return self._connection.unary(self._text.Score, request, timeout, request_id)
 
     def detect_language(
         self,
@@ -374,35 +275,35 @@ class Client:
         timeout: float | None = None,
         request_id: str = "",
     ) -> api.DetectLanguageResponse:
-        return self._unary(self._text.DetectLanguage, request, timeout, request_id)
+        return self._connection.unary(self._text.DetectLanguage, request, timeout, request_id)
 
     def list_models(
         self, *, timeout: float | None = None, request_id: str = ""
     ) -> api.ListModelsResponse:
-        return self._unary(self._text.ListModels, api.ListModelsRequest(), timeout, request_id)
+        return self._connection.unary(
+            self._text.ListModels, api.ListModelsRequest(), timeout, request_id
+        )
 
     def get_model(
         self, name: str, *, timeout: float | None = None, request_id: str = ""
     ) -> api.GetModelResponse:
         request = api.GetModelRequest()
         set_field(request, "name", name)
-        return self._unary(self._text.GetModel, request, timeout, request_id)
+        return self._connection.unary(self._text.GetModel, request, timeout, request_id)
 
     def stream_translate(
         self, request: api.TranslateRequest, *, timeout: float | None = None, request_id: str = ""
     ) -> Stream[api.TranslateResponse]:
         check_message(request, api.TranslateRequest, "request")
         message = api.StreamTranslateRequest(request=request)
-        begin = self._starter(self._text.StreamTranslate, message, request_id)
-        return Stream(self, begin, self._limit(timeout))
+        return Stream(self._connection, self._text.StreamTranslate, message, timeout, request_id)
 
     def stream_summarize(
         self, request: api.SummarizeRequest, *, timeout: float | None = None, request_id: str = ""
     ) -> Stream[api.SummarizeResponse]:
         check_message(request, api.SummarizeRequest, "request")
         message = api.StreamSummarizeRequest(request=request)
-        begin = self._starter(self._text.StreamSummarize, message, request_id)
-        return Stream(self, begin, self._limit(timeout))
+        return Stream(self._connection, self._text.StreamSummarize, message, timeout, request_id)
 
     def translate_document(
         self,
@@ -418,7 +319,7 @@ class Client:
         deadline."""
 
         first = document_start(api.TranslateDocumentRequest, settings, keep_order, lines, "lines")
-        failure = _IteratorError()
+        failure = IteratorError()
 
         def messages() -> Iterator[api.TranslateDocumentRequest]:
             yield first
@@ -426,7 +327,9 @@ class Client:
                 line = api.DocumentLine(sequence_id=number, text=text)
                 yield api.TranslateDocumentRequest(lines=[line])
 
-        yield from self._results(self._text.TranslateDocument, messages(), failure, request_id)
+        yield from self._connection.results(
+            self._text.TranslateDocument, messages(), failure, request_id
+        )
 
     def summarize_document(
         self,
@@ -439,7 +342,7 @@ class Client:
         """Summarises each text, as translate_document translates lines."""
 
         first = document_start(api.SummarizeDocumentRequest, settings, keep_order, texts, "texts")
-        failure = _IteratorError()
+        failure = IteratorError()
 
         def messages() -> Iterator[api.SummarizeDocumentRequest]:
             yield first
@@ -447,106 +350,14 @@ class Client:
                 line = api.DocumentLine(sequence_id=number, text=text)
                 yield api.SummarizeDocumentRequest(lines=[line])
 
-        yield from self._results(self._text.SummarizeDocument, messages(), failure, request_id)
-
-    def _results(
-        self,
-        method: Callable[..., Any],
-        messages: Iterator[Any],
-        failure: _IteratorError,
-        request_id: str,
-    ) -> Iterator[tuple[int, Any]]:
-        call = self._started(method, messages, None, request_id)
-        with self._in_flight(call, failure=failure):
-            for result in call:
-                failed = result.HasField("error")
-                yield result.sequence_id, LinnetError(result.error) if failed else result.response
+        yield from self._connection.results(
+            self._text.SummarizeDocument, messages(), failure, request_id
+        )
 
     def is_serving(self, service: str = "", *, timeout: float | None = None) -> bool:
         """True if the server, or the service of that name ("linnet.v1.TextService"), reports
         SERVING. Raises LinnetError if it does not answer."""
         request = health_pb2.HealthCheckRequest()
         set_field(request, "service", service)
-        answer = self._unary(self._check, request, timeout, "")
+        answer = self._connection.unary(self._connection.check, request, timeout, "")
         return answer.status == health_pb2.HealthCheckResponse.SERVING
-
-    def _in_flight(
-        self, call: Any, timeout: float | None = None, failure: _IteratorError | None = None
-    ) -> _CallInFlight:
-        return _CallInFlight(self, call, timeout, failure)
-
-    def _wait(self) -> None:
-        """Waits once, all first calls together, for a server that is starting; the call itself
-        then reports any error."""
-        if self._waited:
-            return
-        with self._waiting:
-            if self._waited or self._cancelled:
-                return
-            end = time.monotonic() + self.options.wait
-            ready = _Connection(self._channel)
-            with suppress(grpc.FutureTimeoutError, LinnetError):  # LinnetError: it was cancelled
-                with self._in_flight(ready):
-                    ready.result(timeout=self.options.wait)
-                self._wait_behind_proxy(end)
-            self._waited = True
-
-    def _wait_behind_proxy(self, end: float) -> None:
-        """Checks the health until it is not a proxy that answers, for a server that is starting."""
-        request = health_pb2.HealthCheckRequest()
-        while not self._cancelled:
-            left = end - time.monotonic()
-            call = self._check.future(request, timeout=left, metadata=self._headers.of(""))
-            try:
-                self._answer(call, left)
-                return
-            except LinnetError as error:
-                if not shared.is_starting(error) or left < shared.WAIT_INTERVAL:
-                    return
-            time.sleep(shared.WAIT_INTERVAL)
-
-    def _limit(self, timeout: float | None) -> float:
-        return shared.check_timeout(self.options.timeout if timeout is None else timeout)
-
-    def _starter(
-        self, method: Callable[..., Any], request: Any, request_id: str
-    ) -> Callable[[float | None], Any]:
-        """Returns a function that starts the call with a timeout; a retry calls it again."""
-        own_id = request_id or shared.new_request_id()
-        return lambda limit: self._started(method, request, limit, own_id)
-
-    def _started(
-        self, method: Callable[..., Any], request: Any, limit: float | None, request_id: str
-    ) -> Any:
-        metadata = self._headers.of(request_id)
-        try:
-            self._wait()
-            return method(request, timeout=limit, metadata=metadata)
-        except grpc.RpcError as error:  # a message of another type
-            raise LinnetError.of(error, self.options) from error
-        except ValueError as error:  # the channel is closed
-            raise LinnetError.local(str(error), grpc.StatusCode.FAILED_PRECONDITION) from error
-
-    def _unary(
-        self,
-        method: grpc.UnaryUnaryMultiCallable[Any, Answer],
-        request: Any,
-        timeout: float | None,
-        request_id: str,
-    ) -> Answer:
-        limit = self._limit(timeout)
-        end = time.monotonic() + limit
-        begin = self._starter(method.future, request, request_id)
-        try:
-            answer: Answer = self._answer(begin(limit), limit)
-            return answer
-        except LinnetError as error:
-            left = shared.time_for_another_server(self.options, error, end)
-            if not left:
-                raise
-        answer = self._answer(begin(left), limit)
-        return answer
-
-    def _answer(self, call: Any, timeout: float) -> Any:
-        with self._in_flight(call, timeout):
-            return call.result()

@@ -98,7 +98,7 @@ def test_ended_client_does_not_wait_for_a_starting_server(linnet, end, behind_a_
         if behind_a_proxy:
             wait_until(lambda: proxy.checks > 1)
         else:
-            wait_until(lambda: client._calls)
+            wait_until(lambda: client._connection._calls)
         getattr(client, end)()
         assert isinstance(call.exception(60), linnet.LinnetError)
     with pytest.raises(linnet.LinnetError):

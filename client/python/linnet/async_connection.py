@@ -1,0 +1,197 @@
+"""The connection of the client for asyncio: its channels, and the life of the calls over them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
+from typing import Any, TypeVar, cast
+
+import grpc
+from grpc_health.v1 import health_pb2
+
+from . import channel as shared
+from .errors import LinnetError
+from .options import Options
+from .texts import check_text
+from .v1 import text_service_pb2 as api
+from .v1.text_service_pb2_grpc import TextServiceStub
+
+Answer = TypeVar("Answer")
+Lines = Iterable[str] | AsyncIterable[str]
+
+
+class IteratorError:
+    """Keeps the error of the caller's iterator, which grpc.aio would replace by its own."""
+
+    def __init__(self) -> None:
+        self.error: BaseException | None = None
+
+    async def watch(self, lines: Lines) -> AsyncIterator[api.DocumentLine]:
+        number = 0
+        try:
+            if isinstance(lines, AsyncIterable):
+                async for text in lines:
+                    yield self._line(number, text)
+                    number += 1
+                return
+            for text in lines:
+                yield self._line(number, text)
+                number += 1
+        except Exception as error:
+            self.error = error
+            raise
+
+    def _line(self, number: int, text: str) -> api.DocumentLine:
+        check_text(text, f"line {number}")
+        return api.DocumentLine(sequence_id=number, text=text)
+
+
+@asynccontextmanager
+async def in_flight(
+    call: Any,
+    options: Options,
+    timeout: float | None = None,
+    failure: IteratorError | None = None,
+) -> AsyncIterator[None]:
+    """Cancels a call that is abandoned before its end, and converts grpc's errors to ours."""
+    task = asyncio.current_task()
+    # In Python 3.11, the end of a TaskGroup that fails leaves the task's cancellation counted.
+    before = task.cancelling() if task else 0
+    try:
+        yield
+    except (grpc.RpcError, asyncio.CancelledError) as error:
+        if failure is not None and failure.error is not None:
+            raise failure.error from None
+        if not isinstance(error, asyncio.CancelledError):
+            raise LinnetError.of(error, options, timeout) from error
+        task = asyncio.current_task()
+        if task is None or task.cancelling() > before:
+            raise
+        # Only the call was cancelled, by `close` or with a stream that is left early. To the task,
+        # CancelledError would say that the task itself is to end.
+        raise LinnetError.local("cancelled", grpc.StatusCode.CANCELLED) from error
+    finally:
+        call.cancel()  # no effect after its end
+
+
+class AsyncConnection:
+    """The channels of an AsyncClient and the calls over them. Belongs to one event loop."""
+
+    def __init__(self, options: Options):
+        self.options = options
+        self._headers = shared.Headers(options)
+        self._channel = self._connect(health=True)
+        self.text = TextServiceStub(cast(Any, self._channel))
+        balanced = options.is_balanced()
+        self._health_channel = self._connect(health=False) if balanced else self._channel
+        check: Any = self._health_channel.unary_unary(
+            shared.HEALTH_CHECK,
+            request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
+            response_deserializer=health_pb2.HealthCheckResponse.FromString,
+        )
+        self.check: grpc.UnaryUnaryMultiCallable[Any, health_pb2.HealthCheckResponse] = check
+        self._ready: asyncio.Future[None] | None = None
+
+    def _connect(self, health: bool) -> grpc.aio.Channel:
+        name, arguments = shared.target(self.options), shared.arguments(self.options, health)
+        secret = shared.credentials(self.options)
+        if secret is None:
+            return grpc.aio.insecure_channel(name, options=arguments)
+        return grpc.aio.secure_channel(name, secret, options=arguments)
+
+    async def close(self) -> None:
+        await self._channel.close(None)
+        await self._health_channel.close(None)
+
+    def has_waited(self) -> bool:
+        return self.options.wait == 0 or (self._ready is not None and self._ready.done())
+
+    async def wait(self) -> None:
+        """Waits once, all first calls together, for a server that is starting; the call itself
+        then reports any error."""
+        if self.has_waited():
+            return
+        if self._ready is None:
+            self._ready = asyncio.ensure_future(self._wait_until_ready())
+        await asyncio.shield(self._ready)  # cancelling one call leaves the others waiting
+
+    async def _wait_until_ready(self) -> None:
+        with suppress(TimeoutError, grpc.aio.UsageError):  # UsageError: the channel is closed
+            async with asyncio.timeout(self.options.wait):
+                await self._channel.channel_ready()
+                await self._wait_behind_proxy()
+
+    async def _wait_behind_proxy(self) -> None:
+        """Checks the health until it is not a proxy that answers, for a server that is starting."""
+        request = health_pb2.HealthCheckRequest()
+        while True:
+            try:
+                await self._answer(self.check(request, metadata=self._headers.of("")))
+                return
+            except LinnetError as error:
+                if not shared.is_starting(error):
+                    return
+            await asyncio.sleep(shared.WAIT_INTERVAL)
+
+    def limit(self, timeout: float | None) -> float:
+        return shared.check_timeout(self.options.timeout if timeout is None else timeout)
+
+    def starter(
+        self, method: Callable[..., Any], request: Any, request_id: str
+    ) -> Callable[[float | None], Any]:
+        """Returns a function that starts the call with a timeout; a retry calls it again."""
+        own_id = request_id or shared.new_request_id()
+        return lambda limit: self._started(method, request, limit, own_id)
+
+    def _started(
+        self, method: Callable[..., Any], request: Any, limit: float | None, request_id: str
+    ) -> Any:
+        metadata = self._headers.of(request_id)
+        try:
+            return method(request, timeout=limit, metadata=metadata)
+        except grpc.RpcError as error:
+            raise LinnetError.of(error, self.options) from error
+        except (grpc.aio.UsageError, ValueError) as error:  # the channel is closed
+            raise LinnetError.local(str(error), grpc.StatusCode.FAILED_PRECONDITION) from error
+
+    async def unary(
+        self,
+        method: grpc.UnaryUnaryMultiCallable[Any, Answer],
+        request: Any,
+        timeout: float | None,
+        request_id: str,
+    ) -> Answer:
+        await self.wait()
+        limit = self.limit(timeout)
+        end = time.monotonic() + limit
+        begin = self.starter(method, request, request_id)
+        try:
+            answer: Answer = await self._answer(begin(limit), limit)
+            return answer
+        except LinnetError as error:
+            left = shared.time_for_another_server(self.options, error, end)
+            if not left:
+                raise
+        answer = await self._answer(begin(left), limit)
+        return answer
+
+    async def _answer(self, call: Any, timeout: float | None = None) -> Any:
+        async with in_flight(call, self.options, timeout):
+            return await call
+
+    async def results(
+        self,
+        method: Callable[..., Any],
+        messages: AsyncIterator[Any],
+        failure: IteratorError,
+        request_id: str,
+    ) -> AsyncIterator[tuple[int, Any]]:
+        """The results of a document's lines."""
+        await self.wait()
+        call = self._started(method, messages, None, request_id)
+        async with in_flight(call, self.options, failure=failure):
+            async for result in call:
+                failed = result.HasField("error")
+                yield result.sequence_id, LinnetError(result.error) if failed else result.response

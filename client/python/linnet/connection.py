@@ -1,0 +1,235 @@
+"""The connection of the blocking client: its channels, and the life of the calls over them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, TypeVar
+
+import grpc
+from grpc_health.v1 import health_pb2
+
+from . import channel as shared
+from .errors import LinnetError
+from .options import Options
+from .texts import check_text
+from .v1.text_service_pb2_grpc import TextServiceStub
+
+Answer = TypeVar("Answer")
+
+
+class IteratorError:
+    """Keeps the error that the caller's iterator raised in gRPC's thread, which would drop it."""
+
+    def __init__(self) -> None:
+        self.error: BaseException | None = None
+
+    def watch(self, lines: Iterable[str]) -> Iterator[str]:
+        try:
+            for number, text in enumerate(lines):
+                check_text(text, f"line {number}")
+                yield text
+        except GeneratorExit:
+            raise
+        except Exception as error:
+            self.error = error
+            raise
+        except BaseException as error:  # KeyboardInterrupt, SystemExit
+            self.error = error
+            # gRPC's thread catches only Exception: another error would end the thread and leave the
+            # call without an end.
+            raise RuntimeError("iterator ended") from error
+
+
+class _CallInFlight:
+    """Cancels a call that is abandoned before its end, and converts grpc's errors to ours."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        call: Any,
+        timeout: float | None = None,
+        failure: IteratorError | None = None,
+    ):
+        self._connection, self._call = connection, call
+        self._timeout, self._failure = timeout, failure
+
+    def __enter__(self) -> None:
+        with self._connection._lock:
+            self._connection._calls[id(self._call)] = self._call
+            if self._connection._cancelled:
+                self._call.cancel()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with self._connection._lock:
+            self._connection._calls.pop(id(self._call), None)
+        if kind is not None:
+            self._call.cancel()
+        if isinstance(error, grpc.RpcError) and self._failure and self._failure.error:
+            raise self._failure.error from None
+        if isinstance(error, grpc.RpcError):
+            raise LinnetError.of(error, self._connection.options, self._timeout) from error
+        if isinstance(error, grpc.FutureCancelledError):
+            raise LinnetError.local("cancelled", grpc.StatusCode.CANCELLED) from error
+
+
+class _Ready:
+    """The future of a connection; gRPC's own fails if it is cancelled twice."""
+
+    def __init__(self, channel: grpc.Channel):
+        self._future = grpc.channel_ready_future(channel)
+        self._lock = threading.Lock()
+
+    def cancel(self) -> None:
+        with self._lock:
+            if not self._future.done():
+                self._future.cancel()
+
+    def result(self, timeout: float) -> None:
+        self._future.result(timeout)
+
+
+class Connection:
+    """The channels of a Client and the calls over them. Thread-safe."""
+
+    def __init__(self, options: Options):
+        self.options = options
+        self._headers = shared.Headers(options)
+        self._channel = self._connect(health=True)
+        self.text = TextServiceStub(self._channel)
+        # A balanced channel skips servers that are not serving, so health checks need another one.
+        balanced = options.is_balanced()
+        self._health_channel = self._connect(health=False) if balanced else self._channel
+        self.check = self._health_channel.unary_unary(
+            shared.HEALTH_CHECK,
+            request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
+            response_deserializer=health_pb2.HealthCheckResponse.FromString,
+        )
+        self._lock = threading.Lock()
+        self._calls: dict[int, Any] = {}
+        self._cancelled = False
+        self._waiting = threading.Lock()
+        self._waited = options.wait == 0
+
+    def _connect(self, health: bool) -> grpc.Channel:
+        name, arguments = shared.target(self.options), shared.arguments(self.options, health)
+        secret = shared.credentials(self.options)
+        if secret is None:
+            return grpc.insecure_channel(name, options=arguments)
+        return grpc.secure_channel(name, secret, options=arguments)
+
+    def close(self) -> None:
+        self.cancel()
+        self._channel.close()
+        self._health_channel.close()
+
+    def cancel(self) -> None:
+        """Cancels every call, in flight or future. Thread-safe."""
+        with self._lock:
+            self._cancelled = True
+            calls = list(self._calls.values())
+        for call in calls:
+            call.cancel()
+
+    def in_flight(
+        self, call: Any, timeout: float | None = None, failure: IteratorError | None = None
+    ) -> _CallInFlight:
+        return _CallInFlight(self, call, timeout, failure)
+
+    def _wait(self) -> None:
+        """Waits once, all first calls together, for a server that is starting; the call itself
+        then reports any error."""
+        if self._waited:
+            return
+        with self._waiting:
+            if self._waited or self._cancelled:
+                return
+            end = time.monotonic() + self.options.wait
+            ready = _Ready(self._channel)
+            with suppress(grpc.FutureTimeoutError, LinnetError):  # LinnetError: it was cancelled
+                with self.in_flight(ready):
+                    ready.result(timeout=self.options.wait)
+                self._wait_behind_proxy(end)
+            self._waited = True
+
+    def _wait_behind_proxy(self, end: float) -> None:
+        """Checks the health until it is not a proxy that answers, for a server that is starting."""
+        request = health_pb2.HealthCheckRequest()
+        while not self._cancelled:
+            left = end - time.monotonic()
+            call = self.check.future(request, timeout=left, metadata=self._headers.of(""))
+            try:
+                self._answer(call, left)
+                return
+            except LinnetError as error:
+                if not shared.is_starting(error) or left < shared.WAIT_INTERVAL:
+                    return
+            time.sleep(shared.WAIT_INTERVAL)
+
+    def limit(self, timeout: float | None) -> float:
+        return shared.check_timeout(self.options.timeout if timeout is None else timeout)
+
+    def starter(
+        self, method: Callable[..., Any], request: Any, request_id: str
+    ) -> Callable[[float | None], Any]:
+        """Returns a function that starts the call with a timeout; a retry calls it again."""
+        own_id = request_id or shared.new_request_id()
+        return lambda limit: self._started(method, request, limit, own_id)
+
+    def _started(
+        self, method: Callable[..., Any], request: Any, limit: float | None, request_id: str
+    ) -> Any:
+        metadata = self._headers.of(request_id)
+        try:
+            self._wait()
+            return method(request, timeout=limit, metadata=metadata)
+        except grpc.RpcError as error:  # a message of another type
+            raise LinnetError.of(error, self.options) from error
+        except ValueError as error:  # the channel is closed
+            raise LinnetError.local(str(error), grpc.StatusCode.FAILED_PRECONDITION) from error
+
+    def unary(
+        self,
+        method: grpc.UnaryUnaryMultiCallable[Any, Answer],
+        request: Any,
+        timeout: float | None,
+        request_id: str,
+    ) -> Answer:
+        limit = self.limit(timeout)
+        end = time.monotonic() + limit
+        begin = self.starter(method.future, request, request_id)
+        try:
+            answer: Answer = self._answer(begin(limit), limit)
+            return answer
+        except LinnetError as error:
+            left = shared.time_for_another_server(self.options, error, end)
+            if not left:
+                raise
+        answer = self._answer(begin(left), limit)
+        return answer
+
+    def _answer(self, call: Any, timeout: float) -> Any:
+        with self.in_flight(call, timeout):
+            return call.result()
+
+    def results(
+        self,
+        method: Callable[..., Any],
+        messages: Iterator[Any],
+        failure: IteratorError,
+        request_id: str,
+    ) -> Iterator[tuple[int, Any]]:
+        """The results of a document's lines."""
+        call = self._started(method, messages, None, request_id)
+        with self.in_flight(call, failure=failure):
+            for result in call:
+                failed = result.HasField("error")
+                yield result.sequence_id, LinnetError(result.error) if failed else result.response
