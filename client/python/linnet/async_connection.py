@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 import grpc
 from grpc_health.v1 import health_pb2
 
+from . import addresses
 from . import channel as shared
 from .errors import LinnetError
 from .options import Options
@@ -95,7 +96,8 @@ class AsyncConnection:
         self._ready: asyncio.Future[None] | None = None
 
     def _connect(self, health: bool) -> grpc.aio.Channel:
-        name, arguments = shared.target(self.options), shared.arguments(self.options, health)
+        name = addresses.target(self.options.server)
+        arguments = shared.arguments(self.options, health)
         secret = shared.credentials(self.options)
         if secret is None:
             return grpc.aio.insecure_channel(name, options=arguments)

@@ -28,13 +28,6 @@ MAX_RETRIED_BYTES = (4 << 20) + (64 << 10)
 WAIT_INTERVAL = 0.2  # seconds between the health checks of Options.wait
 
 
-def target(options: Options) -> str:
-    """The target of the channel. gRPC writes a list of addresses as ipv4:IP:PORT,IP:PORT."""
-    if "," not in options.server or options.server.startswith("ipv"):
-        return options.server
-    return f"{'ipv6' if options.server.startswith('[') else 'ipv4'}:{options.server}"
-
-
 def service_config(options: Options, health: bool = True) -> str:
     """The retry policy and the balancing. gRPC retries itself: it knows which calls did not reach
     the server, and it obeys the delay that the server asks for (grpc-retry-pushback-ms). Throttling

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import grpc
 from grpc_health.v1 import health_pb2
 
+from . import addresses
 from . import channel as shared
 from .errors import LinnetError
 from .options import Options
@@ -120,7 +121,8 @@ class Connection:
         self._waited = options.wait == 0
 
     def _connect(self, health: bool) -> grpc.Channel:
-        name, arguments = shared.target(self.options), shared.arguments(self.options, health)
+        name = addresses.target(self.options.server)
+        arguments = shared.arguments(self.options, health)
         secret = shared.credentials(self.options)
         if secret is None:
             return grpc.insecure_channel(name, options=arguments)

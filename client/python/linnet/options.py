@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import reprlib
-import socket
 from dataclasses import dataclass, field
-from ipaddress import IPv4Address
 from pathlib import Path
 from types import UnionType
 
+from . import addresses
 from .errors import LinnetError
 
 
@@ -32,78 +30,6 @@ class Retry:
     max_attempts: int = 5  # 1 to 5, the first attempt included; 1 never retries
     initial_backoff: float = 0.1  # seconds
     max_backoff: float = 2.0
-
-
-def _is_this_machine(address: str) -> bool:
-    """A name that only begins like an address, 127.0.0.1.example.org, is another machine."""
-    host = address.rpartition(":")[0]
-    try:
-        here = IPv4Address(host).is_loopback
-    except ValueError:
-        here = host in ("localhost", "[::1]")
-    return here or address.startswith(("unix:", "unix-abstract:"))
-
-
-def _host(address: str) -> str:
-    """The host of HOST:PORT or [IPv6]:PORT; empty if the address has neither form."""
-    host, _, port = address.rpartition(":")
-    if not re.fullmatch("[0-9]{1,5}", port) or not 1 <= int(port) <= 65535:
-        return ""
-    return host if ":" not in host or host[0] == "[" else ""
-
-
-def _has_no_port(address: str) -> bool:
-    """True if gRPC takes the whole address for a name or an IPv6 and adds a port of its own."""
-    colons = address.count(":")
-    return not colons or address[-1] == "]" or (colons > 1 and address[0] != "[")
-
-
-def _is_ip(family: socket.AddressFamily, host: str) -> bool:
-    try:
-        socket.inet_pton(family, host)
-    except (OSError, ValueError):
-        return False
-    return True
-
-
-def _check_server(server: str) -> None:
-    """Raises LinnetError for an address that gRPC would refuse at the first call, or whose port it
-    would take modulo 65536. The C++ library has the same rules."""
-    # gRPC splits the path of a socket at its commas as well.
-    if "," in server and server.startswith(("unix:", "unix-abstract:", "dns:", "xds:")):
-        raise LinnetError.local(
-            f'server "{server}" has a comma, but only lists IP:PORT,IP:PORT may have one',
-            field="server",
-        )
-    scheme = next((name for name in ("dns:", "ipv4:", "ipv6:") if server.startswith(name)), "")
-    if scheme:
-        addresses = server.removeprefix(scheme).rpartition("/")[2].split(",")
-        if all(_host(each) or (scheme == "dns:" and _has_no_port(each)) for each in addresses):
-            return
-        raise LinnetError.local(
-            f'server "{server}" is not {scheme}… with ports of 1 to 65535, as in '
-            "dns:///translate.example:50051 or ipv4:192.0.2.1:50051,192.0.2.2:50051",
-            field="server",
-        )
-    if server.startswith(("unix:", "unix-abstract:", "xds:")):
-        return
-    hosts = [_host(address) for address in server.split(",")]
-    if len(hosts) == 1 and not hosts[0]:
-        raise LinnetError.local(
-            f'server "{server}" is not HOST:PORT with a port of 1 to 65535, as in '
-            "127.0.0.1:50051 or [::1]:50051",
-            field="server",
-        )
-    four = all(_is_ip(socket.AF_INET, host) for host in hosts)
-    six = all(
-        host[:1] + host[-1:] == "[]" and _is_ip(socket.AF_INET6, host[1:-1]) for host in hosts
-    )
-    if len(hosts) > 1 and not four and not six:
-        raise LinnetError.local(
-            f'servers "{server}" are not all IPv4:PORT, nor all [IPv6]:PORT; names are resolved '
-            "by dns:///HOST:PORT",
-            field="server",
-        )
 
 
 _DAY = 24 * 3600.0
@@ -135,7 +61,7 @@ class Options:
 
     def __post_init__(self) -> None:
         self._check_types()
-        _check_server(self.server)
+        addresses.check(self.server)
         if not 1 <= self.retry.max_attempts <= 5:
             raise LinnetError.local(f"max_attempts {self.retry.max_attempts} is not 1 to 5")
         if not 0.001 <= self.retry.initial_backoff <= self.retry.max_backoff <= _DAY:
@@ -185,7 +111,7 @@ class Options:
             _check(self.tls, "server_name", str, "a str")
 
     def is_this_machine(self) -> bool:
-        return all(_is_this_machine(address) for address in self.server.split(","))
+        return addresses.is_this_machine(self.server)
 
     def is_balanced(self) -> bool:
-        return "," in self.server or self.server.startswith(("dns:", "ipv4:", "ipv6:", "xds:"))
+        return addresses.is_balanced(self.server)
