@@ -47,7 +47,8 @@ absl::Status CheckPorts(absl::string_view server) {
     if (!absl::ConsumePrefix(&addresses, scheme)) continue;
     addresses.remove_prefix(addresses.rfind('/') + 1);
     for (const absl::string_view address : absl::StrSplit(addresses, ',')) {
-      if (SplitAddress(address, &host) || (scheme == "dns:" && HasNoPort(address))) continue;
+      const bool may_lack_port = scheme == "dns:" && !address.empty();
+      if (SplitAddress(address, &host) || (may_lack_port && HasNoPort(address))) continue;
       return absl::InvalidArgumentError(
           absl::StrCat("server \"", server, "\" is not ", scheme,
                        "… with ports of 1 to 65535, as in dns:///translate.example:50051 or "

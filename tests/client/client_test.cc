@@ -442,8 +442,9 @@ TEST(ClientOptionsTest, RefusesInvalidOptionsWithTheirValue) {
         "dns:///[::1]", "dns:///2001:db8::1", "ipv4:127.0.0.1:1,127.0.0.2:2", "ipv6:[::1]:1"}) {
     EXPECT_THAT(refusal([&](ClientOptions& o) { o.server = server; }), IsEmpty()) << server;
   }
-  for (const char* server : {"dns:///host:65536", "dns:host:0", "ipv4:127.0.0.1:1,127.0.0.2:70000",
-                             "ipv4:127.0.0.1", "ipv6:[::1]:70000", "ipv6:[::1]"}) {
+  for (const char* server :
+       {"dns:///host:65536", "dns:host:0", "dns:///", "dns:", "ipv4:127.0.0.1:1,127.0.0.2:70000",
+        "ipv4:127.0.0.1", "ipv6:[::1]:70000", "ipv6:[::1]"}) {
     EXPECT_THAT(refusal([&](ClientOptions& o) { o.server = server; }),
                 HasSubstr("… with ports of 1 to 65535"))
         << server;

@@ -76,7 +76,7 @@ def _check_ports(server: str) -> None:
     scheme = _scheme(server)
     addresses = server.removeprefix(scheme).rpartition("/")[2].split(",")
     is_name = _SCHEMES[scheme] is _Kind.NAME
-    if not all(_host(each) or (is_name and _has_no_port(each)) for each in addresses):
+    if not all(_host(each) or (is_name and each and _has_no_port(each)) for each in addresses):
         raise _error(
             f'server "{server}" is not {scheme}… with ports of 1 to 65535, as in '
             "dns:///translate.example:50051 or ipv4:192.0.2.1:50051,192.0.2.2:50051"

@@ -72,6 +72,8 @@ PORTS = "… with ports of 1 to 65535, as in "
         ("[::1]:1,[fe80::x]:1", LIST),
         ("dns:///translate.example:65536", f"is not dns:{PORTS}"),
         ("dns:///:50051", f"is not dns:{PORTS}"),
+        ("dns:///", f"is not dns:{PORTS}"),
+        ("dns:", f"is not dns:{PORTS}"),
         ("ipv4:127.0.0.1:1,127.0.0.1:111587", f"is not ipv4:{PORTS}"),
         ("ipv4:127.0.0.1", f"is not ipv4:{PORTS}"),
         ("ipv6:[::1]", f"is not ipv6:{PORTS}"),
