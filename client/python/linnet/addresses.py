@@ -61,6 +61,9 @@ def target(server: str) -> str:
 def check(server: str) -> None:
     """Raises LinnetError for an address that gRPC would refuse at the first call, or whose port it
     would take modulo 65536. The C++ library has the same rules."""
+    found = re.search(r"[\0\ud800-\udfff]", server)
+    if found:  # a lone surrogate: a byte of the environment that is not UTF-8
+        raise _error(f"server {server!r} cannot be an address: it has {found[0]!a}")
     kind = _kind(server)
     if kind is _Kind.HOSTS:
         _check_hosts(server)

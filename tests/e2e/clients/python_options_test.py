@@ -104,6 +104,16 @@ def test_address_of_every_form_is_accepted(linnet, server):
     assert linnet.Options(server=server).server == server
 
 
+@pytest.mark.parametrize("server", ["\udcff:50051", "a\0b:50051"])
+def test_address_that_grpc_cannot_take_is_rejected(linnet, server):
+    """The first is what Python makes of an environment that is not UTF-8; gRPC ends the second at
+    the zero."""
+    with pytest.raises(linnet.LinnetError, match="cannot be an address") as raised:
+        linnet.Options(server=server)
+    assert raised.value.field == "server"
+    str(raised.value).encode()
+
+
 def test_rejects_invalid_options(linnet):
     for options in (
         {"retry": linnet.Retry(max_attempts=6)},
