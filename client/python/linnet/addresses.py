@@ -48,7 +48,7 @@ def is_this_machine(server: str) -> bool:
 
 def is_balanced(server: str) -> bool:
     """True if calls go round-robin over the addresses for which `server` stands."""
-    return "," in server or _kind(server) in (_Kind.NAME, _Kind.LIST, _Kind.CONTROL_PLANE)
+    return "," in server or _kind(server) in (_Kind.NAME, _Kind.CONTROL_PLANE)
 
 
 def target(server: str) -> str:

@@ -147,10 +147,11 @@ def test_one_attempt_asks_no_other_server(linnet, fake):
     assert sum(len(server.calls) for server in servers) == 1
 
 
-def test_does_not_retry_at_the_only_server(linnet, fake):
+@pytest.mark.parametrize("form", ["{}", "ipv4:{}"])
+def test_does_not_retry_at_the_only_server(linnet, fake, form):
     server = fake(too_close)
     too_busy = pytest.raises(linnet.LinnetError, match="DEADLINE_TOO_CLOSE")
-    with linnet.Client(server.address) as client, too_busy:
+    with linnet.Client(form.format(server.address)) as client, too_busy:
         client.translate(english(linnet, "a"))
     assert len(server.calls) == 1
 
