@@ -49,6 +49,35 @@ class IteratorError:
         return api.DocumentLine(sequence_id=number, text=text)
 
 
+class _EndOfCall:
+    """Keeps the error with which a server ended a call of grpc.aio. A message that is written after
+    that fails, and grpc.aio puts INTERNAL, "Internal error from Core", in the place of the server's
+    error (grpc/grpc#36066)."""
+
+    def __init__(self, call: Any) -> None:
+        self.error: grpc.aio.AioRpcError | None = None
+        call.add_done_callback(self._keep)
+
+    def _keep(self, call: Any) -> None:
+        # A task would read it later, perhaps too late. The call is done, so nothing is waited for.
+        try:
+            self._read(call).send(None)
+        except StopIteration as read:
+            self.error = self.error or read.value
+
+    @staticmethod
+    async def _read(call: Any) -> grpc.aio.AioRpcError | None:
+        code = await call.code()
+        if code == grpc.StatusCode.OK:
+            return None
+        return grpc.aio.AioRpcError(
+            code,
+            await call.initial_metadata(),
+            await call.trailing_metadata(),
+            await call.details(),
+        )
+
+
 @asynccontextmanager
 async def in_flight(
     call: Any,
@@ -193,7 +222,12 @@ class AsyncConnection:
         """The results of a document's lines."""
         await self.wait()
         call = self._started(method, messages, None, request_id)
+        end = _EndOfCall(call)
         async with in_flight(call, self.options, failure=failure):
-            async for result in call:
-                failed = result.HasField("error")
-                yield result.sequence_id, LinnetError(result.error) if failed else result.response
+            try:
+                async for result in call:
+                    failed = result.HasField("error")
+                    answer = LinnetError(result.error) if failed else result.response
+                    yield result.sequence_id, answer
+            except grpc.aio.AioRpcError as error:
+                raise end.error or error from None

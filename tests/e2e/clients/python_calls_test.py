@@ -218,3 +218,21 @@ def test_response_of_a_stream_left_early_is_an_error(linnet, fake):
         with pytest.raises(linnet.LinnetError) as raised:
             stream.response()
     assert is_cancelled(linnet, raised.value)
+
+
+def test_error_of_a_document_is_the_one_that_the_server_gave(linnet, fake):
+    """grpc.aio replaced it by INTERNAL where lines were written after the end of the call."""
+    server = fake(lambda number: (grpc.StatusCode.NOT_FOUND, ()))
+    lines = ["a"] * 100
+
+    async def errors_of_documents() -> list[str]:
+        errors = []
+        async with linnet.AsyncClient(server.address) as client:
+            for _ in range(20):
+                with pytest.raises(linnet.LinnetError) as raised:
+                    async for _result in client.translate_document(english(linnet), lines):
+                        pass
+                errors.append(str(raised.value))
+        return errors
+
+    assert asyncio.run(errors_of_documents()) == ["NOT_FOUND: as told"] * 20
