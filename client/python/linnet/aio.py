@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar, overload
 from grpc_health.v1 import health_pb2
 
 from . import channel as shared
-from .async_connection import AsyncConnection, IteratorError, Lines, in_flight
+from .async_connection import AsyncConnection, IteratorError, Lines, error_of, in_flight
 from .async_plan import run_plan
 from .errors import LinnetError, no_response
 from .options import Options
@@ -76,6 +76,9 @@ class AsyncStream(Generic[Response]):
                     self._response = message.response
                 elif message.HasField("part"):
                     yield message.part
+            # grpc.aio raises the error in the first loop over a call; another one just ends.
+            if error := await error_of(self._call):
+                raise error
 
     async def response(self) -> Response:
         """Returns the whole response. Reads the remaining parts first. Leaving the loop over the

@@ -49,6 +49,16 @@ class IteratorError:
         return api.DocumentLine(sequence_id=number, text=text)
 
 
+async def error_of(call: Any) -> grpc.aio.AioRpcError | None:
+    """The error with which a call of grpc.aio ended, if it did not end well."""
+    code = await call.code()
+    if code == grpc.StatusCode.OK:
+        return None
+    return grpc.aio.AioRpcError(
+        code, await call.initial_metadata(), await call.trailing_metadata(), await call.details()
+    )
+
+
 class _EndOfCall:
     """Keeps the error with which a server ended a call of grpc.aio. A message that is written after
     that fails, and grpc.aio puts INTERNAL, "Internal error from Core", in the place of the server's
@@ -61,21 +71,9 @@ class _EndOfCall:
     def _keep(self, call: Any) -> None:
         # A task would read it later, perhaps too late. The call is done, so nothing is waited for.
         try:
-            self._read(call).send(None)
+            error_of(call).send(None)
         except StopIteration as read:
             self.error = self.error or read.value
-
-    @staticmethod
-    async def _read(call: Any) -> grpc.aio.AioRpcError | None:
-        code = await call.code()
-        if code == grpc.StatusCode.OK:
-            return None
-        return grpc.aio.AioRpcError(
-            code,
-            await call.initial_metadata(),
-            await call.trailing_metadata(),
-            await call.details(),
-        )
 
 
 @asynccontextmanager

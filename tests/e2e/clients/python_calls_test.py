@@ -236,3 +236,27 @@ def test_error_of_a_document_is_the_one_that_the_server_gave(linnet, fake):
         return errors
 
     assert asyncio.run(errors_of_documents()) == ["NOT_FOUND: as told"] * 20
+
+
+def test_response_of_a_stream_that_failed_raises_its_error(linnet, fake):
+    server = fake(lambda number: (grpc.StatusCode.INTERNAL, ()))
+
+    async def asynchronous() -> list[BaseException]:
+        async with linnet.AsyncClient(server.address) as client:
+            stream = client.stream_translate(english(linnet, "a"))
+            calls = [stream.response() for _ in range(2)]
+            with pytest.raises(linnet.LinnetError, match="INTERNAL: as told"):
+                async for _ in stream:
+                    pass
+            return [(await asyncio.gather(call, return_exceptions=True))[0] for call in calls]
+
+    errors = asyncio.run(asynchronous())
+    with linnet.Client(server.address) as client:
+        stream = client.stream_translate(english(linnet, "a"))
+        with pytest.raises(linnet.LinnetError, match="INTERNAL: as told"):
+            list(stream)
+        for _ in range(2):
+            with pytest.raises(linnet.LinnetError) as raised:
+                stream.response()
+            errors.append(raised.value)
+    assert [str(error) for error in errors] == ["INTERNAL: as told"] * 4
