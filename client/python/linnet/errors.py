@@ -14,7 +14,9 @@ from google.rpc import error_details_pb2, status_pb2
 if TYPE_CHECKING:
     from .options import Options
 
-_TOO_LARGE = re.compile(r"message larger than max \((\d+) vs\. (\d+)\)")
+# gRPC's "CLIENT: " is this side, for which a reply was too large; a server of any version says
+# something else, or nothing, of a request.
+_TOO_LARGE = re.compile(r"(CLIENT: )?Received message larger than max \((\d+) vs\. (\d+)\)")
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 
@@ -97,7 +99,7 @@ class LinnetError(Exception):
                     return cls(status_pb2.Status.FromString(value))
         too_large = _TOO_LARGE.search(message)
         if code == grpc.StatusCode.RESOURCE_EXHAUSTED and too_large:
-            return cls._too_large(int(too_large[1]), int(too_large[2]), options.max_reply_bytes)
+            return cls._too_large(int(too_large[2]), int(too_large[3]), is_reply=bool(too_large[1]))
         if code == grpc.StatusCode.DEADLINE_EXCEEDED and timeout is not None:
             message = (
                 f"no answer from {options.server} within {timeout:g} s: "
@@ -106,10 +108,10 @@ class LinnetError(Exception):
         return cls(status_pb2.Status(code=code.value[0], message=message))
 
     @classmethod
-    def _too_large(cls, size: int, maximum: int, max_reply_bytes: int) -> LinnetError:
+    def _too_large(cls, size: int, maximum: int, *, is_reply: bool) -> LinnetError:
         """Replaces gRPC's error, which has no details and a code as if a retry could help."""
         metadata = {"bytes": str(size), "maxBytes": str(maximum)}
-        if maximum == max_reply_bytes:
+        if is_reply:
             return cls.local(
                 f"the answer has {size} bytes, this client takes at most {maximum}: "
                 "send less text at once, or raise max_reply_bytes",

@@ -260,3 +260,24 @@ def test_response_of_a_stream_that_failed_raises_its_error(linnet, fake):
                 stream.response()
             errors.append(raised.value)
     assert [str(error) for error in errors] == ["INTERNAL: as told"] * 4
+
+
+def test_too_large_request_is_no_reply_where_both_limits_are_equal(linnet, fake):
+    server = fake(options=[("grpc.max_receive_message_length", 200)])
+    options = linnet.Options(server.address, max_reply_bytes=200)
+    request = english(linnet, "a" * 300)
+
+    async def asynchronous() -> None:
+        async with linnet.AsyncClient(options) as client:
+            await client.translate(request)
+
+    with linnet.Client(options) as client:
+        for call in (
+            lambda: client.translate(request),
+            lambda: client.stream_translate(request).response(),
+            lambda: asyncio.run(asynchronous()),
+        ):
+            with pytest.raises(linnet.LinnetError, match="the request has") as raised:
+                call()
+            assert raised.value.reason == "MESSAGE_TOO_LARGE"
+            assert raised.value.metadata["maxBytes"] == "200"
