@@ -94,9 +94,11 @@ class LinnetError(Exception):
             trailers = [(key, value) for key, value in error.trailing_metadata() or ()]
         for key, value in trailers:
             if key == "grpc-status-details-bin" and isinstance(value, bytes):
-                # Code and message remain if a proxy has damaged the details.
+                # Code and message remain if a proxy has damaged the details, or cut them.
                 with suppress(DecodeError):
-                    return cls(status_pb2.Status.FromString(value))
+                    status = status_pb2.Status.FromString(value)
+                    status.code, status.message = code.value[0], message
+                    return cls(status)
         too_large = _TOO_LARGE.search(message)
         if code == grpc.StatusCode.RESOURCE_EXHAUSTED and too_large:
             return cls._too_large(int(too_large[2]), int(too_large[3]), is_reply=bool(too_large[1]))

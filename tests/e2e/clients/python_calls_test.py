@@ -281,3 +281,14 @@ def test_too_large_request_is_no_reply_where_both_limits_are_equal(linnet, fake)
                 call()
             assert raised.value.reason == "MESSAGE_TOO_LARGE"
             assert raised.value.metadata["maxBytes"] == "200"
+
+
+@pytest.mark.parametrize("details", [b"", b"\xff", b"\x12\x02no"])
+def test_error_with_damaged_details_has_its_code_and_message(linnet, fake, details):
+    """Bytes of which none, or not all, have arrived can still be a message, with the code 0."""
+    trailers = (("grpc-status-details-bin", details),)
+    server = fake(lambda number: (grpc.StatusCode.NOT_FOUND, trailers))
+    with linnet.Client(server.address) as client, pytest.raises(linnet.LinnetError) as raised:
+        client.translate(english(linnet, "a"))
+    assert raised.value.code == grpc.StatusCode.NOT_FOUND
+    assert str(raised.value) == "NOT_FOUND: as told"
