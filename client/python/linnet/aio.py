@@ -247,6 +247,7 @@ class AsyncClient:
     async def score(
         self, request: api.ScoreRequest, *, timeout: float | None = None, request_id: str = ""
     ) -> api.ScoreResponse:
+        check_message(request, api.ScoreRequest, "request")
         return await self._connection.unary(self._text.Score, request, timeout, request_id)
 
     async def detect_language(
@@ -256,6 +257,7 @@ class AsyncClient:
         timeout: float | None = None,
         request_id: str = "",
     ) -> api.DetectLanguageResponse:
+        check_message(request, api.DetectLanguageRequest, "request")
         return await self._connection.unary(self._text.DetectLanguage, request, timeout, request_id)
 
     async def list_models(

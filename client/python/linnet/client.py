@@ -266,6 +266,7 @@ class Client:
     def score(
         self, request: api.ScoreRequest, *, timeout: float | None = None, request_id: str = ""
     ) -> api.ScoreResponse:
+        check_message(request, api.ScoreRequest, "request")
         return self._connection.unary(self._text.Score, request, timeout, request_id)
 
     def detect_language(
@@ -275,6 +276,7 @@ class Client:
         timeout: float | None = None,
         request_id: str = "",
     ) -> api.DetectLanguageResponse:
+        check_message(request, api.DetectLanguageRequest, "request")
         return self._connection.unary(self._text.DetectLanguage, request, timeout, request_id)
 
     def list_models(

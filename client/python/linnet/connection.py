@@ -193,7 +193,7 @@ class Connection:
         try:
             self._wait()
             return method(request, timeout=limit, metadata=metadata)
-        except grpc.RpcError as error:  # a message of another type
+        except grpc.RpcError as error:  # a request of more than 2 GiB
             raise LinnetError.of(error, self.options) from error
         except ValueError as error:  # the channel is closed
             raise LinnetError.local(str(error), grpc.StatusCode.FAILED_PRECONDITION) from error

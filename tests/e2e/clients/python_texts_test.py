@@ -37,6 +37,8 @@ MISUSE = {
     "a timeout below 0": lambda c, m: c.translate(english(m, "a"), timeout=-1),
     "a timeout that is none": lambda c, m: c.translate(english(m, "a"), timeout="5"),
     "another message": lambda c, m: c.score(english(m, "a")),
+    "pairs that are a string": lambda c, m: c.score("a"),
+    "a text that is no request": lambda c, m: c.detect_language("a"),
     "a string of lines": lambda c, m: first_of(c.translate_document(english(m), "a\nb")),
     "a language that is no string": lambda c, m: c.translate("a", to=5),
     "a source that is no string": lambda c, m: c.translate("a", to="de", source=5),
@@ -206,13 +208,18 @@ def test_error_names_the_index_of_the_text(linnet, client):
 def test_misuse_is_a_linnet_error(linnet, client, server, what):
     with pytest.raises(linnet.LinnetError) as raised:
         MISUSE[what](client, linnet)
-    assert raised.value.code in (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.INTERNAL)
-    assert raised.value.message
+    assert raised.value.code == grpc.StatusCode.INVALID_ARGUMENT
+    message = raised.value.message
+    assert message
 
     async def run() -> None:
         async with linnet.AsyncClient(server.grpc) as client:
-            with pytest.raises(linnet.LinnetError):
+            with pytest.raises(linnet.LinnetError) as raised:
                 await MISUSE[what](client, linnet)
+        assert (raised.value.code, raised.value.message) == (
+            grpc.StatusCode.INVALID_ARGUMENT,
+            message,
+        )
 
     asyncio.run(run())
 
