@@ -171,7 +171,7 @@ class AsyncConnection:
         self, method: Callable[..., Any], request: Any, request_id: str
     ) -> Callable[[float | None], Any]:
         """Returns a function that starts the call with a timeout; a retry calls it again."""
-        own_id = request_id or shared.new_request_id()
+        own_id = shared.check_request_id(request_id) or shared.new_request_id()
         return lambda limit: self._started(method, request, limit, own_id)
 
     def _started(
@@ -192,10 +192,9 @@ class AsyncConnection:
         timeout: float | None,
         request_id: str,
     ) -> Answer:
+        begin, limit = self.starter(method, request, request_id), self.limit(timeout)
         await self.wait()
-        limit = self.limit(timeout)
         end = time.monotonic() + limit
-        begin = self.starter(method, request, request_id)
         try:
             answer: Answer = await self._answer(begin(limit), limit)
             return answer
@@ -218,6 +217,7 @@ class AsyncConnection:
         request_id: str,
     ) -> AsyncIterator[tuple[int, Any]]:
         """The results of a document's lines."""
+        shared.check_request_id(request_id)
         await self.wait()
         call = self._started(method, messages, None, request_id)
         end = _EndOfCall(call)

@@ -157,6 +157,17 @@ def check_timeout(timeout: float) -> float:
     return timeout
 
 
+def check_request_id(request_id: str) -> str:
+    if not isinstance(request_id, str):
+        raise LinnetError.local(f"request id is a {type(request_id).__name__}, not a str")
+    if not re.fullmatch(r"[!-~]{0,128}", request_id):
+        raise LinnetError.local(
+            f"request id of {len(request_id)} characters is not at most 128 visible ASCII "
+            "characters, without blanks"
+        )
+    return request_id
+
+
 class Headers:
     """The metadata of a call: request id and token."""
 
@@ -165,13 +176,6 @@ class Headers:
 
     def of(self, request_id: str) -> Metadata:
         found = []
-        if not isinstance(request_id, str):
-            raise LinnetError.local(f"request id is a {type(request_id).__name__}, not a str")
-        if not re.fullmatch(r"[!-~]{0,128}", request_id):
-            raise LinnetError.local(
-                f"request id of {len(request_id)} characters is not at most 128 visible ASCII "
-                "characters, without blanks"
-            )
         if request_id:
             found.append(("x-request-id", request_id))
         if self._token:

@@ -44,6 +44,7 @@ class Stream(Generic[Response]):
         self._connection = connection
         self._begin = connection.starter(method, request, request_id)
         self._timeout = connection.limit(timeout)
+        connection.wait()
         self._end = time.monotonic() + self._timeout
         self._call = self._begin(self._timeout)
         self._response: Response | None = None

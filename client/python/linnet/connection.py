@@ -146,9 +146,9 @@ class Connection:
     ) -> _CallInFlight:
         return _CallInFlight(self, call, timeout, failure)
 
-    def _wait(self) -> None:
+    def wait(self) -> None:
         """Waits once, all first calls together, for a server that is starting; the call itself
-        then reports any error."""
+        then reports any error. The timeout of a call begins after that."""
         if self._waited:
             return
         with self._waiting:
@@ -156,7 +156,8 @@ class Connection:
                 return
             end = time.monotonic() + self.options.wait
             ready = _Ready(self._channel)
-            with suppress(grpc.FutureTimeoutError, LinnetError):  # LinnetError: it was cancelled
+            # LinnetError: it was cancelled. ValueError: the channel is closed.
+            with suppress(grpc.FutureTimeoutError, LinnetError, ValueError):
                 with self.in_flight(ready):
                     ready.result(timeout=self.options.wait)
                 self._wait_behind_proxy(end)
@@ -183,7 +184,7 @@ class Connection:
         self, method: Callable[..., Any], request: Any, request_id: str
     ) -> Callable[[float | None], Any]:
         """Returns a function that starts the call with a timeout; a retry calls it again."""
-        own_id = request_id or shared.new_request_id()
+        own_id = shared.check_request_id(request_id) or shared.new_request_id()
         return lambda limit: self._started(method, request, limit, own_id)
 
     def _started(
@@ -191,7 +192,6 @@ class Connection:
     ) -> Any:
         metadata = self._headers.of(request_id)
         try:
-            self._wait()
             return method(request, timeout=limit, metadata=metadata)
         except grpc.RpcError as error:  # a request of more than 2 GiB
             raise LinnetError.of(error, self.options) from error
@@ -205,9 +205,9 @@ class Connection:
         timeout: float | None,
         request_id: str,
     ) -> Answer:
-        limit = self.limit(timeout)
+        begin, limit = self.starter(method.future, request, request_id), self.limit(timeout)
+        self.wait()
         end = time.monotonic() + limit
-        begin = self.starter(method.future, request, request_id)
         try:
             answer: Answer = self._answer(begin(limit), limit)
             return answer
@@ -230,6 +230,8 @@ class Connection:
         request_id: str,
     ) -> Iterator[tuple[int, Any]]:
         """The results of a document's lines."""
+        shared.check_request_id(request_id)
+        self.wait()
         call = self._started(method, messages, None, request_id)
         with self.in_flight(call, failure=failure):
             for result in call:

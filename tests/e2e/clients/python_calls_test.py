@@ -120,6 +120,28 @@ def test_ended_client_does_not_wait_for_a_starting_server(linnet, end, behind_a_
     proxy.server.stop(None)
 
 
+def test_wrong_argument_does_not_wait_for_a_server(linnet):
+    """The wait would last until the test fails."""
+    options = linnet.Options("127.0.0.1:1", wait=24 * 3600)
+    request = english(linnet, "a")
+
+    async def asynchronous() -> None:
+        async with linnet.AsyncClient(options) as client:
+            for wrong in ({"request_id": "a b"}, {"timeout": 0}):
+                with pytest.raises(linnet.LinnetError, match=r"request id|timeout"):
+                    await client.translate(request, **wrong)
+            with pytest.raises(linnet.LinnetError, match="request id"):
+                await anext(client.translate_document(request, ["a"], request_id="a b"))
+
+    asyncio.run(asynchronous())
+    with linnet.Client(options) as client:
+        for wrong in ({"request_id": "a b"}, {"timeout": 0}):
+            with pytest.raises(linnet.LinnetError, match=r"request id|timeout"):
+                client.translate(request, **wrong)
+        with pytest.raises(linnet.LinnetError, match="request id"):
+            next(client.translate_document(request, ["a"], request_id="a b"))
+
+
 def is_cancelled(linnet, error: BaseException) -> bool:
     return isinstance(error, linnet.LinnetError) and error.code == grpc.StatusCode.CANCELLED
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import grpc
 import pytest
@@ -135,6 +136,32 @@ def test_retries_once_at_another_server_before_the_deadline(linnet, fake):
     before = sum(len(server.calls) for server in servers)
     asyncio.run(with_aio())
     assert sum(len(server.calls) for server in servers) == before + 8
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_wait_for_a_server_leaves_the_time_to_try_another(linnet, fake, monkeypatch, streamed):
+    """The timeout begins after the wait: it was used up where the wait took longer."""
+    calls = []
+
+    def first_is_refused(number: int):
+        calls.append(number)
+        return too_close(number) if len(calls) == 1 else None
+
+    servers = [fake(first_is_refused), fake(first_is_refused)]
+    addresses = ",".join(server.address for server in servers)
+    waited = []
+    clock = time.monotonic
+    monkeypatch.setattr(time, "monotonic", lambda: clock() + sum(waited))
+    with linnet.Client(linnet.Options(addresses, wait=600, timeout=60)) as client:
+        # This is the last thing of a wait.
+        monkeypatch.setattr(
+            client._connection, "_wait_behind_proxy", lambda end: waited.append(600)
+        )
+        if streamed:
+            client.stream_translate(english(linnet, "a")).response()
+        else:
+            client.translate(english(linnet, "a"))
+    assert (len(calls), waited) == (2, [600])
 
 
 def test_one_attempt_asks_no_other_server(linnet, fake):
