@@ -23,6 +23,7 @@ class FakeServer:
         self.tokens: list[str] = []
         self.request_ids: list[str] = []
         self.parts = 0  # of a stream, each of which waits for `released`
+        self.ended = threading.Event()  # a stream has ended, in whichever way
         self.released = threading.Event()
         self.behave = behave
 
@@ -36,11 +37,12 @@ class FakeServer:
                 yield linnet.v1.text_service_pb2.TranslateDocumentResponse()
 
             def StreamTranslate(self, request, context):
+                context.add_callback(fake.ended.set)
                 fake.take(context)
                 answer = linnet.v1.text_service_pb2.StreamTranslateResponse
                 for _ in range(fake.parts):
                     yield answer(part=linnet.TextPart(text="a"))
-                    fake.released.wait(30)
+                    fake.released.wait(300)
                 yield answer(response=linnet.TranslateResponse())
 
         self.health = health.HealthServicer()

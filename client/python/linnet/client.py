@@ -47,6 +47,7 @@ class Stream(Generic[Response]):
         connection.wait()
         self._end = time.monotonic() + self._timeout
         self._call = self._begin(self._timeout)
+        connection.add(self._call)  # also where its parts are read later, or never
         self._response: Response | None = None
 
     def __iter__(self) -> Iterator[api.TextPart]:

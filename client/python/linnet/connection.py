@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from types import TracebackType
@@ -59,10 +60,7 @@ class _CallInFlight:
         self._timeout, self._failure = timeout, failure
 
     def __enter__(self) -> None:
-        with self._connection._lock:
-            self._connection._calls[id(self._call)] = self._call
-            if self._connection._cancelled:
-                self._call.cancel()
+        self._connection.add(self._call)
 
     def __exit__(
         self,
@@ -70,8 +68,7 @@ class _CallInFlight:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        with self._connection._lock:
-            self._connection._calls.pop(id(self._call), None)
+        self._connection.remove(self._call)
         if kind is not None:
             self._call.cancel()
         if isinstance(error, grpc.RpcError) and self._failure and self._failure.error:
@@ -115,7 +112,8 @@ class Connection:
             response_deserializer=health_pb2.HealthCheckResponse.FromString,
         )
         self._lock = threading.Lock()
-        self._calls: dict[int, Any] = {}
+        # gRPC cancels a call that nobody holds any more, as that of a stream that was never read.
+        self._calls: weakref.WeakSet[Any] = weakref.WeakSet()
         self._cancelled = False
         self._waiting = threading.Lock()
         self._waited = options.wait == 0
@@ -137,9 +135,20 @@ class Connection:
         """Cancels every call, in flight or future. Thread-safe."""
         with self._lock:
             self._cancelled = True
-            calls = list(self._calls.values())
+            calls = list(self._calls)
         for call in calls:
             call.cancel()
+
+    def add(self, call: Any) -> None:
+        """From now on, `cancel` cancels the call."""
+        with self._lock:
+            self._calls.add(call)
+            if self._cancelled:
+                call.cancel()
+
+    def remove(self, call: Any) -> None:
+        with self._lock:
+            self._calls.discard(call)
 
     def in_flight(
         self, call: Any, timeout: float | None = None, failure: IteratorError | None = None

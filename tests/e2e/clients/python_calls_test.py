@@ -219,6 +219,20 @@ def test_call_after_a_failed_task_group_ends_like_any_other(linnet, fake, ended)
         assert is_cancelled(linnet, error)
 
 
+def test_cancel_ends_a_stream_that_nobody_reads(linnet, fake):
+    server = fake()
+    server.parts = 1
+    with linnet.Client(server.address) as client:
+        stream = client.stream_translate(english(linnet, "a"), timeout=300)
+        wait_until(lambda: server.calls)
+        assert not server.ended.is_set()
+        client.cancel()
+        assert server.ended.wait(30)
+        with pytest.raises(linnet.LinnetError) as raised:
+            stream.response()
+    assert is_cancelled(linnet, raised.value)
+
+
 def test_response_of_a_stream_left_early_is_an_error(linnet, fake):
     server = fake()
     server.parts = 1
