@@ -8,6 +8,7 @@ import re
 import secrets
 import threading
 import time
+from codecs import BOM_UTF8
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from .version import __version__
 SERVICE = "linnet.v1.TextService"
 HEALTH_CHECK = "/grpc.health.v1.Health/Check"
 Metadata = tuple[tuple[str, str], ...]
-TOKEN = re.compile(r"[!-~]+( [!-~]+)*")  # what a header may hold
+TOKEN = re.compile(rb"[!-~]+")  # a server's file of tokens has blanks between its words
 DOCUMENT_METHODS = ("TranslateDocument", "SummarizeDocument")
 # More than a server takes by default: a larger request is refused for good, with a code as if a
 # retry could help.
@@ -130,7 +131,9 @@ class Token:
         self._seen: tuple[int, int, int] | None = None
         self._token = ""
         if not self.value():
-            raise LinnetError.local(f"{path} holds no token, one line of visible ASCII characters")
+            raise LinnetError.local(
+                f'the token file "{path}" holds no token: one word of visible ASCII characters'
+            )
 
     def value(self) -> str:
         """The token that the file holds now, or, if it holds none, the last one that it held."""
@@ -139,11 +142,11 @@ class Token:
                 at = os.stat(self._path)
                 seen = (at.st_ino, at.st_mtime_ns, at.st_size)
                 if seen != self._seen:
-                    text = Path(self._path).read_text(encoding="ascii").strip()
-                    if TOKEN.fullmatch(text):
-                        self._token = text
+                    token = Path(self._path).read_bytes().removeprefix(BOM_UTF8).strip()
+                    if TOKEN.fullmatch(token):
+                        self._token = token.decode()
                     self._seen = seen
-            except (OSError, UnicodeDecodeError) as error:
+            except OSError as error:
                 if not self._token:
                     raise LinnetError.local(
                         f"cannot read the token in {self._path}: {error}"

@@ -13,20 +13,23 @@ def test_token_file_is_reread_after_a_change(linnet, fake, tmp_path):
     token = tmp_path / "token"
     with pytest.raises(linnet.LinnetError, match="cannot read the token"):
         linnet.Client(linnet.Options(server.address, token_file=token))
-    token.write_text(" \n")
-    with pytest.raises(linnet.LinnetError, match="holds no token"):
-        linnet.Client(linnet.Options(server.address, token_file=token))
-    token.write_text("first\n")
+    for content in (b" \n", b"secret name inference\n", b"secret\xff\n"):
+        token.write_bytes(content)
+        with pytest.raises(linnet.LinnetError, match="holds no token") as raised:
+            linnet.Client(linnet.Options(server.address, token_file=token))
+        assert "secret" not in str(raised.value)
+        assert "xff" not in str(raised.value)
+    token.write_bytes(b"\xef\xbb\xbffirst\n")
     with linnet.Client(linnet.Options(server.address, token_file=token)) as client:
         client.translate(english(linnet, "a"))
-        token.write_text("the second\n")
+        token.write_text("second\n")
         client.translate(english(linnet, "a"))
-        for cannot_be_sent in ("", "two\nlines", "a\tb"):
+        for cannot_be_sent in ("", "two\nlines", "two words", "a\tb"):
             token.write_text(cannot_be_sent)
             client.translate(english(linnet, "a"))
         token.unlink()
         client.translate(english(linnet, "a"))
-    assert server.tokens == ["Bearer first", *["Bearer the second"] * 5]
+    assert server.tokens == ["Bearer first", *["Bearer second"] * 6]
 
 
 @pytest.mark.parametrize(
