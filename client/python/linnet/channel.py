@@ -106,18 +106,24 @@ def credentials(options: Options) -> grpc.ChannelCredentials | None:
     if options.tls is None:
         return None
 
-    def read(path: Path | str | None) -> bytes | None:
+    def read(path: Path | str | None, kind: str) -> bytes | None:
+        """The content of a PEM file. gRPC ends the process for an empty one; with one of another
+        format, calls fail as if no server were there, and its log alone has the reason."""
+        if path is None:
+            return None
         try:
-            content = None if path is None else Path(path).read_bytes()
+            content = Path(path).read_bytes()
         except OSError as error:
             raise LinnetError.local(f"cannot read {path}: {error.strerror}") from error
-        if content == b"":  # gRPC would end the process
-            raise LinnetError.local(f"{path} is empty")
+        if not re.search(rb"-----BEGIN ([A-Z0-9]+ )*%b-----" % kind.encode(), content):
+            raise LinnetError.local(f"{path} holds no {kind} in PEM")
         return content
 
     tls = options.tls
     return grpc.ssl_channel_credentials(
-        read(tls.ca_file), read(tls.key_file), read(tls.certificate_file)
+        read(tls.ca_file, "CERTIFICATE"),
+        read(tls.key_file, "PRIVATE KEY"),
+        read(tls.certificate_file, "CERTIFICATE"),
     )
 
 

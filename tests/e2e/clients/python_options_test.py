@@ -125,3 +125,14 @@ def test_rejects_invalid_options(linnet):
     ):
         with pytest.raises(linnet.LinnetError, match=r"max_attempts|back-off|timeout"):
             linnet.Options(**options)
+
+
+@pytest.mark.parametrize("content", [b"", b"0\x82\x03", b"-----BEGIN EC PRIVATE KEY-----\n"])
+def test_file_without_a_certificate_is_rejected(linnet, tmp_path, content):
+    """Nothing, DER, or the key in its place."""
+    file, key = tmp_path / "certificate", tmp_path / "key"
+    file.write_bytes(content)
+    key.write_text("-----BEGIN PRIVATE KEY-----\n")
+    for tls in (linnet.Tls(ca_file=file), linnet.Tls(certificate_file=file, key_file=key)):
+        with pytest.raises(linnet.LinnetError, match=r"certificate holds no CERTIFICATE in PEM"):
+            linnet.Client(linnet.Options(tls=tls))
