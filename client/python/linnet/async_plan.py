@@ -74,4 +74,5 @@ async def run_plan(
     finally:
         for task in tasks:
             task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)  # until their calls have ended
     return plan.answers()

@@ -176,6 +176,18 @@ def test_error_of_a_smaller_call_names_the_text(little, translate, linnet):
     assert raised.value.field == "contents[25]"
 
 
+def test_first_error_ends_the_other_calls(little, linnet):
+    server = little(lines=100)
+
+    async def run() -> list[str]:
+        async with linnet.AsyncClient(server.address) as client:
+            with pytest.raises(linnet.LinnetError, match=r"contents\[0\]"):
+                await client.translate(["wrong"] + ["a"] * 64 * 12, to="de", source="en")
+            return [task.get_coro().__qualname__ for task in asyncio.all_tasks()]
+
+    assert not any("run_plan" in name for name in asyncio.run(run()))
+
+
 @pytest.mark.parametrize("room", [1, 2])
 def test_concurrent_calls_become_fewer_where_the_server_has_no_room(little, linnet, room):
     server = little(lines=100, room=room)
