@@ -62,7 +62,7 @@ def glossary(terms: Terms) -> api.Glossary:
     for number, (source, target) in enumerate(terms.items()):
         entry = found.entries.add()
         set_field(entry, "source_text", source, f"glossary.entries[{number}].source_text")
-        set_field(entry, "target_text", target or "", f"glossary.entries[{number}].target_text")
+        set_field(entry, "target_text", target, f"glossary.entries[{number}].target_text")
     return found
 
 

@@ -49,6 +49,7 @@ MISUSE = {
     "a glossary that is no mapping": lambda c, m: c.translate("a", to="de", glossary="a b"),
     "a term that is no string": lambda c, m: c.translate("a", to="de", glossary={5: "b"}),
     "a translation that is none": lambda c, m: c.translate("a", to="de", glossary={"a": 5}),
+    "a translation that is zero": lambda c, m: c.translate("a", to="de", glossary={"a": 0}),
     "more words than int32 holds": lambda c, m: c.summarize("a", words=2**40),
     "words that are no number": lambda c, m: c.summarize("a", words="x"),
     "sentences in part": lambda c, m: c.summarize("a", sentences=1.5),
