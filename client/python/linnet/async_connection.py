@@ -219,8 +219,22 @@ class AsyncConnection:
         """The results of a document's lines."""
         shared.check_request_id(request_id)
         await self.wait()
-        call = self._started(method, messages, None, request_id)
+        writer: asyncio.Task[Any] | None = None
+
+        async def written() -> AsyncIterator[Any]:
+            nonlocal writer
+            writer = asyncio.current_task()
+            async for message in messages:
+                yield message
+
+        def stop_writing(_: object) -> None:
+            if writer is not None:
+                writer.cancel()
+
+        call = self._started(method, written(), None, request_id)
         end = _EndOfCall(call)
+        # Otherwise grpc.aio would wait for one more line of the caller after the server's error.
+        call.add_done_callback(stop_writing)
         async with in_flight(call, self.options, failure=failure):
             try:
                 async for result in call:

@@ -328,3 +328,23 @@ def test_error_with_damaged_details_has_its_code_and_message(linnet, fake, detai
         client.translate(english(linnet, "a"))
     assert raised.value.code == grpc.StatusCode.NOT_FOUND
     assert str(raised.value) == "NOT_FOUND: as told"
+
+
+def test_failed_document_takes_no_more_lines(linnet, fake):
+    """A line that is taken after the error is lost to a second try with the same lines."""
+    server = fake(lambda number: (grpc.StatusCode.NOT_FOUND, ()))
+
+    async def run() -> None:
+        async def lines():
+            await asyncio.Event().wait()
+            yield "a"
+
+        async with linnet.AsyncClient(server.address) as client:
+            with pytest.raises(linnet.LinnetError, match="NOT_FOUND: as told"):
+                async for _ in client.translate_document(english(linnet), lines()):
+                    pass
+            async with asyncio.timeout(30):
+                while len(asyncio.all_tasks()) > 1:  # one of them waits for a line
+                    await asyncio.sleep(0.01)
+
+    asyncio.run(run())
