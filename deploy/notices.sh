@@ -49,3 +49,5 @@ for part in "libcli11-dev:CLI11:in all programs" "nlohmann-json3-dev:JSON for Mo
 done
 notice "Google's API error model (google/rpc), gRPC's health protocol, SentencePiece $(version sentencepiece)" \
   "in the programs, all under this licence, copyright Google LLC and The gRPC Authors" proto/google/rpc/LICENSE
+notice "darts-clone, a part of SentencePiece $(version sentencepiece)" "in linnet-server and linnet-decode" \
+  .deps/sentencepiece/darts_clone.LICENSE

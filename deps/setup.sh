@@ -188,13 +188,15 @@ build_sentencepiece() {
   cmake --build "$work/build" --target sentencepiece-static
   cp "$work/build/src/libsentencepiece.a" "$out/lib/"
   cp "$work/sentencepiece/src/sentencepiece_processor.h" "$out/include/"
+  # SentencePiece has a copy of darts-clone, whose licence is another: deploy/notices.sh prints it.
+  cp "$work/sentencepiece/third_party/darts_clone/LICENSE" "$out/darts_clone.LICENSE"
   rm -rf "$work"
 }
 
 install_sentencepiece() {
   python_packages python-build "setuptools $(version setuptools)"
   mkdir -p .deps/sentencepiece
-  once .deps/sentencepiece/.linnet "$({ section sentencepiece; echo "${sentencepiece_flags[@]}"; } | key_of)" \
+  once .deps/sentencepiece/.linnet "$({ section sentencepiece; echo "${sentencepiece_flags[@]}"; declare -f build_sentencepiece; } | key_of)" \
     "SentencePiece $(version sentencepiece), static" build_sentencepiece
 }
 

@@ -156,6 +156,17 @@ def test_every_part_of_the_notices_is_in_the_bill(image, notices):
         assert set(known) <= names
 
 
+def test_notices_have_the_licence_of_a_part_of_sentencepiece(notices):
+    """The source package has parts under other licences; of these the programs hold this one."""
+    (text,) = re.findall(
+        r"^={100}\ndarts-clone, a part of SentencePiece.*\n={100}$(.*?)(?:^={100}$|\Z)",
+        notices.read_text(),
+        re.MULTILINE | re.DOTALL,
+    )
+    assert "Susumu Yata" in text
+    assert "Redistributions in binary form must reproduce" in text
+
+
 def test_notices_of_the_image_for_a_gpu_have_every_library_of_its_bill(image):
     texts = printed_notices("--cuda")
     names = [part for part in parts(run(*image, "--cuda")).values() if "nvidia-" in part["name"]]

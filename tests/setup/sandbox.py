@@ -176,6 +176,9 @@ class Sandbox:
         source = self.folder / "sentencepiece-0.2.1/sentencepiece/src"
         source.mkdir(parents=True)
         (source / "sentencepiece_processor.h").touch()
+        part = source.parent / "third_party/darts_clone"
+        part.mkdir(parents=True)
+        (part / "LICENSE").touch()
         name = "sentencepiece-0.2.1"
         subprocess.run(["tar", "-czf", f"{name}.tar.gz", name], cwd=self.folder, check=True)
 

@@ -64,6 +64,7 @@ def test_second_run_finds_everything_installed(machine):
     assert link == Path("../.venv/lib/python3.11/site-packages")
     assert (machine.tree / ".deps/sentencepiece/lib/libsentencepiece.a").exists()
     assert (machine.tree / ".deps/sentencepiece/include/sentencepiece_processor.h").exists()
+    assert (machine.tree / ".deps/sentencepiece/darts_clone.LICENSE").exists()
 
     status, second = machine.run("start.sh", "--build")
     assert status == 0, second
@@ -83,6 +84,18 @@ def test_installs_only_the_new_version(machine):
     assert status == 0, output
     assert machine.commands() == ["pip libtorch.txt"]
     assert "LibTorch 2.12.0" in output
+
+
+def test_changed_build_of_sentencepiece_is_made(machine):
+    machine.run("start.sh", "--deps")
+    machine.commands()
+    script = machine.tree / "deps/setup.sh"
+    script.write_text(script.read_text().replace('rm -rf "$work"\n}', 'rm -rf "$work" && true\n}'))
+    status, output = machine.run("start.sh", "--deps")
+    assert status == 0, output
+    assert "pip requirements.txt" in machine.commands()
+    machine.run("start.sh", "--deps")
+    assert machine.commands() == []
 
 
 def test_removed_folder_is_created_again(machine):
