@@ -43,9 +43,9 @@ fi
 notice "gRPC $(sed -n 's/^grpc_\([^ ]*\)\.dsc .*/\1/p' deps/versions.txt), changed by the patches below" \
   "shared libraries beside the programs, with the parts that Debian's copyright file names" \
   /usr/share/doc/libgrpc++-dev/copyright deps/grpc/*.patch
-for part in "libcli11-dev:CLI11:in all programs" "nlohmann-json3-dev:JSON for Modern C++:in linnet, linnet-load and linnet-decode"; do
-  IFS=: read -r package title where <<<"$part"
-  notice "$title $(dpkg-query -W -f '${Version}' "$package")" "$where" "/usr/share/doc/$package/copyright"
+for part in "libcli11-dev:CLI11" "nlohmann-json3-dev:JSON for Modern C++"; do
+  IFS=: read -r package title <<<"$part"
+  notice "$title $(dpkg-query -W -f '${Version}' "$package")" "in all programs" "/usr/share/doc/$package/copyright"
 done
 notice "Google's API error model (google/rpc), gRPC's health protocol, SentencePiece $(version sentencepiece)" \
   "in the programs, all under this licence, copyright Google LLC and The gRPC Authors" proto/google/rpc/LICENSE

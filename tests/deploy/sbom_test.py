@@ -156,6 +156,23 @@ def test_every_part_of_the_notices_is_in_the_bill(image, notices):
         assert set(known) <= names
 
 
+@pytest.mark.parametrize(
+    ("title", "namespace"),
+    [("CLI11", "CLI"), ("JSON for Modern C++", "nlohmann"), ("darts-clone", "Darts")],
+)
+def test_notices_name_the_programs_that_hold_a_part(notices, program, title, namespace):
+    names = ("linnet-server", "linnet-decode", "linnet", "linnet-load")
+    (where,) = re.findall(rf"^{re.escape(title)}.*: in (.*)$", notices.read_text(), re.MULTILINE)
+    told = set(names) if where == "all programs" else set(re.split(", | and ", where))
+    symbols = {
+        name: subprocess.run(
+            ["nm", "-C", program(name)], capture_output=True, text=True, check=True
+        ).stdout
+        for name in names
+    }
+    assert told == {name for name in names if f" {namespace}::" in symbols[name]}
+
+
 def test_notices_have_the_licence_of_a_part_of_sentencepiece(notices):
     """The source package has parts under other licences; of these the programs hold this one."""
     (text,) = re.findall(
