@@ -58,6 +58,13 @@ def test_actions_are_pinned_by_commit_and_version():
         assert versions.setdefault(name, (commit, version)) == (commit, version)
 
 
+def test_a_step_fails_with_any_part_of_its_pipes():
+    """GitHub's own `bash -e` has no pipefail: half an image would be an artifact of a release."""
+    assert [line for step in STEPS for line in step.get("run", "").splitlines() if " | " in line]
+    assert {it["defaults"]["run"]["shell"] for it in WORKFLOWS} == {"bash"}
+    assert not [step for step in STEPS if "shell" in step]
+
+
 def test_workflows_call_functions_that_exist():
     runs = " ".join(step.get("run", "") for step in STEPS)
     called = set(re.findall(r"\. deps/setup\.sh && (\w+)", runs))
