@@ -57,6 +57,17 @@ def test_shares_of_calls_are_those_at_which_the_alert_fires(alert):
         assert share in re.sub(r"\s+", " ", section.replace("More", "more")), share
 
 
+def test_rolling_back_a_release_starts_the_older_one():
+    """Packages restart nothing, and docker-compose.yml has no tag that one could change."""
+    (section,) = re.findall(r"^## Rolling back$(.*?)(?=^## )", TEXT, re.MULTILINE | re.DOTALL)
+    assert "`systemctl daemon-reload && systemctl restart linnet-server`" in section
+    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+    (variable, name) = re.fullmatch(r"\$\{(\w+):-([\w-]+)\}", services["server"]["image"]).groups()
+    assert f"`{variable}={name}:VERSION` in `.env`" in section
+    (component,) = {part for part in re.findall(r"\./([\w-]+)_VERSION_amd64\.deb", section)}
+    assert f"`{component}`" in (ROOT / "docs/DEPLOYMENT.md").read_text()
+
+
 # Commands of a machine that runs containers or systemd; the image has none of them.
 OF_THE_MACHINE = {"cut", "dmesg", "grep", "journalctl", "nvidia-smi", "sort", "systemctl", "tr"}
 OF_THE_MACHINE |= {"uniq", "docker", "kubectl", "openssl", "apt-get"}
