@@ -205,6 +205,24 @@ def test_panel_of_the_autoscaler_shows_its_metric():
     assert panel["description"].endswith(f"at {metric['pods']['target']['averageValue']}.")
 
 
+# Metrics without a panel, rule or alert, and what the dashboard has instead.
+NOT_SHOWN = {
+    "linnet_answer_cache_entries": "the memory of the answers",
+    "linnet_encoder_cache_tokens_limit": "nothing: it is a setting, as it was set",
+    "linnet_gpu_info": "the numbers of the GPUs",
+}
+
+
+def test_every_metric_is_in_a_panel_a_rule_or_an_alert():
+    page = (ROOT / "docs/METRICS.md").read_text()
+    documented = re.findall(r"^\| `((?:linnet|process)_\w+)` \|", page, re.MULTILINE)
+    texts = [json.dumps(panels())]
+    texts += [(ROOT / "deploy/prometheus" / it).read_text() for it in ("rules.yml", "alerts.yml")]
+    asked = set(re.findall(r"(\w+?)(?:_bucket|_sum|_count)?\b", "".join(texts)))
+    assert len(documented) > 70
+    assert set(documented) - asked == NOT_SHOWN.keys()
+
+
 def test_recording_rules_are_used():
     """By an alert or a panel: Prometheus computes and keeps each of them."""
     rules = yaml.safe_load((ROOT / "deploy/prometheus/rules.yml").read_text())["groups"]
