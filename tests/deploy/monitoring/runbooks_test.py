@@ -70,7 +70,7 @@ def test_rolling_back_a_release_starts_the_older_one():
 
 # Commands of a machine that runs containers or systemd; the image has none of them.
 OF_THE_MACHINE = {"cut", "dmesg", "grep", "journalctl", "nvidia-smi", "sort", "systemctl", "tr"}
-OF_THE_MACHINE |= {"uniq", "docker", "kubectl", "openssl", "apt-get"}
+OF_THE_MACHINE |= {"uniq", "docker", "kubectl", "openssl", "apt-get", "ss"}
 
 
 def commands() -> list[str]:
