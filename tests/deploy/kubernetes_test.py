@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -240,6 +241,20 @@ def test_every_selector_matches_the_pods(manifests):
         assert selector.items() <= labels.items()
     monitor = of_kind(manifests, "ServiceMonitor")["spec"]["selector"]["matchLabels"]
     assert monitor.items() <= service["metadata"]["labels"].items()
+
+
+def test_label_of_the_page_is_on_all_that_prometheus_selects(tmp_path):
+    """And on no selector: those of a deployment that runs cannot be changed."""
+    (line,) = re.findall(r"`(labels: \[.*\])`", (ROOT / "docs/DEPLOYMENT.md").read_text())
+    shutil.copytree(FOLDER, tmp_path / "kubernetes")
+    overlay = tmp_path / "kubernetes/overlays/cpu"
+    with (overlay / "kustomization.yaml").open("a") as file:
+        file.write(f"{line}\n")
+    with_label, without = build(overlay), build(FOLDER / "overlays/cpu")
+    for kind in OPERATOR:
+        assert of_kind(with_label, kind)["metadata"]["labels"]["release"] == "NAME"
+    for one, other in zip(with_label, without, strict=True):
+        assert one["spec"] == other["spec"]
 
 
 def test_autoscaler_metric_comes_from_an_exported_one(manifests, page):
