@@ -67,6 +67,16 @@ def test_default_file_may_replace_all_settings():
     assert setting("EnvironmentFile") == "-/etc/default/linnet-server"
 
 
+def test_page_names_the_folders_that_the_service_does_not_see():
+    """Bundles there would be missing for the service alone."""
+    page = (ROOT / "docs/DEPLOYMENT.md").read_text()
+    (named,) = re.findall(r"does not see\nthe machine's (.*), and has a user of its own", page)
+    hidden = {"ProtectHome": {"/home", "/root"}, "PrivateTmp": {"/tmp"}}
+    assert [setting(name) for name in hidden] == ["yes", "yes"]
+    assert set(re.findall(r"`(/\w+)`", named)) == set().union(*hidden.values())
+    assert setting("DynamicUser") == "yes"
+
+
 def test_page_names_the_settings_that_are_flags():
     """LINNET_SERVER_… changes no flag of the unit and of the image."""
     page = (ROOT / "docs/DEPLOYMENT.md").read_text()
