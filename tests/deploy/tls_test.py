@@ -12,9 +12,10 @@ import re
 import shlex
 import signal
 import socket
+import ssl
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import certificates
@@ -267,6 +268,57 @@ def test_token_passes_a_balancer_with_tls_on_both_sides(
     assert translate(address, tmp_path / "other").returncode == UNAUTHENTICATED
     plain = linnet("translate", "--server", address, "--to", "de", "--timeout", "2s", "Hello.")
     assert plain.returncode != 0, "it answered in plain text"
+
+
+def certificate_of(address: str) -> bytes | None:
+    """In DER; None while nobody listens."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    host, _, port = address.rpartition(":")
+    try:
+        with (
+            socket.create_connection((host, int(port)), timeout=10) as plain,
+            context.wrap_socket(plain) as encrypted,
+        ):
+            return encrypted.getpeercert(binary_form=True)
+    except ConnectionError:
+        return None
+
+
+def test_haproxy_has_a_renewed_certificate_after_the_command_of_the_page(tmp_path):
+    """The container has the master process of HAProxy, `haproxy -W -db`, as its first."""
+    secrets = certificates.make(tmp_path)
+    _, request, sign = re.findall(
+        r"^openssl (?:req|x509) (?:.*\\\n)*.*$", certificates.blocks()[0], re.M
+    )
+    address = f"127.0.0.1:{free_port()}"
+    (program, *_), config, environment = haproxy(secrets, "127.0.0.1:9", address)
+    (tmp_path / "config").write_text(config)
+    command = [program, "-W", "-db", "-f", tmp_path / "config"]
+    with subprocess.Popen(command, env=environment) as process:
+        try:
+            wait_until(lambda: certificate_of(address) is not None)
+            former = certificate_of(address)
+            renew = f"{request}\n{sign}\n".replace("server/tls.key", "server/tls.key.new")
+            renew = renew.replace("server/tls.crt", "server/tls.crt.new")
+            subprocess.run(["sh", "-e"], input=renew, cwd=tmp_path, text=True, check=True)
+            for name in ("tls.key", "tls.crt"):
+                (secrets / f"server/{name}.new").rename(secrets / f"server/{name}")
+            assert certificate_of(address) == former
+            (told,) = re.findall(
+                r"exec balancer sh -c 'kill -(\w+) 1'", certificates.PAGE.read_text()
+            )
+            process.send_signal(getattr(signal, f"SIG{told}"))
+            wait_until(lambda: certificate_of(address) not in (None, former))
+        finally:
+            process.terminate()
+
+
+def wait_until(done: Callable[[], bool], seconds: float = 20) -> None:
+    end = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def test_balancer_rejects_a_server_with_a_foreign_certificate(
