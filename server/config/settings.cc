@@ -89,7 +89,7 @@ void AddNetwork(CLI::App& app, Options& options) {
       ->check(kAddress);
   group
       .Add("metrics-listen", options.metrics_listen,
-           "Address of the Prometheus metrics page; port 0 picks a free port")
+           "IPv4 address of the Prometheus metrics page; port 0 picks a free port")
       ->check(kAddress);
   group
       .Add("admin-listen", options.admin_listen,

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
@@ -36,6 +37,12 @@ int ServeStartPage(mg_connection* connection) {
 
 absl::StatusOr<std::unique_ptr<MetricsPage>> MetricsPage::Open(const std::string& address,
                                                                const Metrics& metrics) {
+  if (absl::StartsWith(address, "[") && mg_check_feature(MG_FEATURES_IPV6) == 0) {
+    return absl::UnimplementedError(
+        absl::StrCat("cannot serve metrics on ", address,
+                     ": the civetweb library of this machine was built without IPv6; set "
+                     "--metrics-listen to an IPv4 address, such as 0.0.0.0:9464"));
+  }
   std::unique_ptr<MetricsPage> page(new MetricsPage);
   CivetCallbacks callbacks;
   callbacks.begin_request = ServeStartPage;

@@ -262,6 +262,13 @@ def test_rejects_a_port_in_use_with_a_hint(run_server, bundles, flag):
     assert flag in err
 
 
+def test_metrics_on_ipv6_are_refused_with_the_reason(run_server, tmp_path):
+    """Debian's civetweb has no IPv6. The address is tried before the models."""
+    status, out, err = run_server("--models", str(tmp_path), "--metrics-listen", "[::1]:0")
+    assert (status, out) == (1, "")
+    assert "built without IPv6; set --metrics-listen to an IPv4 address" in err
+
+
 def test_second_server_does_not_share_the_port(run_server, server, bundles):
     status, _, err = run_server(
         "--models", str(bundles), "--listen", server.grpc, "--metrics-listen", "127.0.0.1:0"
