@@ -203,6 +203,29 @@ def test_flags_of_commands_exist(page, program):
     assert wrong_flags(page.read_text(), program) == []
 
 
+def tokens_in_plain_text(text: str) -> list[str]:
+    """Commands of linnet that it refuses, because a token would leave this machine unencrypted."""
+    found = []
+    for command in commands(text):
+        words = command.words
+        if command.program in ("linnet", "linnet-load") and "--token-file" in words:
+            server = words[words.index("--server") + 1] if "--server" in words else "127.0.0.1"
+            local = re.match(r"127\.|localhost\b|\[::1\]", server)
+            if not local and not command.flags & {"--tls", "--tls-ca"}:
+                found.append(" ".join(words))
+    return found
+
+
+@pytest.mark.parametrize("page", CHECKED, ids=name_of)
+def test_commands_with_a_token_use_tls(page):
+    assert tokens_in_plain_text(page.read_text()) == []
+
+
+def test_token_in_plain_text_is_found():
+    text = "`linnet models --server a:1 --token-file T`, `linnet models --token-file T`"
+    assert tokens_in_plain_text(text) == ["linnet models --server a:1 --token-file T"]
+
+
 def test_wrong_flag_is_found(program):
     text = """
 `linnet models --wrong`, `linnet-train --recipe R --wrongly`
