@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import subprocess
 
 import pytest
@@ -119,6 +120,18 @@ def test_command_exists(command, program):
     elif words[0] in ("journalctl", "systemctl"):
         units = {path.stem for path in (ROOT / "deploy/systemd").glob("*.service")}
         assert set(re.findall(r"\b(linnet[\w-]*)", command)) <= units
+
+
+def test_statuses_of_the_health_check_are_those_of_the_page(program):
+    with socket.socket() as silent:  # as a server that hangs
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        command = [program("linnet"), "health", "--timeout", "1s", "--server", address]
+        unanswered = subprocess.run(command, capture_output=True).returncode
+    unreached = subprocess.run(command, capture_output=True).returncode
+    assert f"exit status {unreached}: it cannot be reached" in TEXT
+    assert f"{unanswered}: it does not answer in time" in TEXT
 
 
 def test_search_finds_calls_that_failed_twice(tmp_path):
