@@ -106,6 +106,10 @@ start_server() {
   printf 'grpc %s, metrics %s\n' "$grpc" "$metrics"
 }
 
+# The user's own settings of `linnet` may be for another server, with TLS. Only one with such flags needs them.
+declare -a client=(LINNET_CONFIG=/dev/null LINNET_TLS=false)
+[[ ! ${server_flags[*]} =~ --(tls|tokens|config) ]] || client=()
+
 # call ARGUMENTS…: shows a command of the client and its answer. Fails if the answer contains no word.
 call() {
   local shown='' word answer
@@ -114,7 +118,8 @@ call() {
     shown+=" $word"
   done
   printf '\n$ %s/linnet%s\n' "$bin" "$shown"
-  answer=$(LINNET_SERVER=$grpc "$bin/linnet" "$@" </dev/null) || die "linnet $1 failed; the server's log is $log"
+  answer=$(env "${client[@]}" LINNET_SERVER="$grpc" "$bin/linnet" "$@" </dev/null) ||
+    die "linnet $1 failed; the server's log is $log"
   [[ $answer == *[[:alnum:]]* ]] || die "linnet $1 answered nothing"
   printf '%s\n' "$answer"
 }

@@ -130,6 +130,7 @@ page.serve_forever()
 """
 
 CLIENT = """#!/bin/sh
+echo "config=$LINNET_CONFIG tls=$LINNET_TLS" >"$SANDBOX/settings-of-linnet"
 [ "$1" != "$FAKE_CLIENT_FAILS" ] || { echo "UNAVAILABLE: no" >&2; exit 1; }
 [ "$1" != "$FAKE_CLIENT_SILENT" ] || exit 0
 echo "answer to $1 of $LINNET_SERVER"

@@ -215,6 +215,24 @@ def test_check_shows_four_answers_and_stops_the_server(machine):
     assert called[-1] == "linnet-server stopped"
 
 
+@pytest.mark.parametrize(
+    ("flags", "settings"),
+    [
+        ((), "config=/dev/null tls=false\n"),
+        (("--", "--threads", "2"), "config=/dev/null tls=false\n"),
+        (("--", "--tls-cert", "c", "--tls-key", "k"), "config=mine tls=\n"),
+        (("--", "--tokens=t"), "config=mine tls=\n"),
+    ],
+)
+def test_check_takes_settings_of_the_user_only_where_the_server_needs_them(
+    machine, flags, settings
+):
+    """They may be those of another server, which has TLS."""
+    status, output = machine.run("start.sh", "--check", *flags, LINNET_CONFIG="mine")
+    assert status == 0, output
+    assert (machine.folder / "settings-of-linnet").read_text() == settings
+
+
 def test_check_takes_the_address_of_administration(machine):
     status, output = machine.run("start.sh", "--check", "--", "--admin-listen", "127.0.0.1:9")
     assert status == 0, output
