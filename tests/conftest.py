@@ -1,5 +1,5 @@
 """Where the tests find the programs under test (LINNET_BIN_DIR, else build/release/bin), what they
-need of the processor, and what they switch off in grpcio."""
+need of the processor, and what they leave out: settings of the user, and a part of grpcio."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ ROOT = Path(__file__).resolve().parents[1]
 # No test needs grpcio's support for forks, which some environments switch on, and which has crashed
 # processes with channels in use (grpc/grpc#43055). Read when grpc is imported.
 os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
+# The settings of `linnet` of the user who runs the tests, which may be for another server.
+os.environ["LINNET_CONFIG"] = os.devnull
 
 
 @pytest.fixture(scope="session")

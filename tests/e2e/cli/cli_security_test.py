@@ -9,6 +9,7 @@ import time
 import pytest
 from security_test import Authority
 
+HIDDEN = ("XDG_", "LINNET_CONFIG")  # what leads away from the settings file below HOME
 TRANSLATE = ("translate", "--from", "en", "--to", "de", "A bird sings.")
 
 
@@ -18,7 +19,7 @@ def linnet(linnet_binary, tmp_path):
 
     def run(server: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess:
         home = {"HOME": str(tmp_path), "LINNET_SERVER": server}
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")}
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(HIDDEN)}
         return subprocess.run(
             [str(linnet_binary), *arguments],
             env={**kept, **home, **variables},
