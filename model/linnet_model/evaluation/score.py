@@ -32,7 +32,7 @@ from linnet_model.data_config import DataConfig
 from linnet_model.evaluation.baselines import baselines, described
 from linnet_model.evaluation.decoding import Decoding, choose_decoding, tokenizer_of
 from linnet_model.evaluation.facts import FORMS, carried_over, made_up_sentences
-from linnet_model.evaluation.score_run import lines_read, score_run, test_rows
+from linnet_model.evaluation.score_run import lines_read, row_of, score_run, test_rows
 from linnet_model.export.card import write_card
 from linnet_model.json_files import read_json, write_json
 from linnet_model.languages import is_unspaced
@@ -144,7 +144,7 @@ def write_answers(
     path.parent.mkdir(parents=True, exist_ok=True)
     with writing(path), path.open("w", encoding="utf-8") as file:
         for text, wanted, answer in zip(texts, references, answers, strict=True):
-            file.write(f"{text}\t{wanted[0]}\t{answer}\n")
+            file.write(row_of(text, wanted[0], answer))
 
 
 def score(

@@ -8,6 +8,7 @@ training texts.
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -159,11 +160,18 @@ def answers_of_run(run: Path, texts: list[str], bundle: BundleConfig) -> list[st
     return answers_of(model, recipe, tokenizer, texts)
 
 
+def row_of(source: str, target: str, answer: str) -> str:
+    """Returns a line of three columns. A model may write any character, also those between lines
+    and columns, which become blanks."""
+    cell = re.sub("[\t\n\r]", " ", answer)
+    return f"{source}\t{target}\t{cell}\n"
+
+
 def write_answers(folder: Path | None, name: str, pairs: list[Pair], answers: list[str]) -> None:
     """Writes source, target and answer of each row to name.tsv, if a folder is given."""
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
-        lines = [f"{p.source}\t{p.target}\t{a}\n" for p, a in zip(pairs, answers, strict=True)]
+        lines = [row_of(p.source, p.target, a) for p, a in zip(pairs, answers, strict=True)]
         (folder / f"{name}.tsv").write_text("".join(lines), encoding="utf-8")
 
 
@@ -281,4 +289,4 @@ def score_run(
     }
 
 
-__all__ = ["lines_read", "score_run", "test_domains", "test_rows"]
+__all__ = ["lines_read", "row_of", "score_run", "test_domains", "test_rows"]

@@ -13,6 +13,7 @@ from linnet_model.evaluation.score import (
     measure,
     read_references,
     signatures,
+    write_answers,
 )
 from linnet_model.evaluation.score_run import score_labels, score_parses, test_domains, test_rows
 from linnet_model.text_files import DataError, Pair
@@ -159,3 +160,10 @@ def test_bleu_of_unspaced_languages_counts_characters(language: str, tokenizer: 
     answers = ["\u4eca\u5929\u5929\u6c14\u5f88\u7cdf\u3002", "\u6211\u559c\u6b22\u770b\u4e66\u3002"]
     assert (measure("translate", references, answers, language)["BLEU"] > 40) == (language != "de")
     assert f"tok:{tokenizer}" in signatures("translate", language)["BLEU"]
+
+
+def test_an_answer_is_one_line_and_one_column(tmp_path: Path):
+    answers = ["a\nb\tc\r\n", "d\u2028e"]
+    write_answers(tmp_path / "few" / "even.tsv", ["x", "y"], [["X"], ["Y"]], answers)
+    wanted = "x\tX\ta b c  \ny\tY\td\u2028e\n"
+    assert (tmp_path / "few" / "even.tsv").read_bytes().decode() == wanted

@@ -349,7 +349,7 @@ def test_run_is_exported_scored_and_continued(
     scores = json.loads((bundle / "scores.json").read_text())
     assert [test["rows"] for test in scores["tests"]] == [3]
     assert "1 of 4 texts left out, they are longer than the 256 tokens" in capsys.readouterr().err
-    answers = (tmp_path / "even.tsv").read_text(encoding="utf-8").splitlines()
+    answers = (tmp_path / "even.tsv").read_bytes().decode().removesuffix("\n").split("\n")
     assert len(answers) == 3
     assert all(len(line.split("\t")) == 3 for line in answers)
     # targets equal sources
