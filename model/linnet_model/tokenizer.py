@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -17,6 +18,9 @@ import sentencepiece
 from linnet_model.capitals import CapitalsTokenizer
 from linnet_model.config import ConfigError, TokenizerConfig, require
 from linnet_model.network.encoder_decoder import BOS, EOS, PAD, UNK
+
+BLANK = "\u2581"  # SentencePiece's sign for a blank
+NAME = re.compile("<ph[0-9]+>", re.IGNORECASE)  # of a placeholder
 
 
 def placeholder_pieces(count: int) -> list[str]:
@@ -44,6 +48,20 @@ def free_placeholders(
     pieces = placeholder_pieces(tokenizer.get_piece_size())
     known = itertools.takewhile(lambda piece: tokenizer.piece_to_id(piece) != UNK, pieces)
     return [piece for piece in known if piece != capitals_mark]
+
+
+def spells(tokenizer: sentencepiece.SentencePieceProcessor, text: str) -> bool:
+    """Returns whether the pieces of a text have all of it, so that the server copies no part of it
+    (FindUnspellable, model/runtime/tokenizer/copied_runs.h) and no blank is written otherwise."""
+    if not text.replace(" ", "").isprintable() or BLANK in text or NAME.search(text):
+        return False
+    values = (byte_of(tokenizer, token) for token in tokenizer.encode(text))
+    return all(value is None or value < 0x80 for value in values)
+
+
+def byte_of(tokenizer: sentencepiece.SentencePieceProcessor, token: int) -> int | None:
+    """Returns the byte that a piece such as <0x41> stands for."""
+    return int(tokenizer.id_to_piece(token)[1:-1], 16) if tokenizer.is_byte(token) else None
 
 
 def train_tokenizer(

@@ -2,12 +2,14 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 
 from linnet_model.bundle import model_sha256, read_bundle_weights, read_manifest
+from linnet_model.commands.check import check
 from linnet_model.export.card import JUDGEMENTS, KEPT, write_card
 from linnet_model.export.command import main as export
 from linnet_model.json_files import read_json, write_json
@@ -208,6 +210,21 @@ def test_examples_that_no_server_reads_are_refused(
     assert export([*flags, "--recipe", str(recipe_file)]) == 1
     assert message in capsys.readouterr().err
     assert not (run.parent / "none").exists()
+
+
+def test_golden_examples_are_answers_of_the_engine(
+    run: Path, recipe_file: Path, program: Callable[[str], Path]
+):
+    """The weights of one update would write anything but text; the engine copies an emoji."""
+    examples = '"one two", "three | four", "five 😀 six", "a\\tb"'
+    recipe = recipe_file.read_text("utf-8").replace('"one two", "three | four"', examples)
+    recipe_file.write_text(recipe, encoding="utf-8")
+    for weights in ("float32", "int8"):
+        exported_card(run, "--recipe", str(recipe_file), "--dtype", weights)
+        golden = read_manifest(run.parent / "bundle")["golden_examples"]
+        assert {example["source_text"] for example in golden} <= {"one two", "three | four"}
+        said = check(run.parent / "bundle", program("linnet-decode"), "float32", 1)
+        assert golden == [] or f"{len(golden)} of {len(golden)} golden examples" in said
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from sentencepiece import SentencePieceProcessor
 from linnet_model.bundle import load_module
 from linnet_model.config import ConfigError
 from linnet_model.decode_command import decode_lines, find_decode
+from linnet_model.export.grammar import Grammar
 from linnet_model.export.search import Options, answer_texts
 from linnet_model.network.model_config import require
 from linnet_model.reranking import Channel, rerank_texts
@@ -80,14 +81,16 @@ class Decoding:
         if self.program:
             lines = [{"text": text, **({"style": style} if style else {})} for text in texts]
             return decode_lines(self.program, bundle, lines, words(self.flags))
+        writing = tokenizer_of(bundle, manifest, "target")
         return answer_texts(
             load_module(bundle / manifest["model_file"]),
             tokenizer_of(bundle, manifest, "source"),
-            tokenizer_of(bundle, manifest, "target"),
+            writing,
             list(texts),
             Options.of_manifest(manifest),
             manifest["limits"]["max_target_tokens"],
             before=before_source(manifest, style),
+            grammar=Grammar.of_manifest(writing, manifest),
         )
 
 

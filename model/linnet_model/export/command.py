@@ -2,7 +2,8 @@
 
 The weights are the running average of the last checkpoint, or the mean of several such averages.
 The recipe's examples are decoded in float32 and bfloat16. Those with equal answers become golden
-examples in the manifest, which the server checks when it loads the bundle.
+examples in the manifest, which the server checks when it loads the bundle; but not those of which
+it copies a part that the vocabulary cannot spell.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import json
 import shutil
 import sys
 from collections.abc import Iterable
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +34,19 @@ from linnet_model.bundle import (
 from linnet_model.command_line import command, parser_for
 from linnet_model.config import SERVED, BundleConfig, ConfigError, ModelConfig, Recipe, to_tables
 from linnet_model.export.card import JUDGEMENTS, data_of_stages, write_card
+from linnet_model.export.grammar import Grammar
 from linnet_model.export.search import Options, beam_search
 from linnet_model.json_files import read_json, write_json
 from linnet_model.network.encoder_decoder import EOS, EncoderDecoder, parameter_count
 from linnet_model.sources import TRAINED_ON, sources_of
 from linnet_model.stored_weights import WEIGHT_TYPES
 from linnet_model.styles import style_ids, styled_languages
-from linnet_model.tokenizer import free_placeholders, known_placeholders, load_tokenizer
+from linnet_model.tokenizer import (
+    free_placeholders,
+    known_placeholders,
+    load_tokenizer,
+    spells,
+)
 from linnet_model.train.checkpoint import averaged_model, checkpoints, same_sizes
 from linnet_model.train.origin import origin_of, read_weights
 from linnet_model.train.stages import earlier_stages, read_stages, result_of
@@ -58,16 +66,21 @@ def golden_examples(
     sources: list[list[int]],
 ) -> list[tuple[str, str]]:
     """Returns the texts with equal answers in float32 and bfloat16, and these answers. `sources`:
-    those of the texts, as read_examples returns them."""
+    those of the texts, as read_examples returns them. Leaves out texts that the server does not
+    read as they are."""
+    if manifest.get("placeholders"):
+        whole = [spells(tokenizer, text) for text in texts]
+        texts, sources = list(compress(texts, whole)), list(compress(sources, whole))
     if not texts:
         return []
-    answers = []
+    answers, grammar = [], Grammar.of_manifest(tokenizer, manifest)
     for dtype in (torch.float32, torch.bfloat16):
         found = beam_search(
             load_module(model_file, dtype),
             sources,
             Options.of_manifest(manifest),
             manifest["limits"]["max_target_tokens"],
+            grammar=grammar,
         )
         answers.append([tokenizer.decode(hypotheses[0].ids[:-1]) for hypotheses in found])
     return [(text, a) for text, a, b in zip(texts, *answers, strict=True) if a == b and a.strip()]

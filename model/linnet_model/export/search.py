@@ -6,7 +6,10 @@ The C++ engine serves; this is the same search in Python, for exports and for co
   - an end token finishes a hypothesis only if it ranks among the first `beam`; else it is dropped;
   - the `beam` best other candidates continue; a sequence ends when `beam` hypotheses are finished,
     or at its limit, where only the end token is allowed;
-  - score = sum of log-probabilities / length^penalty, both with the end token.
+  - score = sum of log-probabilities / length^penalty, both with the end token;
+  - a grammar, if there is one, keeps targets valid text (grammar.py).
+
+It does not copy what the vocabulary cannot spell, as the server does.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
+from linnet_model.export.grammar import START, Grammar, State
 from linnet_model.network.encoder_decoder import EOS, PAD, UNK
 
 MAX_REPEATED_NGRAM = 16  # as in model/runtime/search/repeats.h
@@ -62,6 +66,7 @@ class Sequence:
     tokens: list[list[int]]  # per unfinished row
     scores: list[float]
     parents: list[int]  # row that each of them extended in the last step
+    states: list[State]  # of each of them in the grammar
     finished: list[Hypothesis] = field(default_factory=list)
     done: bool = False
 
@@ -117,11 +122,13 @@ def beam_search(
     options: Options,
     maximum: int,
     start: int = EOS,
+    grammar: Grammar | None = None,
 ) -> list[list[Hypothesis]]:
     """Decodes all sources (ids, end token last) as one batch; returns the finished hypotheses of
     each source, best first.
 
     maximum: the model's limit of target tokens. start: the first input of the decoder.
+    grammar: of the targets; None: any tokens.
     """
     beam, count = options.beam_size, len(sources)
     rows = count * beam
@@ -144,6 +151,7 @@ def beam_search(
             [[] for _ in range(beam)],
             [0.0] * beam,
             list(range(beam)),
+            [START] * beam,
         )
         for s in sources
     ]
@@ -155,7 +163,8 @@ def beam_search(
         parents = list(range(rows))
         for i, sequence in enumerate(sequences):
             if not sequence.done:
-                advance(sequence, logprobs[i * beam : (i + 1) * beam], step, options)
+                rows_of = slice(i * beam, (i + 1) * beam)
+                advance(sequence, logprobs[rows_of], step, options, grammar)
                 parents[i * beam : (i + 1) * beam] = [i * beam + p for p in sequence.parents]
                 last[i * beam : (i + 1) * beam] = torch.tensor([t[-1] for t in sequence.tokens])
         if all(s.done for s in sequences):
@@ -165,7 +174,9 @@ def beam_search(
     return [sorted(s.finished, key=lambda h: -h.score)[:beam] for s in sequences]
 
 
-def advance(sequence: Sequence, logprobs: Tensor, step: int, options: Options) -> None:
+def advance(
+    sequence: Sequence, logprobs: Tensor, step: int, options: Options, grammar: Grammar | None
+) -> None:
     """Extends one sequence by a token, given the log-probabilities [beam, V] of its rows."""
     beam, vocabulary = logprobs.shape
     logprobs[:, PAD] = -math.inf
@@ -176,11 +187,16 @@ def advance(sequence: Sequence, logprobs: Tensor, step: int, options: Options) -
         logprobs[:, EOS] = end
     elif step < options.min_target_tokens:
         logprobs[:, EOS] = -math.inf
-    for row, previous in enumerate(sequence.tokens):
-        banned_here = banned(previous, options.no_repeat_ngram_size)
-        for token in banned_here + repeating(previous, sequence.repeats):
+    for row, (previous, state) in enumerate(zip(sequence.tokens, sequence.states, strict=True)):
+        banned_here: list[int] = []
+        if not state.rest:  # inside a character only its bytes are allowed
+            banned_here = banned(previous, options.no_repeat_ngram_size)
+            banned_here += repeating(previous, sequence.repeats)
+        for token in banned_here:
             if token != EOS:
                 logprobs[row, token] = -math.inf
+        if grammar is not None and step < sequence.limit:
+            logprobs[row, grammar.barred(state, sequence.limit - step - 1)] = -math.inf
     totals = logprobs + torch.tensor(sequence.scores).unsqueeze(1)
     considered = totals[:1] if step == 0 else totals
     best, indices = considered.reshape(-1).topk(min(2 * beam, considered.numel() - 1))
@@ -205,8 +221,14 @@ def advance(sequence: Sequence, logprobs: Tensor, step: int, options: Options) -
         tokens.append(tokens[0])
         scores.append(-math.inf)
         parents.append(parents[0])
-    if tokens:
-        sequence.tokens, sequence.scores, sequence.parents = tokens, scores, parents
+    if not tokens:
+        return
+    if grammar is not None:
+        before = sequence.states
+        sequence.states = [
+            grammar.after(before[p], t[-1]) for p, t in zip(parents, tokens, strict=True)
+        ]
+    sequence.tokens, sequence.scores, sequence.parents = tokens, scores, parents
 
 
 def answer_texts(
@@ -219,9 +241,10 @@ def answer_texts(
     longest: int = 0,
     batch: int = 32,
     before: tuple[int, ...] = (),
+    grammar: Grammar | None = None,
 ) -> list[str]:
     """Returns the best answer to each text. longest: max source tokens read, with the end token; 0:
-    all. before: ids that each source begins with."""
+    all. before: ids that each source begins with. grammar: of the answers."""
     sources = [
         [*[*before, *reading.encode(text)][: longest - 1 if longest else None], EOS]
         for text in texts
@@ -230,7 +253,7 @@ def answer_texts(
     answers = [""] * len(texts)
     for begin in tqdm(range(0, len(order), batch), unit="batch", disable=None):
         part = order[begin : begin + batch]
-        found = beam_search(module, [sources[i] for i in part], options, maximum)
+        found = beam_search(module, [sources[i] for i in part], options, maximum, grammar=grammar)
         for i, hypotheses in zip(part, found, strict=True):
             answers[i] = writing.decode(hypotheses[0].ids[:-1])
     return answers
