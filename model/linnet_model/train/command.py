@@ -251,6 +251,7 @@ def train_run(
 
     trainer, init_from = Trainer(recipe, dataset, device), str(init or "")
     init_licences: list[str] = []
+    data_facts = {"train": dataset.statistics(), "train_sha256": dataset.sha256()}
     if checkpoint is not None:
         before = read_json(out / "settings.json")
         if before is None:
@@ -259,7 +260,7 @@ def train_run(
                 f"training from its weights with --init-from {out}"
             )
         same_origin(init, before.get("init_from", ""), out)
-        same_data(dataset, before, out)
+        same_data(data_facts, before, out)
         init_from, init_licences = before.get("init_from", ""), before.get("init_licences", [])
         trainer.resume(checkpoint)
     elif init is not None:
@@ -280,8 +281,7 @@ def train_run(
         "bfloat16": trainer.bfloat16,
         "torch": torch.__version__,
         "sentencepiece": sentencepiece.__version__,
-        "train": dataset.statistics(),
-        "train_sha256": dataset.sha256(),
+        **data_facts,
         "valid": valid.statistics(),
         "first_update": trainer.position.update,
         "init_from": init_from,

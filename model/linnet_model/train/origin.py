@@ -14,7 +14,6 @@ from linnet_model.config import ConfigError, ModelConfig, from_tables
 from linnet_model.json_files import read_json
 from linnet_model.sources import TRAINED_ON, licences_of
 from linnet_model.train.checkpoint import load_checkpoint
-from linnet_model.train.data import PairDataset
 
 
 def read_weights(path: Path) -> tuple[dict[str, torch.Tensor], ModelConfig]:
@@ -54,10 +53,11 @@ def tokens_of(position: dict[str, Any]) -> int:
     return int(position.get("target_tokens", 0)) + int(position.get("earlier_target_tokens", 0))
 
 
-def same_data(dataset: PairDataset, settings: dict[str, Any], out: Path) -> None:
+def same_data(facts: dict[str, Any], settings: dict[str, Any], out: Path) -> None:
     """Refuses to resume with other training data than those of the settings of `out`, by their
-    statistics and digest: the position of the checkpoint is one in the batches of its own data."""
-    found, before = dataset.statistics(), settings["train"]
+    statistics and digest: the position of the checkpoint is one in the batches of its own data.
+    `facts`: what the settings of the resumed training are to have of the data."""
+    found, before = facts["train"], settings["train"]
     differ = []
     for domain in sorted(found.keys() | before.keys()):
         now, then = (Counter(side.get(domain)) for side in (found, before))
@@ -65,7 +65,7 @@ def same_data(dataset: PairDataset, settings: dict[str, Any], out: Path) -> None
         for key in keys[:1]:
             what = key.replace("_", " ")
             differ.append(f"{domain} has {now[key]:,} {what} and had {then[key]:,}")
-    digest = dataset.sha256()
+    digest = facts["train_sha256"]
     if not differ and settings.get("train_sha256", digest) != digest:  # older ones have none
         differ.append("other texts have as many tokens")
     if differ:

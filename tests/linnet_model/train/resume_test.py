@@ -17,6 +17,7 @@ import torch
 from linnet_model.config import Recipe, to_tables
 from linnet_model.train.checkpoint import RESUME_MAY_CHANGE, checkpoints, load_checkpoint
 from linnet_model.train.command import main as train_main
+from linnet_model.train.data import PairDataset
 from linnet_model.train.training_log import Log
 
 MODEL = Path(__file__).resolve().parents[3] / "model"
@@ -141,9 +142,10 @@ def test_resume_refuses_other_training_data(
 
 
 def test_resume_may_extend_move_and_measure_otherwise(
-    recipe_file: Path, data_folder: Path, tmp_path: Path
+    recipe_file: Path, data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    out = tmp_path / "run"
+    out, digests, digest = tmp_path / "run", [], PairDataset.sha256
+    monkeypatch.setattr(PairDataset, "sha256", lambda data: digests.append(1) or digest(data))
     assert train_main(arguments(recipe_file, data_folder, out, "--set", "train.updates=1")) == 0
     changed = ["train.updates=2", "train.decay_updates=1", "train.bfloat16=false"]
     changed += ["train.checkpoint_seconds=7", "train.valid_rows=2", "data.valid_domains=['odd']"]
@@ -153,6 +155,7 @@ def test_resume_may_extend_move_and_measure_otherwise(
     checkpoint = load_checkpoint(out)
     assert checkpoint["position"]["update"] == 2
     assert checkpoint["recipe"]["bundle"]["intended_use"] == "toys"
+    assert len(digests) == 2  # one of each training, which takes a while for much text
 
 
 def test_keys_that_resume_may_change_exist():
