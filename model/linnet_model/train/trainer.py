@@ -245,6 +245,9 @@ def run(
             save(norm)
             saved = now
     save(norm)  # the weights are available before their validation ends
+    # The same weights may have been validated: by a training that was killed before it wrote that
+    # it ended, or just before its time was up.
+    log.forget("valid", position.update)
     progress.say(validate(trainer, valid, tokenizer, out, log))
     log.write("end", position.update, {})
     progress.close()

@@ -37,6 +37,21 @@ class Log:
 
             self.writer = SummaryWriter(str(folder / "tensorboard"), purge_step=update + 1)
 
+    def forget(self, kind: str, update: int) -> None:
+        """Removes the line of this kind at this update, if there is one: it is written again."""
+
+        def is_kept(line: str) -> bool:
+            entry = json.loads(line)
+            return (entry["kind"], entry["update"]) != (kind, update)
+
+        lines = list(whole_lines(self.path))
+        kept = list(filter(is_kept, lines))
+        if len(kept) < len(lines):
+            self.file.close()
+            with new_file(self.path) as partial:
+                partial.write_text("".join(kept), encoding="utf-8")
+            self.file = self.path.open("a", encoding="utf-8")
+
     def write(self, kind: str, update: int, values: dict[str, Any]) -> None:
         with writing(self.path):
             self.file.write(

@@ -75,6 +75,21 @@ def test_training_killed_by_sigkill_resumes_identically(
     assert (whole / "samples.txt").read_bytes() == (killed / "samples.txt").read_bytes()
 
 
+def test_training_killed_before_its_end_is_written_validates_once(
+    recipe_file: Path, data_folder: Path, tmp_path: Path
+):
+    out = tmp_path / "run"
+    assert train_main(arguments(recipe_file, data_folder, out, "--set", "train.updates=5")) == 0
+    whole, log = numbers(out), out / "log.jsonl"
+    lines = log.read_text().splitlines(keepends=True)
+    assert [json.loads(line)["kind"] for line in lines[-2:]] == ["valid", "end"]
+    for kept in (lines[:-1], lines[:-2]):  # killed behind the validation, or before it
+        log.write_text("".join(kept))
+        more = ["--set", "train.updates=5", "--resume"]
+        assert train_main(arguments(recipe_file, data_folder, out, *more)) == 0
+        assert numbers(out) == whole
+
+
 def test_checkpoint_without_room_is_told_and_training_resumes(
     recipe_file: Path, data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
 ):
