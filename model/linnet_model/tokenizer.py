@@ -19,6 +19,8 @@ from linnet_model.capitals import CapitalsTokenizer
 from linnet_model.config import ConfigError, TokenizerConfig, require
 from linnet_model.network.encoder_decoder import BOS, EOS, PAD, UNK
 
+# A wide letter, a ligature, an accent that stands alone and two blanks.
+UNNORMALISED = "A \uff21 \ufb01 e\u0301  x"
 BLANK = "\u2581"  # SentencePiece's sign for a blank
 NAME = re.compile("<ph[0-9]+>", re.IGNORECASE)  # of a placeholder
 
@@ -48,6 +50,12 @@ def free_placeholders(
     pieces = placeholder_pieces(tokenizer.get_piece_size())
     known = itertools.takewhile(lambda piece: tokenizer.piece_to_id(piece) != UNK, pieces)
     return [piece for piece in known if piece != capitals_mark]
+
+
+def normalises(tokenizer: sentencepiece.SentencePieceProcessor) -> bool:
+    """Returns whether a SentencePiece model changes compatible forms, accents, case or blanks of a
+    text before it reads it."""
+    return bool(tokenizer.normalize(UNNORMALISED).replace(BLANK, " ").lstrip(" ") != UNNORMALISED)
 
 
 def spells(tokenizer: sentencepiece.SentencePieceProcessor, text: str) -> bool:

@@ -1,18 +1,22 @@
 """Tests of linnet-export: its card claims only what the recipe says."""
 
+import io
 import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import sentencepiece
 import torch
 
 from linnet_model.bundle import model_sha256, read_bundle_weights, read_manifest
 from linnet_model.commands.check import check
 from linnet_model.export.card import JUDGEMENTS, KEPT, write_card
 from linnet_model.export.command import main as export
+from linnet_model.export.random_bundle import made_up_lines
 from linnet_model.json_files import read_json, write_json
+from linnet_model.network.encoder_decoder import BOS, EOS, PAD, UNK
 from linnet_model.train.checkpoint import load_checkpoint
 from linnet_model.train.command import main as train
 
@@ -69,6 +73,32 @@ def test_card_names_the_recipe_that_was_trained(run: Path):
     assert "The training started from other weights (en-de): the table lacks texts" in card
 
 
+def test_card_says_of_the_tokenizer_and_the_layers_what_they_are(
+    run: Path, recipe_file: Path, data_folder: Path, tmp_path: Path
+):
+    own = "400 SentencePiece pieces for both sides, with bytes for what they lack; the text is not"
+    assert own in exported_card(run)
+    assert "2 heads, GLU, pre-norm" in exported_card(run)
+    content = io.BytesIO()  # with SentencePiece's own defaults
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(made_up_lines(500, seed=2)),
+        model_writer=content,
+        vocab_size=400,
+        minloglevel=2,
+        **{"bos_id": BOS, "pad_id": PAD, "eos_id": EOS, "unk_id": UNK},
+    )
+    (tmp_path / "other.spm").write_bytes(content.getvalue())
+    flags = ["--recipe", str(recipe_file), "--data", str(data_folder), "--device", "cpu"]
+    flags += ["--out", str(tmp_path / "more"), "--tokenizer-from", str(tmp_path / "other.spm")]
+    for side, kernels in (("encoder", [0, 0]), ("decoder", [0])):
+        flags += ["--set", f"model.{side}_mixers=['self_attention']"]
+        flags += ["--set", f"model.{side}_kernels={kernels}"]
+    assert train([*flags, "--set", "train.updates=1"]) == 0
+    card = exported_card(tmp_path / "more")
+    assert "both sides, without bytes for what they lack; the text is normalised." in card
+    assert "2 heads, pre-norm" in card
+
+
 def test_averages_as_many_checkpoints_as_asked(
     run: Path, data_folder: Path, tmp_path: Path, capsys
 ):
@@ -83,6 +113,9 @@ def test_averages_as_many_checkpoints_as_asked(
         assert export(["--run", str(run), *out, "--average", str(count)]) == 0
         training = json.loads((tmp_path / "bundle" / "training.json").read_text(encoding="utf-8"))
         assert training["averaged_checkpoints"] == count
+        card = (tmp_path / "bundle" / "MODEL_CARD.md").read_text(encoding="utf-8")
+        said = "are the mean of the averages in its last 2 checkpoints; the validation is that of"
+        assert (said in card) == (count == 2)
     (checkpoint,) = run.glob("checkpoint-*2.pt")
     assert export(["--run", str(checkpoint), *out, "--average", "2"]) == 1
     assert f"{checkpoint} has 1 checkpoint(s)" in capsys.readouterr().err

@@ -67,8 +67,16 @@ def mixers_named(architecture: dict[str, Any]) -> str:
     return ", ".join(MIXERS.get(name, name) for name in names)
 
 
+def has_gate(shape: dict[str, Any], sizes: dict[str, Any]) -> bool:
+    """Returns whether a layer has a gate, which only convolutions have."""
+    mixers = shape["encoder_mixers"] + shape["decoder_mixers"]
+    return bool(sizes["glu"]) and any(name.endswith("_conv") for name in mixers)
+
+
 def model_part(manifest: dict[str, Any], training: dict[str, Any]) -> list[str]:
     shape, sizes = manifest["architecture"], training["recipe"]["model"]
+    # Older bundles do not say it; linnet-train makes tokenizers like this.
+    tokenizer = training.get("tokenizer", {"bytes": True, "normalises": False})
     return [
         "## Model",
         "",
@@ -77,12 +85,13 @@ def model_part(manifest: dict[str, Any], training: dict[str, Any]) -> list[str]:
         f"{shape['weight_type']}. Width {shape['model_dimension']}, feed-forward "
         f"{shape['feed_forward_dimension']}, "
         f"{shape['heads']} heads, "
-        f"{'GLU, ' if sizes['glu'] else ''}{'pre' if sizes['pre_norm'] else 'post'}-norm, "
+        f"{'GLU, ' if has_gate(shape, sizes) else ''}"
+        f"{'pre' if sizes['pre_norm'] else 'post'}-norm, "
         f"kernels {shape['encoder_kernel_sizes']} in the encoder and "
         f"{shape['decoder_kernel_sizes']} in the decoder. "
-        f"{manifest['vocabulary']['size']} SentencePiece pieces for both sides, with bytes for "
-        "what they lack; "
-        "the text is not normalised.",
+        f"{manifest['vocabulary']['size']} SentencePiece pieces for both sides, "
+        f"{'with' if tokenizer['bytes'] else 'without'} bytes for what they lack; "
+        f"the text is {'' if tokenizer['normalises'] else 'not '}normalised.",
         "",
         f"It reads {manifest['limits']['max_source_tokens']} tokens and was trained on sources of "
         "at most "
@@ -220,6 +229,15 @@ def recipe_part(training: dict[str, Any]) -> list[str]:
                 "updates."
             ]
             if valid
+            else []
+        ),
+        *(
+            [
+                f"The weights of this training are the mean of the averages in its last "
+                f"{training['averaged_checkpoints']} checkpoints; the validation is that of the "
+                "last one alone."
+            ]
+            if training.get("averaged_checkpoints", 1) > 1
             else []
         ),
         *(

@@ -45,6 +45,7 @@ from linnet_model.tokenizer import (
     free_placeholders,
     known_placeholders,
     load_tokenizer,
+    normalises,
     spells,
 )
 from linnet_model.train.checkpoint import averaged_model, checkpoints, same_sizes
@@ -229,6 +230,10 @@ def export(
     mark = recipe.data.capitals_mark
     tokenizer = load_tokenizer(tokenizer_file, mark)
     training = training_facts(folder, recipe, position, parameter_count(model))
+    training["tokenizer"] = {
+        "bytes": any(map(tokenizer.is_byte, range(tokenizer.get_piece_size()))),
+        "normalises": normalises(tokenizer),
+    }
     training["averaged_checkpoints"] = average
     training["note"] = note
     others = list(training.get("init_licences", []))
