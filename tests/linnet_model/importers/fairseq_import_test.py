@@ -175,6 +175,12 @@ def test_maps_layer_norms_of_old_transformers(tmp_path):
         ),
         (
             TRANSFORMER,
+            {"arch": "transformer_monotonic_iwslt_de_en"},
+            r"arch transformer_monotonic_iwslt_de_en\) is of simultaneous translation",
+        ),
+        (TRANSFORMER, {"simul_type": "waitk"}, "simul_type is 'waitk', which is not supported"),
+        (
+            TRANSFORMER,
             {"task": "translation_multi_simple_epoch"},
             "the task is translation_multi_simple_epoch, whose models read tokens of languages",
         ),

@@ -28,11 +28,13 @@ MUST_BE_OFF = (
     "decoder_xformers_att_config",
     "encoder_langtok",
     "encoder_layers_to_keep",
+    "encoder_unidirectional",
     "encoder_xformers_att_config",
     "merge_src_tgt_embed",
     "no_cross_attention",
     "no_decoder_final_norm",
     "prepend_bos",
+    "simul_type",
 )
 # Tasks that put tokens of languages around the texts, which no option names.
 TASKS_WITH_LANGUAGES = (
@@ -78,9 +80,12 @@ def model_facts(options: Mapping[str, Any], weights: Mapping[str, Tensor]) -> Mo
         f"the model (arch {arch}) lacks an encoder or a decoder, only translation models are "
         "supported",
     )
-    # fairseq's examples for simultaneous translation: an encoder that sees no later token, without
-    # an option or a weight that says so.
-    require("unidirectional" not in str(arch), f"the model (arch {arch}) is not supported")
+    # fairseq's examples for simultaneous translation: an encoder that sees no later token, and a
+    # decoder that reads the source step by step, without a weight that says so.
+    require(
+        not any(kind in str(arch) for kind in ("unidirectional", "monotonic")),
+        f"the model (arch {arch}) is of simultaneous translation, which is not supported",
+    )
     for name in MUST_BE_OFF:
         require(off(options.get(name)), f"{name} is {options.get(name)!r}, which is not supported")
     require(
