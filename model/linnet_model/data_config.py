@@ -159,6 +159,12 @@ class DataConfig:
             if part.name.endswith("_share"):
                 value = getattr(self, part.name)
                 require(0.0 <= value <= 1.0, f"data.{part.name} is {value}, must be in [0, 1]")
+        cased = self.lowercase_share + self.uppercase_share
+        require(
+            cased <= 1.0,
+            f"data.lowercase_share and data.uppercase_share are {cased:g} together, must be at "
+            "most 1: no row gets both",
+        )
         for name in ("max_source_tokens", "max_target_tokens", "short_tokens"):
             require(
                 getattr(self, name) >= 2,
@@ -274,6 +280,11 @@ class DataConfig:
                 len(given) != 1 or self.objective != "pairs",
                 f"data.{split}_source and data.{split}_target belong together, one is missing",
             )
+        require(
+            self.valid_domains in ([], [PLAIN_DOMAIN]) or not any(self.plain("valid")),
+            f"data.valid_domains names {', '.join(self.valid_domains)}, rows of plain files are of "
+            f"the domain {PLAIN_DOMAIN}: leave it out",
+        )
         if not any(self.plain("train")):
             return
         require(

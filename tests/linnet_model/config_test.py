@@ -107,6 +107,14 @@ def test_recipes_in_repository_are_valid(name: str):
             "data.domains.facts=1",
             "the domain facts of data.domains or data.valid_domains has a name",
         ),
+        (
+            "data={lowercase_share=0.7, uppercase_share=0.6}",
+            "data.lowercase_share and data.uppercase_share are 1.3 together, must be at most 1",
+        ),
+        (
+            "data={valid_source='v.en', valid_target='v.de', valid_domains=['tatoeba']}",
+            "data.valid_domains names tatoeba, rows of plain files are of the domain text",
+        ),
         ("data.valid_domains=['all']", "the domain all of data.domains or data.valid_domains has"),
         ("data.short_share=0.1", "data.short_share is 0.1, only cut sources are short"),
         (

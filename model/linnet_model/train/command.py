@@ -36,7 +36,7 @@ from linnet_model.train.origin import origin_of, read_weights, same_data, same_o
 from linnet_model.train.stages import first_unfinished, read_stages, result_of, write_names
 from linnet_model.train.trainer import Trainer, run
 from linnet_model.train.training_log import Log, statistics_table
-from linnet_model.train.vocabulary import prepare_tokenizer, same_vocabulary
+from linnet_model.train.vocabulary import check_vocabulary, prepare_tokenizer, same_vocabulary
 
 DIVERGED = 3  # exit status of a training whose gradient is not finite
 
@@ -238,11 +238,7 @@ def train_run(
         prepare_tokenizer(recipe, options.data, out, vocabulary),
         data.capitals_mark,
     )
-    if tokenizer.vocab_size() != recipe.model.vocabulary:
-        raise ConfigError(
-            f"source.spm has {tokenizer.vocab_size()} pieces and model.vocabulary is "
-            f"{recipe.model.vocabulary}"
-        )
+    check_vocabulary(tokenizer, recipe)
     seed = recipe.train.seed
     dataset = make_dataset(read, tokenizer, data, seed, random.Random(seed))
     valid = make_dataset(read_valid, tokenizer, data, seed)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from linnet_model.config import ConfigError, Recipe
+import sentencepiece
+
+from linnet_model.config import ConfigError, Recipe, require
+from linnet_model.data_config import PLACEHOLDERS_USED
 from linnet_model.new_file import new_file
 from linnet_model.text_files import Reading, read_split
-from linnet_model.tokenizer import load_tokenizer, train_tokenizer
+from linnet_model.tokenizer import known_placeholders, load_tokenizer, train_tokenizer
 from linnet_model.train.checkpoint import checkpoints
 from linnet_model.train.data import labelled
 from linnet_model.train.objectives import sides
@@ -48,6 +51,29 @@ def prepare_tokenizer(recipe: Recipe, data: Path, out: Path, init: Path | None) 
             lines = vocabulary_lines(recipe, data)
             train_tokenizer(lines, recipe.model.vocabulary, recipe.tokenizer, partial)
     return path
+
+
+def check_vocabulary(tokenizer: sentencepiece.SentencePieceProcessor, recipe: Recipe) -> None:
+    """Refuses a recipe that needs what the vocabulary lacks, which need not be one of the recipe's
+    [tokenizer]."""
+    size, data = tokenizer.vocab_size(), recipe.data
+    require(
+        size == recipe.model.vocabulary,
+        f"source.spm has {size} pieces and model.vocabulary is {recipe.model.vocabulary}",
+    )
+    placeholders = len(known_placeholders(tokenizer))
+    require(
+        data.placeholder_share == 0.0 or placeholders >= PLACEHOLDERS_USED,
+        f"source.spm has {placeholders} placeholders and data.placeholder_share is "
+        f"{data.placeholder_share}, which needs {PLACEHOLDERS_USED}: set it to 0, or start from "
+        "another vocabulary",
+    )
+    require(
+        # A model of BPE returns no best segmentations.
+        data.sampling_alpha == 0.0 or len(tokenizer.nbest_encode_as_ids("a", 1)) > 0,
+        f"source.spm is no unigram model and data.sampling_alpha is {data.sampling_alpha}: set it "
+        "to 0, or start from another vocabulary",
+    )
 
 
 def vocabulary_lines(recipe: Recipe, data: Path) -> list[str]:

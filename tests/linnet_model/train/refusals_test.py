@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
+import pytest
 import torch
 
-from linnet_model.export.random_bundle import random_bundle
+from linnet_model.config import TokenizerConfig
+from linnet_model.export.random_bundle import made_up_lines, random_bundle
+from linnet_model.tokenizer import train_tokenizer
 from linnet_model.train.command import main as train_main
 
 
@@ -84,3 +87,22 @@ def test_file_that_is_no_checkpoint_or_vocabulary_is_refused(
     ):
         assert train(recipe_file, data_folder, out, *map(str, flags)) == 1
         assert f"linnet-train: {message}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("data.placeholder_share=0.1", "has 2 placeholders and data.placeholder_share is 0.1"),
+        ("data.sampling_alpha=0.1", "is no unigram model and data.sampling_alpha is 0.1: set it"),
+        ("model.vocabulary=300", "has 400 pieces and model.vocabulary is 300"),
+    ],
+)
+def test_vocabulary_that_lacks_what_the_recipe_needs_is_refused(
+    recipe_file: Path, data_folder: Path, tmp_path: Path, capsys, setting: str, message: str
+):
+    """[tokenizer] of the recipe would suffice, but the vocabulary is another one."""
+    own, config = tmp_path / "own.spm", TokenizerConfig(kind="bpe", placeholders=2)
+    train_tokenizer(made_up_lines(500, seed=1), 400, config, own)
+    flags = ["--tokenizer-from", str(own), "--set", setting]
+    assert train(recipe_file, data_folder, tmp_path / "run", *flags) == 1
+    assert f"linnet-train: source.spm {message}" in capsys.readouterr().err
