@@ -32,7 +32,13 @@ from linnet_model.train.checkpoint import checkpoints, load_checkpoint, same_siz
 from linnet_model.train.data import training_pairs, validation_pairs
 from linnet_model.train.objectives import make_dataset
 from linnet_model.train.options import options_page
-from linnet_model.train.origin import origin_of, read_weights, same_data, same_origin
+from linnet_model.train.origin import (
+    origin_of,
+    read_weights,
+    same_data,
+    same_origin,
+    same_start,
+)
 from linnet_model.train.stages import first_unfinished, read_stages, result_of, write_names
 from linnet_model.train.trainer import Trainer, run
 from linnet_model.train.training_log import Log, statistics_table
@@ -230,6 +236,11 @@ def train_run(
     data, reading = recipe.data, Reading()
     folder = data_folder(options.data, data)
     checkpoint = load_checkpoint(out) if checkpoints(out) else None
+    before = read_json(out / "settings.json")
+    if options.resume and checkpoint is None and before is not None:
+        same_start(init, vocabulary, before, out)
+    for partial in out.glob("*.partial"):  # of a training that was killed
+        partial.unlink()
     read = training_pairs(folder, data, recipe.train.seed, reading)
     read_valid = validation_pairs(folder, data, reading)
     for warning in reading.warnings(data.mojibake):
@@ -245,11 +256,11 @@ def train_run(
     lines = statistics_table("training", dataset, data.domains)
     print("\n".join([*lines, "", *statistics_table("validation", valid, {}), ""]), flush=True)
 
-    trainer, init_from = Trainer(recipe, dataset, device), str(init or "")
+    trainer = Trainer(recipe, dataset, device)
+    init_from, vocabulary_from = str(init or ""), str(vocabulary or "")
     init_licences: list[str] = []
     data_facts = {"train": dataset.statistics(), "train_sha256": dataset.sha256()}
     if checkpoint is not None:
-        before = read_json(out / "settings.json")
         if before is None:
             raise ConfigError(
                 f"{out} has a checkpoint and no settings.json, which tells its data: start another "
@@ -258,6 +269,7 @@ def train_run(
         same_origin(init, before.get("init_from", ""), out)
         same_data(data_facts, before, out)
         init_from, init_licences = before.get("init_from", ""), before.get("init_licences", [])
+        vocabulary_from = before.get("vocabulary_from", "")
         trainer.resume(checkpoint)
     elif init is not None:
         weights, sizes = read_weights(init)
@@ -281,6 +293,7 @@ def train_run(
         "valid": valid.statistics(),
         "first_update": trainer.position.update,
         "init_from": init_from,
+        "vocabulary_from": vocabulary_from,
         "init_licences": init_licences,
     }
     write_json(out / "settings.json", settings)

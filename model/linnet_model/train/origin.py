@@ -84,3 +84,20 @@ def same_origin(init: Path | None, before: str, out: Path) -> None:
             f"{out} is resumed with its own weights, and it started from {before or 'random ones'},"
             f" not from {init}: leave out --init-from, or choose another --out"
         )
+
+
+def same_start(
+    init: Path | None, vocabulary: Path | None, settings: dict[str, Any], out: Path
+) -> None:
+    """Refuses to resume a training that was stopped before its first checkpoint without the weights
+    or the vocabulary that it started from: it begins again, and would begin with others."""
+    for flag, now, key in (
+        ("--init-from", init, "init_from"),
+        ("--tokenizer-from", vocabulary, "vocabulary_from"),
+    ):
+        then = settings.get(key, "")
+        if then and now is None:
+            raise ConfigError(
+                f"{out} has no checkpoint yet and was started with {flag} {then}: give the flag "
+                "again, or leave out --resume to start anew"
+            )

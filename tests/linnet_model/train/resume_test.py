@@ -110,6 +110,28 @@ def test_checkpoint_without_room_is_told_and_training_resumes(
     assert train_main(arguments(recipe_file, data_folder, out, "--resume")) == 0
 
 
+@pytest.mark.parametrize("flag", ["--init-from", "--tokenizer-from"])
+def test_training_killed_before_its_first_checkpoint_begins_with_the_same(
+    recipe_file: Path, data_folder: Path, tmp_path: Path, capsys, flag: str
+):
+    first, out = tmp_path / "first", tmp_path / "run"
+    settings = ["--set", "train.updates=2"]
+    assert train_main(arguments(recipe_file, data_folder, first, *settings)) == 0
+    with_start = [*settings, flag, str(first)]
+    assert train_main(arguments(recipe_file, data_folder, out, *with_start)) == 0
+    once = load_checkpoint(out)["model"]
+    for file in checkpoints(out):
+        file.unlink()
+    (out / "checkpoint-0000002.pt.partial").write_bytes(b"half of a")
+    assert train_main(arguments(recipe_file, data_folder, out, *settings, "--resume")) == 1
+    said = f"{out} has no checkpoint yet and was started with {flag} {first}: give the flag again"
+    assert said in capsys.readouterr().err
+    assert train_main(arguments(recipe_file, data_folder, out, *with_start, "--resume")) == 0
+    again = load_checkpoint(out)["model"]
+    assert all(torch.equal(once[name], again[name]) for name in once)
+    assert list(out.glob("*.partial")) == []
+
+
 def test_resume_refuses_every_setting_that_changes_numbers(
     recipe_file: Path, data_folder: Path, tmp_path: Path, capsys
 ):
