@@ -66,7 +66,8 @@ def save_checkpoint(
 
 
 def checkpoints(folder: Path) -> list[Path]:
-    return sorted(Path(folder).glob(CHECKPOINTS))
+    """Returns the checkpoints in the order of their updates, of which some may have more digits."""
+    return sorted(Path(folder).glob(CHECKPOINTS), key=lambda path: (len(path.name), path.name))
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:
@@ -89,7 +90,8 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
         if isinstance(error, MemoryError) or "memory" in why:
             raise ConfigError(f"{path} cannot be loaded: {why}") from error
     if not isinstance(checkpoint, dict) or not {"recipe", "average", "position"} <= set(checkpoint):
-        earlier = [other.name for other in checkpoints(path.parent) if other < path]
+        others = checkpoints(path.parent)
+        earlier = [other.name for other in others[: others.index(path)]] if path in others else []
         way = "name a run folder of linnet-train, or a checkpoint in it"
         if path.match(CHECKPOINTS):
             way = f"remove it to go on from {earlier[-1]}" if earlier else "remove it to train anew"

@@ -195,6 +195,13 @@ def test_resume_may_extend_move_and_measure_otherwise(
     assert len(digests) == 2  # one of each training, which takes a while for much text
 
 
+def test_last_checkpoint_is_that_of_most_updates(tmp_path: Path):
+    for update in (9_999_999, 10_000_000, 25):
+        (tmp_path / f"checkpoint-{update:07d}.pt").touch()
+    names = [path.name for path in checkpoints(tmp_path)]
+    assert names == [f"checkpoint-{n}.pt" for n in ("0000025", "9999999", "10000000")]
+
+
 def test_keys_that_resume_may_change_exist():
     keys = {f"{table}.{key}" for table, keys in to_tables(Recipe()).items() for key in keys}
     assert keys > RESUME_MAY_CHANGE
