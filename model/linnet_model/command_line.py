@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import importlib.util
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -33,6 +34,15 @@ def count_from(least: int) -> Callable[[str], int]:
         return value
 
     return count
+
+
+def require_package(name: str, purpose: str, otherwise: str) -> None:
+    """Refuses to begin what would end, perhaps after hours, for lack of a Python package.
+    `otherwise`: how to do without it."""
+    if importlib.util.find_spec(name) is None:
+        raise ConfigError(
+            f"there is no Python package {name}, which {purpose}: install it, or {otherwise}"
+        )
 
 
 def told(error: OSError) -> str:

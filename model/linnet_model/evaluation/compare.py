@@ -32,7 +32,7 @@ import torch
 
 from linnet_model import __version__
 from linnet_model.bundle import sha256
-from linnet_model.command_line import command, count_from, parser_for
+from linnet_model.command_line import command, count_from, parser_for, require_package
 from linnet_model.config import SERVED, ConfigError, Recipe, read_recipe, to_tables
 from linnet_model.data_config import PLAIN_DOMAIN
 from linnet_model.decode_command import find_decode
@@ -227,6 +227,10 @@ def refuse_unequal(recipe: Recipe, path: Path) -> None:
 def compare(options: argparse.Namespace) -> dict[str, Any]:
     base, out = read_recipe(options.recipe, options.set), options.out
     refuse_unequal(base, options.recipe)
+    if options.report:
+        require_package(
+            "matplotlib", "draws the plots of --report", "leave out --report and --page"
+        )
     if options.page:
         from linnet_model.evaluation.compare_report import check_page, name_of
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import fcntl
-import importlib.util
 import json
 import random
 import sys
@@ -21,7 +20,7 @@ import sentencepiece
 import torch
 
 from linnet_model.bundle import MANIFEST
-from linnet_model.command_line import parser_for, told
+from linnet_model.command_line import parser_for, require_package, told
 from linnet_model.config import SERVED, ConfigError, DataConfig, Recipe, to_tables
 from linnet_model.json_files import read_json, write_json
 from linnet_model.network.encoder_decoder import parameter_count
@@ -144,6 +143,10 @@ def start(options: argparse.Namespace) -> None:
             sources_of(stage.recipe.data.domains, stage.recipe.data.terms)
     device, threads = pick_device(options.device), torch.get_num_threads()
     out, first = options.out, first_unfinished(stages, options.out, options.resume)
+    if options.tensorboard:
+        require_package("tensorboard", "--tensorboard writes with", "leave out the flag")
+    for stage in stages[first:]:
+        check_measures(stage.recipe)
     for stage in stages[first + 1 :]:
         check_data(options.data, stage.recipe.data)
     init = None if options.init_from is None else result_of(options.init_from)
@@ -213,12 +216,11 @@ def data_folder(data: Path, config: DataConfig) -> Path:
 
 def check_measures(recipe: Recipe) -> None:
     """Refuses a training whose validation, which may come after hours, would lack its library."""
-    measured = recipe.bundle.task == "summarize" and recipe.train.valid_rows > 0
-    if measured and importlib.util.find_spec("rouge_score") is None:
-        raise ConfigError(
-            "there is no Python package rouge_score, which measures the answers to "
-            f"train.valid_rows ({recipe.train.valid_rows}) texts: install it, or set "
-            "train.valid_rows to 0"
+    if recipe.bundle.task == "summarize" and recipe.train.valid_rows > 0:
+        require_package(
+            "rouge_score",
+            f"measures the answers to train.valid_rows ({recipe.train.valid_rows}) texts",
+            "set train.valid_rows to 0",
         )
 
 
@@ -232,7 +234,6 @@ def train_run(
 ) -> None:
     """Trains a recipe in the run folder `out`, on from its last checkpoint if it has one, else from
     the weights of `init` with the vocabulary of `vocabulary`, if given."""
-    check_measures(recipe)
     data, reading = recipe.data, Reading()
     folder = data_folder(options.data, data)
     checkpoint = load_checkpoint(out) if checkpoints(out) else None

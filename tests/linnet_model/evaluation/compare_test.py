@@ -31,6 +31,17 @@ def test_version_without_git_is_that_of_the_package(monkeypatch):
     assert compare.version() == __version__
 
 
+def test_missing_package_fails_before_training(
+    tmp_path, recipe_file, data_folder, capsys, monkeypatch
+):
+    out = tmp_path / "runs"
+    flags = ["--recipe", str(recipe_file), "--data", str(data_folder), "--out", str(out)]
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    assert compare.main([*flags, "--test", "even", "--report", str(tmp_path)]) == 1
+    assert "no Python package matplotlib, which draws the plots" in capsys.readouterr().err
+    assert not out.exists()
+
+
 def test_missing_test_set_fails_before_training(tmp_path, recipe_file, data_folder, capsys):
     out = tmp_path / "runs"
     flags = ["--recipe", str(recipe_file), "--data", str(data_folder), "--out", str(out)]

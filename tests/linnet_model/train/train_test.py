@@ -188,15 +188,17 @@ def test_loss_falls_and_log_has_all_updates(recipe_file: Path, data_folder: Path
     assert "answer" in (tmp_path / "run" / "samples.txt").read_text()
 
 
-def test_missing_package_for_rouge_is_told_before_the_training(
+def test_missing_package_is_told_before_the_training(
     recipe_file: Path, data_folder: Path, tmp_path: Path, monkeypatch, capsys
 ):
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     summaries = ["--set", "train.updates=2", "--set", 'bundle.task="summarize"']
     summaries += ["--set", 'bundle.target_language="en"']
     assert train(recipe_file, data_folder, tmp_path / "run", *summaries) == 1
-    assert "there is no Python package rouge_score" in capsys.readouterr().err
-    assert not list(tmp_path.glob("run/checkpoint*"))
+    assert "there is no Python package rouge_score, which measures" in capsys.readouterr().err
+    assert train(recipe_file, data_folder, tmp_path / "run", "--tensorboard") == 1
+    assert "no Python package tensorboard, which --tensorboard writes" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
 
 
 def test_validation_decodes_no_row_if_none_is_asked_for(
