@@ -178,6 +178,7 @@ def test_maps_layer_norms_of_old_transformers(tmp_path):
             {"arch": "transformer_monotonic_iwslt_de_en"},
             r"arch transformer_monotonic_iwslt_de_en\) is of simultaneous translation",
         ),
+        (TRANSFORMER, {"quant_noise_scalar": 0.5}, "quant_noise_scalar is 0.5, which is not supp"),
         (TRANSFORMER, {"simul_type": "waitk"}, "simul_type is 'waitk', which is not supported"),
         (
             TRANSFORMER,
@@ -237,9 +238,11 @@ def test_refuses_language_model(tmp_path):
 
 
 def test_notes_and_ignores_training_options(tmp_path):
-    """Layer drop has no effect on inference if all layers are kept."""
-    facts = read_model(changed(tmp_path, TRANSFORMER, {"encoder_layerdrop": 0.2})).facts
-    assert facts.notes == ["encoder_layerdrop 0.2 is left out, it affects only training"]
+    """Layer drop has no effect on inference if all layers are kept, nor the noise of blocks."""
+    options = {"encoder_layerdrop": 0.2, "quant_noise_pq": 0.1}
+    assert read_model(changed(tmp_path, TRANSFORMER, options)).facts.notes == [
+        f"{name} {value} is left out, it affects only training" for name, value in options.items()
+    ]
 
 
 def test_reads_learned_positions_and_plain_embeddings(tmp_path):

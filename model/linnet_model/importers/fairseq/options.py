@@ -34,6 +34,7 @@ MUST_BE_OFF = (
     "no_cross_attention",
     "no_decoder_final_norm",
     "prepend_bos",
+    "quant_noise_scalar",  # fairseq then computes answers with weights of 8 bits as well
     "simul_type",
 )
 # Tasks that put tokens of languages around the texts, which no option names.
@@ -43,7 +44,7 @@ TASKS_WITH_LANGUAGES = (
     "translation_multi_simple_epoch",
 )
 # Options that only affect training; a bundle does not have them.
-TRAINING_ONLY = ("encoder_layerdrop", "decoder_layerdrop", "quant_noise_pq", "quant_noise_scalar")
+TRAINING_ONLY = ("encoder_layerdrop", "decoder_layerdrop", "quant_noise_pq")
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "swish"}
 DEFAULT_POSITIONS = 1024  # if old options lack it
 
