@@ -173,6 +173,29 @@ def test_exports_run_with_pieces_of_its_tokenizer(tmp_path, recipe_file, tokeniz
     assert (tmp_path / "again" / "source.vocab").read_text().split("\n")[:-1] == pieces
 
 
+@pytest.mark.parametrize(
+    ("name", "notes"),
+    [
+        ("en-de", ["note: the model reads a text in capitals as <ph7> and the text in lower case"]),
+        (
+            "en-summary",
+            ["note: the model reads tokens of languages or styles around a text, which"],
+        ),
+    ],
+)
+def test_says_what_fairseq_does_not_do_with_a_text(tmp_path, capsys, name, notes):
+    bundle = Path(__file__).resolve().parents[3] / "model" / "bundles" / name
+    exported(["--bundle", str(bundle)], tmp_path / "model.pt", "new")
+    said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("note: ")]
+    assert len(said) == len(notes)
+    assert all(line.startswith(note) for line, note in zip(said, notes, strict=True))
+
+
+def test_a_plain_model_is_exported_without_notes(tmp_path, capsys):
+    exported(["--bundle", str(random_bundle(tmp_path / "b"))], tmp_path / "model.pt", "new")
+    assert "note: " not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_exported_pickle_names_only_namespace(tmp_path, layout):
     bundle = random_bundle(tmp_path / "bundle")

@@ -44,6 +44,23 @@ class Exported:
     target_language: str
     # Source and target: the imported fairseq dictionary, or symbols by id.
     dictionaries: list[Path | list[str]]
+    capitals_mark: str  # what fairseq does not do with a text, see `notes`
+    tokens_around: bool
+
+    def notes(self) -> list[str]:
+        """Says how a text must be changed for fairseq, which knows neither languages nor marks."""
+        found = []
+        if self.tokens_around:
+            found.append(
+                "the model reads tokens of languages or styles around a text, which fairseq does "
+                "not add: put them there"
+            )
+        if self.capitals_mark:
+            found.append(
+                f"the model reads a text in capitals as {self.capitals_mark} and the text in lower "
+                "case, which fairseq does not do: change such texts"
+            )
+        return found
 
 
 def of_bundle(folder: Path) -> Exported:
@@ -62,6 +79,8 @@ def of_bundle(folder: Path) -> Exported:
                 folder, manifest, "target", TARGET_DICTIONARY, config.target_vocabulary
             ),
         ],
+        manifest.get("capitals_mark", ""),
+        bool(manifest.get("languages")),
     )
 
 
@@ -94,6 +113,8 @@ def of_run(run: Path) -> Exported:
         recipe.bundle.source_language,
         recipe.bundle.target_language,
         [filled(pieces, recipe.model.vocabulary), filled(pieces, recipe.model.target_vocabulary)],
+        recipe.data.capitals_mark,
+        bool(recipe.data.styles),
     )
 
 
@@ -224,6 +245,8 @@ def main(arguments: list[str] | None = None) -> None:
     written = export_fairseq(exported, options.out, options.layout)
     for file in written:
         print(f"{file}  {file.stat().st_size:,} bytes")
+    for note in exported.notes():
+        print(f"note: {note}")
 
 
 if __name__ == "__main__":
