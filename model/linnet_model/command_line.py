@@ -52,7 +52,8 @@ def told(error: OSError) -> str:
 
 def command(main: Callable[[list[str] | None], None]) -> Callable[..., int]:
     """Decorates the main function of a command. An error in its input or of a file becomes one line
-    on standard error, with the command's name, and exit status 1."""
+    on standard error, with the command's name, and exit status 1. Ctrl-C becomes one as well, with
+    status 130."""
     name = str(sys.modules[main.__module__].__doc__).partition(": ")[0]
 
     @functools.wraps(main)
@@ -65,6 +66,9 @@ def command(main: Callable[[list[str] | None], None]) -> Callable[..., int]:
         except OSError as error:
             print(f"{name}: {told(error)}", file=sys.stderr)
             return 1
+        except KeyboardInterrupt:
+            print(f"{name}: stopped", file=sys.stderr)
+            return 130
         return 0
 
     return run

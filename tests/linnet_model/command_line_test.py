@@ -29,3 +29,12 @@ def test_error_becomes_one_line_and_status_1(error: Exception, message: str, cap
 
     assert main([]) == 1
     assert capsys.readouterr().err.endswith(f": {message}\n")
+
+
+def test_ctrl_c_becomes_one_line(capsys):
+    @command
+    def main(_: list[str] | None) -> None:
+        raise KeyboardInterrupt
+
+    assert main([]) == 130
+    assert capsys.readouterr().err.endswith(": stopped\n")
