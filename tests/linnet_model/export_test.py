@@ -99,6 +99,19 @@ def test_card_says_of_the_tokenizer_and_the_layers_what_they_are(
     assert "2 heads, pre-norm" in card
 
 
+def test_card_does_not_give_one_machine_the_time_of_two(
+    run: Path, data_folder: Path, tmp_path: Path
+):
+    assert " hours on cpu with 1 thread(s)" in exported_card(run)
+    settings = read_json(run / "settings.json")
+    write_json(run / "settings.json", settings | {"device": "cuda"})
+    flags = ["--recipe", str(tmp_path / "my.toml"), "--data", str(data_folder), "--out", str(run)]
+    for updates in (2, 3):  # also when it is resumed once more where it is now
+        more = ["--device", "cpu", "--set", f"train.updates={updates}", "--resume"]
+        assert train([*flags, *more]) == 0
+        assert " hours, the last ones on cpu with 1 thread(s)" in exported_card(run)
+
+
 def test_averages_as_many_checkpoints_as_asked(
     run: Path, data_folder: Path, tmp_path: Path, capsys
 ):

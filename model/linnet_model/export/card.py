@@ -207,8 +207,8 @@ def recipe_part(training: dict[str, Any]) -> list[str]:
         f"All settings as used are in training.json{recipe_file(training)}.",
         *stage_part(training),
         f"{position['update']:,} updates over {position['target_tokens']:,} target tokens "
-        f"({position['epoch']} whole epochs), {position['seconds'] / 3600:.1f} hours on "
-        f"{training['device']} with "
+        f"({position['epoch']} whole epochs), {position['seconds'] / 3600:.1f} hours"
+        f"{', the last ones' if training.get('moved') else ''} on {training['device']} with "
         f"{training['threads']} thread(s). AdamW, peak learning rate {train['learning_rate']:g}, "
         "label smoothing "
         f"{train['label_smoothing']:g}, running average of the weights "

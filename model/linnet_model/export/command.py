@@ -109,6 +109,7 @@ def training_facts(run: Path, recipe: Recipe, position: Any, parameters: int) ->
         "position": dataclasses.asdict(position),
         "device": settings["device"],
         "threads": settings["threads"],
+        "moved": settings.get("moved", False),
         "bfloat16": settings["bfloat16"],
         "torch": settings["torch"],
         "sentencepiece": settings["sentencepiece"],

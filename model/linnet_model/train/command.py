@@ -257,6 +257,8 @@ def train_run(
     lines = statistics_table("training", dataset, data.domains)
     print("\n".join([*lines, "", *statistics_table("validation", valid, {}), ""]), flush=True)
 
+    machine = {"device": str(device), "threads": torch.get_num_threads()}
+    moved = False  # whether a part of the training ran on another machine than `machine`
     trainer = Trainer(recipe, dataset, device)
     init_from, vocabulary_from = str(init or ""), str(vocabulary or "")
     init_licences: list[str] = []
@@ -271,6 +273,7 @@ def train_run(
         same_data(data_facts, before, out)
         init_from, init_licences = before.get("init_from", ""), before.get("init_licences", [])
         vocabulary_from = before.get("vocabulary_from", "")
+        moved = before.get("moved", False) or any(before[key] != machine[key] for key in machine)
         trainer.resume(checkpoint)
     elif init is not None:
         weights, sizes = read_weights(init)
@@ -285,8 +288,8 @@ def train_run(
         "recipe_file": options.recipe.name,
         "set": options.set,
         "parameters": parameter_count(trainer.model),
-        "device": str(device),
-        "threads": torch.get_num_threads(),
+        **machine,
+        "moved": moved,
         "bfloat16": trainer.bfloat16,
         "torch": torch.__version__,
         "sentencepiece": sentencepiece.__version__,
