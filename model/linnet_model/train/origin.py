@@ -9,16 +9,27 @@ from typing import Any
 
 import torch
 
-from linnet_model.bundle import read_bundle_weights
-from linnet_model.config import ConfigError, ModelConfig, from_tables
+from linnet_model.bundle import read_bundle_weights, read_manifest
+from linnet_model.config import ConfigError, ModelConfig, from_tables, require
 from linnet_model.json_files import read_json
 from linnet_model.sources import TRAINED_ON, licences_of
 from linnet_model.train.checkpoint import load_checkpoint
+
+# Fields of a manifest by which a token has another id than in source.spm.
+OTHER_IDS = ("source_vocabulary_file", "target_vocabulary_file", "subword_kind", "word_tokenizer")
 
 
 def read_weights(path: Path) -> tuple[dict[str, torch.Tensor], ModelConfig]:
     """Reads the averaged weights of a checkpoint or run folder, or the weights of a bundle."""
     if path.is_dir() and (path / "manifest.json").exists():
+        manifest = read_manifest(path)
+        other = [key for key in OTHER_IDS if manifest.get(key)]
+        require(
+            not other,
+            f"{path} has a {', '.join(other)}: its ids are not those of its SentencePiece model, "
+            "whose pieces would get the weights of others; only bundles of linnet-export are "
+            "trained further",
+        )
         return read_bundle_weights(path)
     checkpoint = load_checkpoint(path)
     return checkpoint["average"], from_tables(ModelConfig, checkpoint["recipe"]["model"], "model.")

@@ -5,9 +5,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from linnet_model.config import TokenizerConfig
+from linnet_model.bundle import BundleFacts, TokenizerFiles, write_bundle
+from linnet_model.config import BundleConfig, TokenizerConfig, read_recipe
+from linnet_model.export.command import main as export_main
 from linnet_model.export.random_bundle import made_up_lines, random_bundle
-from linnet_model.tokenizer import train_tokenizer
+from linnet_model.network.encoder_decoder import EncoderDecoder
+from linnet_model.tokenizer import load_tokenizer, train_tokenizer
 from linnet_model.train.command import main as train_main
 
 
@@ -87,6 +90,27 @@ def test_file_that_is_no_checkpoint_or_vocabulary_is_refused(
     ):
         assert train(recipe_file, data_folder, out, *map(str, flags)) == 1
         assert f"linnet-train: {message}" in capsys.readouterr().err
+
+
+def test_weights_with_ids_of_their_own_are_refused(
+    recipe_file: Path, data_folder: Path, tokenizer_file: Path, tmp_path: Path, capsys
+):
+    """An imported bundle may have our SentencePiece model, and its ids in another order."""
+    sizes, bundle = read_recipe(recipe_file).model, tmp_path / "bundle"
+    pieces = load_tokenizer(tokenizer_file)
+    names = [pieces.id_to_piece(i) for i in range(400)]
+    files = TokenizerFiles(tokenizer_file)
+    files.source_vocabulary = files.target_vocabulary = names[:4] + names[:3:-1]
+    config, facts = BundleConfig(name="imported"), BundleFacts(version="1")
+    write_bundle(bundle, EncoderDecoder(sizes), sizes, config, files, "float32", facts)
+    assert train(recipe_file, data_folder, tmp_path / "a", "--init-from", str(bundle)) == 1
+    said = f"{bundle} has a source_vocabulary_file, target_vocabulary_file: its ids are not those"
+    assert said in capsys.readouterr().err
+    run = tmp_path / "run"
+    assert train(recipe_file, data_folder, run, "--tokenizer-from", str(tokenizer_file)) == 0
+    flags = ["--run", str(run), "--out", str(tmp_path / "mean"), "--bundle-version", "1"]
+    assert export_main([*flags, "--average-with", str(bundle)]) == 1
+    assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
