@@ -25,6 +25,9 @@ import sys
 from collections import Counter
 from collections.abc import Set
 from pathlib import Path
+from typing import Any
+
+import sentencepiece
 
 from linnet_model.bundle import read_manifest, trained_in_reverse
 from linnet_model.command_line import command, count_from, parser_for
@@ -93,6 +96,22 @@ def sentences_of(pairs: list[Pair], per_domain: int | None) -> list[Pair]:
             found[sentence] = Pair(sentence, sentence, pair.domain)
             counts[pair.domain] += 1
     return list(found.values())
+
+
+def reading_tokenizer(
+    bundle: Path, manifest: dict[str, Any]
+) -> sentencepiece.SentencePieceProcessor:
+    """Returns the SentencePiece model of the sources, by which their tokens are counted. That of an
+    imported bundle may have ids of its own."""
+    if manifest.get("subword_kind"):
+        raise ConfigError(
+            f"{bundle} has a subword_kind, whose tokens are not counted here: name a bundle with a "
+            "SentencePiece model"
+        )
+    file = bundle / manifest["source_tokenizer_file"]
+    if manifest.get("source_vocabulary_file"):
+        return sentencepiece.SentencePieceProcessor(model_file=str(file))
+    return load_tokenizer(file, manifest.get("capitals_mark", ""))
 
 
 def write_rows(file: Path, rows: list[Pair]) -> None:
@@ -169,9 +188,7 @@ def main(arguments: list[str] | None = None) -> None:
     channel = channel_of(options, options.bundle)
     reverse = trained_in_reverse(options.bundle) if options.reverse is None else options.reverse
     longest = min(options.tokens, manifest["limits"]["max_source_tokens"] - 1)
-    tokenizer = load_tokenizer(
-        options.bundle / manifest["source_tokenizer_file"], manifest.get("capitals_mark", "")
-    )
+    tokenizer = reading_tokenizer(options.bundle, manifest)
     banned = kept_back(options.data) | kept_back(options.out.parent)
     pairs = read_pairs(files, options.domains, mojibake="drop", empty="drop")
     if options.sentences:

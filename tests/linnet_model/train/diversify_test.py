@@ -1,9 +1,15 @@
 """Tests of linnet-diversify: which side is translated, what is left out, and the card's terms."""
 
 import json
+import sys
 from pathlib import Path
 
-from linnet_model.bundle import trained_in_reverse
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "data"))
+
+import tiny_marian
+
+from linnet_model.bundle import read_manifest, trained_in_reverse, write_manifest
+from linnet_model.importers.huggingface_marian.import_huggingface_marian import main as import_opus
 from linnet_model.sources import licences_of, sources_of
 from linnet_model.text_files import Pair, read_pairs
 from linnet_model.train.diversify import main, sentences_of, translated_rows
@@ -77,6 +83,28 @@ def test_command_writes_rows_that_a_recipe_reads(fake_decoder, tmp_path, capsys)
     assert capsys.readouterr().out == f"{out}: 1 rows; left out: 1 too long\n"
     assert main([*words, "--reverse", "--tokens", "30"]) == 0
     assert [row.domain for row in read_pairs(out)] == ["tatoeba_backward"] * 2
+
+
+def test_an_imported_translator_makes_rows(fake_decoder, tmp_path, capsys):
+    """OPUS-MT, whose SentencePiece model has other special ids than ours."""
+    tiny = tiny_marian.make_tiny_marian(tmp_path / "opus")
+    languages = ["--source-language", "en", "--target-language", "de"]
+    words = ["--model", tiny.folder, "--out", tmp_path / "bundle", *languages]
+    assert import_opus([str(word) for word in words]) == 0
+    decoder = fake_decoder(
+        "for line in map(json.loads, sys.stdin):\n"
+        "    print(json.dumps({'hypotheses': [{'text': 'ein ' + line['text']}]}))\n"
+    )
+    rows = ["dog\tein Hund\ttatoeba", f"{'long ' * 90}\tlang\ttatoeba"]
+    (tmp_path / "train.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    words = ["--data", tmp_path, "--decode", decoder, "--out", tmp_path / "forward.tsv"]
+    words = [str(word) for word in ["--bundle", tmp_path / "bundle", *words]]
+    assert main(words) == 0
+    assert read_pairs(tmp_path / "forward.tsv") == [Pair("dog", "ein dog", "tatoeba_forward")]
+    manifest = read_manifest(tmp_path / "bundle") | {"subword_kind": "SUBWORD_KIND_BPE_CODES"}
+    write_manifest(tmp_path / "bundle", manifest)
+    assert main(words) == 1
+    assert "has a subword_kind, whose tokens are not counted here" in capsys.readouterr().err
 
 
 def test_out_replaces_neither_what_is_read_nor_what_measures(fake_decoder, tmp_path, capsys):
