@@ -334,6 +334,10 @@ absl::Status CompleteOptions(Options& options) {
   constexpr int kCpuRows = 160, kCudaRows = 640;
   SecurityOptions& security = options.security;
   if (options.models.empty()) return absl::InvalidArgumentError("--models is required");
+  if (!options.pinned_models.empty() && !options.load_on_demand) {
+    return absl::InvalidArgumentError(
+        "--pinned-models needs --load-on-demand true: without it all models stay loaded");
+  }
   if (security.tls_certificate.empty() != security.tls_key.empty())
     return absl::InvalidArgumentError("--tls-cert and --tls-key belong together: give both");
   if (!security.tls_client_ca.empty() && security.tls_certificate.empty())

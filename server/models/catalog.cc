@@ -69,12 +69,15 @@ std::vector<std::shared_ptr<ServedModel>> Catalog::InMemory() const {
   return all;
 }
 
+linnet::v1::Model Catalog::Entry::Describe() const {
+  linnet::v1::Model described = model->Describe();
+  described.set_name(name());
+  return described;
+}
+
 std::vector<linnet::v1::Model> Catalog::List() const {
   std::vector<linnet::v1::Model> list;
-  for (const Entry& entry : entries()) {
-    list.push_back(entry.model->Describe());
-    list.back().set_name(entry.name());
-  }
+  for (const Entry& entry : entries()) list.push_back(entry.Describe());
   return list;
 }
 

@@ -93,6 +93,8 @@ class Catalog {
   std::set<std::string> not_loaded() const;
   // All served models, each with the name by which a request selects it.
   std::vector<linnet::v1::Model> List() const;
+  // The one that Named finds, as in the list.
+  absl::StatusOr<linnet::v1::Model> Describe(absl::string_view name) const;
 
   // Finds a model by "NAME", "NAME@VERSION" or "NAME@LABEL". INVALID_ARGUMENT without a name,
   // NOT_FOUND with the list of models.
@@ -126,10 +128,12 @@ class Catalog {
 
   // The source languages for a task with this target language (empty: any), sorted, without
   // duplicates: those of the default models, NOT_FOUND with the list of models if there is none; or
-  // those of the named model, which may be none.
+  // those of the named model, which may be none. `with_pivots` adds those for which FindPivot finds
+  // two default models.
   absl::StatusOr<std::vector<std::string>> SourceLanguages(linnet::v1::Task task,
                                                            absl::string_view name,
-                                                           absl::string_view target_language) const;
+                                                           absl::string_view target_language,
+                                                           bool with_pivots) const;
 
   // Scheduler::Drain for every model.
   void Drain(MonotonicTime deadline);
@@ -142,6 +146,7 @@ class Catalog {
     RegisteredModel registered;  // as last read from the registry
     // The name by which a request selects it.
     std::string name() const { return registered.by_default ? model->name() : model->key(); }
+    linnet::v1::Model Describe() const;
   };
 
   Catalog(std::filesystem::path root, LoadOptions load, int64_t max_bytes, Metrics& metrics)
@@ -152,7 +157,11 @@ class Catalog {
   // The first default model by name one of whose pairs matches, or one without a model.
   static Found FindPair(linnet::v1::Task task, absl::string_view source, absl::string_view target,
                         const std::vector<Entry>& entries);
+  static absl::StatusOr<Entry> FindEntry(absl::string_view name, const std::vector<Entry>& entries);
   static absl::Status Unknown(absl::string_view name, const std::vector<Entry>& entries);
+  // Adds to `languages`, those of models that translate directly, those that need a third language.
+  static void AddPivotSources(absl::string_view target_language, const std::vector<Entry>& entries,
+                              std::set<std::string>& languages);
   static absl::Status NoPair(linnet::v1::Task task, const std::string& asked,
                              const std::vector<Entry>& entries);
   // Total file size of all models in memory, including those in `next`.

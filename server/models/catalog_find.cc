@@ -1,5 +1,6 @@
 // Catalog: selects the model for a request.
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -105,9 +106,9 @@ absl::Status Catalog::Unknown(absl::string_view name, const std::vector<Entry>& 
   return NoSuchModel(shown, absl::StrCat("no model \"", shown, "\": there is ", Listed(names)));
 }
 
-absl::StatusOr<std::shared_ptr<ServedModel>> Catalog::Named(absl::string_view name) const {
+absl::StatusOr<Catalog::Entry> Catalog::FindEntry(absl::string_view name,
+                                                  const std::vector<Entry>& entries) {
   if (name.empty()) return BadField("name", Reason::kMissing, "is required");
-  const std::vector<Entry> entries = this->entries();
   const absl::string_view base = name.substr(0, name.find('@'));
   const absl::string_view version = base == name ? "" : name.substr(base.size() + 1);
   for (const Entry& entry : entries) {
@@ -116,9 +117,19 @@ absl::StatusOr<std::shared_ptr<ServedModel>> Catalog::Named(absl::string_view na
     const bool labelled =
         std::count(registered.labels.begin(), registered.labels.end(), std::string(version)) > 0;
     if (base == name ? registered.by_default : registered.version == version || labelled)
-      return entry.model;
+      return entry;
   }
   return Unknown(name, entries);
+}
+
+absl::StatusOr<std::shared_ptr<ServedModel>> Catalog::Named(absl::string_view name) const {
+  ASSIGN_OR_RETURN(const Entry entry, FindEntry(name, entries()));
+  return entry.model;
+}
+
+absl::StatusOr<linnet::v1::Model> Catalog::Describe(absl::string_view name) const {
+  ASSIGN_OR_RETURN(const Entry entry, FindEntry(name, entries()));
+  return entry.Describe();
 }
 
 absl::StatusOr<Catalog::Found> Catalog::Find(Task task, absl::string_view name,
@@ -195,6 +206,29 @@ std::optional<Catalog::Pivot> Catalog::FindPivot(absl::string_view source_langua
   return std::nullopt;
 }
 
+void Catalog::AddPivotSources(absl::string_view target_language, const std::vector<Entry>& entries,
+                              std::set<std::string>& languages) {
+  constexpr Task kTask = linnet::v1::TASK_TRANSLATE;
+  std::map<std::string, bool> leads;  // whether a language is translated into the target
+  const auto leads_to_target = [&](const std::string& language) {
+    const auto [found, added] = leads.emplace(language, false);
+    if (added && !SamePrimary(language, target_language))
+      found->second = FindPair(kTask, language, target_language, entries).model != nullptr;
+    return found->second;
+  };
+  for (const Entry& entry : entries) {
+    if (!entry.registered.by_default || entry.model->bundle.manifest.task() != kTask) continue;
+    for (const linnet::v1::LanguageTokens& pair : entry.model->languages.all()) {
+      const std::string& source = pair.source_language_code();
+      const std::string& target = pair.target_language_code();
+      if (languages.contains(source) || SamePrimary(source, target) ||
+          SamePrimary(source, target_language))
+        continue;
+      if (leads_to_target(target)) languages.insert(source);
+    }
+  }
+}
+
 absl::Status Catalog::NoPair(Task task, const std::string& asked,
                              const std::vector<Entry>& entries) {
   std::vector<std::string> pairs;
@@ -207,8 +241,9 @@ absl::Status Catalog::NoPair(Task task, const std::string& asked,
                                   ": there is ", pairs.empty() ? "none at all" : Listed(pairs)));
 }
 
-absl::StatusOr<std::vector<std::string>> Catalog::SourceLanguages(
-    Task task, absl::string_view name, absl::string_view target_language) const {
+absl::StatusOr<std::vector<std::string>> Catalog::SourceLanguages(Task task, absl::string_view name,
+                                                                  absl::string_view target_language,
+                                                                  bool with_pivots) const {
   RETURN_IF_ERROR(CheckTag("target_language_code", target_language));
   std::set<std::string> languages;
   const auto add = [&](const ServedModel& model) {
@@ -228,6 +263,7 @@ absl::StatusOr<std::vector<std::string>> Catalog::SourceLanguages(
       return NoPair(task, target_language.empty() ? "" : absl::StrCat("to ", target_language),
                     entries);
     }
+    if (with_pivots) AddPivotSources(target_language, entries, languages);
   }
   return std::vector<std::string>(languages.begin(), languages.end());
 }

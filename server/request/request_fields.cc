@@ -67,23 +67,25 @@ absl::Status CheckText(const std::string& path, const std::string& text) {
                     absl::StrCat("text must be UTF-8, byte ", byte, " is not"),
                     {{"byte", absl::StrCat(byte)}});
   }
-  if (absl::StripAsciiWhitespace(text).empty()) {
+  if (model::IsBlank(text)) {
     return BadField(path, Reason::kEmpty,
                     text.empty() ? "text is empty" : "text is only white space");
   }
   return absl::OkStatus();
 }
 
+absl::Status CheckCount(absl::string_view field, int texts, const TextLimits& limits) {
+  if (texts == 0) return BadField(field, Reason::kEmpty, "at least one text is needed");
+  if (texts <= limits.max_contents) return absl::OkStatus();
+  return BadField(
+      field, Reason::kTooManyTexts,
+      absl::StrCat("holds ", texts, " texts, at most ", limits.max_contents,
+                   " go into one call: send the rest in another"),
+      {{"texts", absl::StrCat(texts)}, {"maxTexts", absl::StrCat(limits.max_contents)}});
+}
+
 absl::Status CheckItems(absl::string_view field, const std::vector<TextItem>& items,
                         const TextLimits& limits, int64_t& text_bytes) {
-  if (items.empty()) return BadField(field, Reason::kEmpty, "at least one text is needed");
-  if (std::ssize(items) > limits.max_contents) {
-    return BadField(
-        field, Reason::kTooManyTexts,
-        absl::StrCat("holds ", items.size(), " texts, at most ", limits.max_contents,
-                     " go into one call: send the rest in another"),
-        {{"texts", absl::StrCat(items.size())}, {"maxTexts", absl::StrCat(limits.max_contents)}});
-  }
   text_bytes = 0;
   for (const TextItem& item : items) {
     text_bytes += std::ssize(*item.text);

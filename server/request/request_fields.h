@@ -22,8 +22,10 @@ absl::Status CheckMimeType(absl::string_view mime_type);
 absl::Status CheckPriority(linnet::v1::Priority priority, std::optional<Priority>& checked);
 // Checks that the text is valid UTF-8 and not only white space.
 absl::Status CheckText(const std::string& path, const std::string& text);
-// Checks that there is at least one text, none is empty, all are UTF-8, and all of them fit into
-// one call. `field` is the field that holds them.
+// Checks that there is at least one text, and no more than a call may have. `field` is the field
+// that holds them.
+absl::Status CheckCount(absl::string_view field, int texts, const TextLimits& limits);
+// Checks that no text is empty, all are UTF-8, and all of them together fit into one call.
 absl::Status CheckItems(absl::string_view field, const std::vector<TextItem>& items,
                         const TextLimits& limits, int64_t& text_bytes);
 

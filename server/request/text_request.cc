@@ -24,15 +24,20 @@ std::string Item(absl::string_view field, int index) {
   return absl::StrCat(field, "[", index, "]");
 }
 
-std::vector<TextItem> ItemsOf(const google::protobuf::RepeatedPtrField<std::string>& contents) {
+// The texts of a request. Their number is checked before there is an item for each.
+absl::StatusOr<std::vector<TextItem>> ItemsOf(
+    const google::protobuf::RepeatedPtrField<std::string>& contents, const TextLimits& limits) {
+  RETURN_IF_ERROR(CheckCount("contents", contents.size(), limits));
   std::vector<TextItem> items;
   for (int i = 0; i < contents.size(); ++i)
     items.push_back({.path = Item("contents", i), .text = &contents[i]});
   return items;
 }
 
-std::vector<TextItem> ItemsOf(
-    const google::protobuf::RepeatedPtrField<linnet::v1::ScorePair>& pairs) {
+absl::StatusOr<std::vector<TextItem>> ItemsOf(
+    const google::protobuf::RepeatedPtrField<linnet::v1::ScorePair>& pairs,
+    const TextLimits& limits) {
+  RETURN_IF_ERROR(CheckCount("pairs", pairs.size(), limits));
   std::vector<TextItem> items;
   for (int i = 0; i < pairs.size(); ++i) {
     items.push_back({.path = Item("pairs", i) + ".source_text",
@@ -213,7 +218,8 @@ absl::StatusOr<TextRequest> Check(const Request& request,
   std::string source_language(asked.source_language);
   if (source_language.empty()) {
     ASSIGN_OR_RETURN(const auto choices,
-                     catalog.SourceLanguages(asked.task, asked.model, asked.target_language));
+                     catalog.SourceLanguages(asked.task, asked.model, asked.target_language,
+                                             /*with_pivots=*/!asked.direct_only));
     // A named model that reads one language needs no detection.
     if (asked.model.empty() || choices.size() > 1) {
       if (checked.items.empty()) return checked;
@@ -398,17 +404,20 @@ void TextLimits::DeriveFrom(int64_t request_memory) {
 
 absl::Status CheckContents(const google::protobuf::RepeatedPtrField<std::string>& contents,
                            const TextLimits& limits, int64_t& text_bytes) {
-  return CheckItems("contents", ItemsOf(contents), limits, text_bytes);
+  ASSIGN_OR_RETURN(const std::vector<TextItem> items, ItemsOf(contents, limits));
+  return CheckItems("contents", items, limits, text_bytes);
 }
 
 absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::TranslateRequest& request,
                                          const Catalog& catalog, const TextLimits& limits) {
-  return CheckTranslate(request, ItemsOf(request.contents()), catalog, limits);
+  ASSIGN_OR_RETURN(std::vector<TextItem> items, ItemsOf(request.contents(), limits));
+  return CheckTranslate(request, std::move(items), catalog, limits);
 }
 
 absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::SummarizeRequest& request,
                                          const Catalog& catalog, const TextLimits& limits) {
-  return CheckSummarize(request, ItemsOf(request.contents()), catalog, limits);
+  ASSIGN_OR_RETURN(std::vector<TextItem> items, ItemsOf(request.contents(), limits));
+  return CheckSummarize(request, std::move(items), catalog, limits);
 }
 
 absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::ScoreRequest& request,
@@ -435,7 +444,8 @@ absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::ScoreRequest& request
     asked.options.set_normalize_scores(options.normalize_scores());
   if (options.has_temperature()) asked.options.set_temperature(options.temperature());
   RETURN_IF_ERROR(CheckStyle(request.style()));
-  ASSIGN_OR_RETURN(auto checked, Check(request, ItemsOf(request.pairs()), asked, catalog, limits));
+  ASSIGN_OR_RETURN(std::vector<TextItem> items, ItemsOf(request.pairs(), limits));
+  ASSIGN_OR_RETURN(auto checked, Check(request, std::move(items), asked, catalog, limits));
   RETURN_IF_ERROR(ApplyStyle(request.style(), checked));
   return checked;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/runtime/bundle/languages.h"
 #include "server/text/memory_cost.h"
 
 namespace linnet::server {
@@ -23,6 +24,15 @@ PivotAttention AttentionOf(const TextRequest& first, const PreparedSegment& work
     kept.weights.insert(kept.weights.end(), weights.begin(), weights.end());
   }
   return kept;
+}
+
+// The text between the translations of two segments. The gap of the second may have the blank that
+// the language in between needs.
+std::string GapBetween(const PreparedSegment& before, absl::string_view pivot_before,
+                       const PreparedSegment& segment, const std::string& target_language) {
+  const bool touches = before.place.end == segment.place.begin;
+  if (touches && model::IsUnspacedLanguage(target_language)) return "";
+  return GapAfter(pivot_before, segment.gap, target_language);
 }
 
 }  // namespace
@@ -78,9 +88,10 @@ PivotTexts PivotTextsOf(const TextRequest& first, const std::vector<PreparedText
       kept.index = i;
       kept.last = i + 1 == content.segments;
       kept.place = segment.place;
-      const size_t place = pivot.segments.size() - 1;
-      kept.gap =
-          i > 0 ? GapAfter(pivot.segments[place - 1].text, segment.gap, target) : segment.gap;
+      kept.gap = i == 0
+                     ? segment.gap
+                     : GapBetween(work.segments[i - 1],
+                                  pivot.segments[pivot.segments.size() - 2].text, segment, target);
       kept.text = first.model->target_tokenizer->Decode(best.tokens, segment.copies);
       kept.score = best.score;
       kept.ended_by_limit = best.ended_by_limit;

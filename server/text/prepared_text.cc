@@ -323,9 +323,12 @@ absl::StatusOr<PreparedText> PrepareText(const TextRequest& request, const TextI
     }
     part.tokens.push_back(model.bundle.special_tokens().eos);
     // A summary replaces the whole text, so white space around it is not part of the answer.
-    std::string gap = request.split           ? GapAfter(absl::string_view(text).substr(0, copied),
-                                                         text.substr(copied, part.place.begin - copied),
-                                                         request.languages->target_language_code())
+    // Before it stands the last segment alone: looking back further may be quadratic in the text.
+    const absl::string_view before =
+        work.segments.empty() ? absl::string_view() : work.segments.back().text;
+    std::string gap = request.split
+                          ? GapAfter(before, text.substr(copied, part.place.begin - copied),
+                                     request.languages->target_language_code())
                       : work.segments.empty() ? ""
                                               : " ";
     copied = part.place.end;

@@ -66,7 +66,7 @@ absl::StatusOr<PreparedText> PrepareText(const TextRequest& request, const TextI
                                          const Glossary* glossary, const PrepareLimits& limits);
 // The text between two segments of a translation: `gap`, the white space of the source. Languages
 // without blanks have none between their sentences, so that a blank is added for a language with
-// blanks where the source up to there, `before`, is in a script without.
+// blanks where the segment before it is in a script without.
 std::string GapAfter(absl::string_view before, std::string gap,
                      const std::string& target_language_code);
 

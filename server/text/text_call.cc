@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -220,9 +221,11 @@ void TextCalls::StartTwo(TextRequest request, std::shared_ptr<Permit> permit,
     Done end;
   };
   const bool reranks = request.reranking.has_value();
-  // So many segments that their hypotheses are no more than a call may have.
+  // So many segments that their hypotheses are no more than a call may have. Those of a pivot text
+  // have no limit but that of memory: the client cannot know them.
   const int inputs = reranks ? request.reranking->hypotheses : 1;
   const int max_segments = std::max(limits_.max_segments / inputs, 1);
+  const int max_of_second = reranks ? max_segments * inputs : std::numeric_limits<int>::max();
   auto first = std::make_shared<FirstCall>();
   auto both =
       std::make_shared<Both>(Both{request.second, request.items, permit, WithoutPermit(context),
@@ -254,7 +257,7 @@ void TextCalls::StartTwo(TextRequest request, std::shared_ptr<Permit> permit,
     both->permit.reset();
     if (both->end != nullptr) std::exchange(both->end, nullptr)(std::move(status));
   };
-  auto then = [this, both, first, finish, max_segments = max_segments * inputs,
+  auto then = [this, both, first, finish, max_of_second,
                fill_second = std::move(fill_second)](absl::Status status) mutable {
     if (!status.ok()) return finish(std::move(status));
     try {
@@ -264,7 +267,7 @@ void TextCalls::StartTwo(TextRequest request, std::shared_ptr<Permit> permit,
           first->texts);
       // No text is stable before the reranking has ended.
       OnPart on_part = first->pivot() != nullptr ? std::move(both->on_part) : nullptr;
-      std::make_shared<DecodingCall>(pool_, metrics_, slow_call_, max_segments, std::move(second),
+      std::make_shared<DecodingCall>(pool_, metrics_, slow_call_, max_of_second, std::move(second),
                                      std::exchange(both->permit, nullptr), both->context,
                                      std::move(fill_second), std::move(on_part), finish, first)
           ->Start();
@@ -374,12 +377,12 @@ void TextCalls::ListModels(linnet::v1::ListModelsResponse& response) const {
 
 absl::Status TextCalls::GetModel(const linnet::v1::GetModelRequest& request,
                                  linnet::v1::GetModelResponse& response) const {
-  const absl::StatusOr<std::shared_ptr<ServedModel>> model = catalog_.Named(request.name());
+  absl::StatusOr<linnet::v1::Model> model = catalog_.Describe(request.name());
   if (!model.ok()) {
     CountInvalid(model.status());
     return model.status();
   }
-  *response.mutable_model() = (*model)->Describe();
+  *response.mutable_model() = *std::move(model);
   *response.mutable_request_limits() = request_limits();
   return absl::OkStatus();
 }

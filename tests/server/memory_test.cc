@@ -178,6 +178,24 @@ TEST(MemoryTest, RejectsSegmentsBeforeAllocatingThem) {
   EXPECT_LT(Allocations::peak_bytes() - before, 64 << 20);
 }
 
+TEST(MemoryTest, RejectsTextsBeforeAllocatingAnythingForThem) {
+  TextFixture server;
+  TranslateResponse response;
+  linnet::v1::DetectLanguageResponse detected;
+  TranslateRequest request = ToGerman({});
+  linnet::v1::DetectLanguageRequest detection;
+  for (int i = 0; i < 500'000; ++i) {
+    request.add_contents();
+    detection.add_contents();
+  }
+  Allocations::ResetPeak();
+  const int64_t before = Allocations::live_bytes();
+  EXPECT_EQ(ErrorReason(server.Call(&TextCalls::Translate, request, response)), "TOO_MANY_TEXTS");
+  EXPECT_EQ(ErrorReason(server.Call(&TextCalls::DetectLanguage, detection, detected)),
+            "TOO_MANY_TEXTS");
+  EXPECT_LT(Allocations::peak_bytes() - before, 1 << 20);
+}
+
 TEST(MemoryTest, RejectedCallHoldsNoMemory) {
   TextFixture server({}, {.max_bytes = 4 << 20});
   TranslateResponse response;

@@ -171,6 +171,7 @@ INSTANTIATE_TEST_SUITE_P(
                       BadFlag{{"--models=m", "--drain-timeout=-1"}, "--drain-timeout"},
                       BadFlag{{"--models=m", "--lame-duck=nan"}, "Value nan is not a number"},
                       BadFlag{{"--models=m", "--threads=010"}, "Value 010 begins with 0"},
+                      BadFlag{{"--models=m", "--pinned-models=a"}, "needs --load-on-demand true"},
                       BadFlag{{"--models=m", "--tls-cert=c"}, "--tls-key"},
                       BadFlag{{"--models=m", "--tls-client-ca=c"}, "--tls-cert"},
                       BadFlag{{"--models=m", "--channelz=perhaps"}, "--channelz"},

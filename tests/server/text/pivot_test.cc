@@ -33,6 +33,12 @@ struct PivotServer : TwoModels {
   PivotServer() : PivotServer(Echo({}, {})) {}
 };
 
+void WriteModel(TextFixture& server, const std::string& source, const std::string& target) {
+  const std::string name = absl::StrCat(source, "-", target);
+  test::WriteBundle(server.folder.path() / name,
+                    test::TinyManifest(name, linnet::v1::TASK_TRANSLATE, source, target));
+}
+
 TranslateRequest To(const std::string& target, std::vector<std::string> contents,
                     const std::string& source = "en") {
   TranslateRequest request = ToGerman(std::move(contents));
@@ -107,11 +113,8 @@ TEST(PivotTest, AnswerIsThatOfTwoCallsMadeByHand) {
 
 TEST(PivotTest, SentencesOfAThirdLanguageWithoutBlanksGetThem) {
   TextFixture server;
-  for (const auto& [source, target] : {std::pair("ja", "zh"), std::pair("zh", "fr")}) {
-    const std::string name = absl::StrCat(source, "-", target);
-    test::WriteBundle(server.folder.path() / name,
-                      test::TinyManifest(name, linnet::v1::TASK_TRANSLATE, source, target));
-  }
+  WriteModel(server, "ja", "zh");
+  WriteModel(server, "zh", "fr");
   ASSERT_TRUE(server.catalog->Reload().ok());
   const TranslateRequest request = To("fr", {"犬。猫。\n犬。"}, "ja");
   const Received received = Stream(server, request);
@@ -121,6 +124,38 @@ TEST(PivotTest, SentencesOfAThirdLanguageWithoutBlanksGetThem) {
   std::string streamed;
   for (const TextPart& part : received.parts) streamed += part.text();
   EXPECT_EQ(streamed, "犬。 猫。\n犬。");
+}
+
+TEST(PivotTest, BlanksOfTheThirdLanguageAreInNoAnswerWithoutBlanks) {
+  TextFixture server;
+  WriteModel(server, "ja", "fr");
+  WriteModel(server, "fr", "zh");
+  WriteModel(server, "fr", "es");
+  ASSERT_TRUE(server.catalog->Reload().ok());
+  for (const auto& [target, text] :
+       {std::pair("zh", "犬。猫。\n犬。"), {"es", "犬。 猫。\n犬。"}}) {
+    const Received received = Stream(server, To(target, {"犬。猫。\n犬。"}, "ja"));
+    ASSERT_THAT(received.status, IsOk());
+    EXPECT_EQ(received.response.pivot().language_code(), "fr");
+    EXPECT_EQ(received.response.translations(0).text(), text);
+    std::string streamed;
+    for (const TextPart& part : received.parts) streamed += part.text();
+    EXPECT_EQ(streamed, text);
+  }
+}
+
+TEST(PivotTest, PivotTextMayHaveMoreSentencesThanACallMayHaveSegments) {
+  TextFixture server({}, {}, {.max_segments = 1});
+  WriteModel(server, "de", "en");
+  WriteModel(server, "en", "fr");
+  ASSERT_TRUE(server.catalog->Reload().ok());
+  const std::string text = "Das ist Kap. 3 bzw. Kap. 4.";
+  TranslateResponse response;
+  EXPECT_EQ(ErrorReason(server.Call(&TextCalls::Translate, To("de", {text}), response)),
+            "TOO_MANY_SEGMENTS")
+      << "several sentences in English";
+  ASSERT_THAT(server.Call(&TextCalls::Translate, To("fr", {text}, "de"), response), IsOk());
+  EXPECT_EQ(response.translations(0).text(), text);
 }
 
 TEST(PivotTest, ReplyNamesBothModelsAndTheLanguage) {
@@ -189,6 +224,30 @@ TEST(PivotTest, DetectedLanguageMayNeedAPivot) {
       To("fr", {"The quick brown dog runs through the garden of the old school."}, ""));
   EXPECT_EQ(answer.detected_language().language_code(), "en");
   EXPECT_EQ(answer.pivot().language_code(), "de");
+}
+
+TEST(PivotTest, LanguagesThatNeedAPivotCountWhereNoneIsSet) {
+  PivotServer server;
+  EXPECT_THAT(CheckRequest(To("fr", {"Ok"}, ""), *server.catalog, {}).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("set it to one of de, en,")));
+  TranslateRequest request = To("fr", {"Ok"}, "");
+  request.set_direct_only(true);
+  EXPECT_THAT(CheckRequest(request, *server.catalog, {}).status(), IsOk());
+  request.set_direct_only(false);
+  request.set_model("de-fr");
+  EXPECT_THAT(CheckRequest(request, *server.catalog, {}).status(), IsOk());
+}
+
+TEST(PivotTest, DetectedLanguageIsThatOfAModelWithAnotherTag) {
+  TextFixture server;
+  WriteModel(server, "nb", "en");
+  ASSERT_TRUE(server.catalog->Reload().ok());
+  const std::string text = "Jeg vet ikke hva dette heter, men det er en helt vanlig norsk setning.";
+  const auto checked = CheckRequest(To("de", {text}, ""), *server.catalog, {});
+  ASSERT_THAT(checked.status(), IsOk());
+  EXPECT_EQ(checked->detected->language_code(), "no");
+  EXPECT_EQ(checked->model->name(), "nb-en");
+  EXPECT_NE(checked->second, nullptr);
 }
 
 TEST(PivotTest, RefusesWhatCannotBeCarriedThrough) {

@@ -127,6 +127,7 @@ TEST(ScoreTest, ErrorsNameTheField) {
   refused(request, "pairs: at least one text is needed");
   refused(Pair("", "Der Hund."), "pairs[0].source_text: text is empty");
   refused(Pair("The dog.", " \n"), "pairs[0].target_text: text is only white space");
+  refused(Pair("The dog.", " \u3000\u00a0"), "pairs[0].target_text: text is only white space");
   refused(Pair("The dog.", "caf\xE9"), "pairs[0].target_text: text must be UTF-8, byte 3");
   std::string words;
   for (int i = 0; i < 90; ++i) words += "dog ";

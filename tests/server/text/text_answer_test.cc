@@ -1,9 +1,12 @@
 // The content of answers.
+#include <filesystem>
 #include <string>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "server/base/errors.h"
+#include "server/text/prepared_text.h"
 #include "server/text/text_call.h"
 #include "tests/server/text/text_fixture.h"
 
@@ -13,6 +16,7 @@ namespace {
 using linnet::v1::SummarizeResponse;
 using linnet::v1::TranslateRequest;
 using linnet::v1::TranslateResponse;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(TextAnswerTest, KeepsWhiteSpaceBetweenSegments) {
@@ -285,6 +289,18 @@ TEST(TextAnswerTest, DetectsLanguageOfEachText) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("contents[3]")));
 }
 
+// An algorithm that looks back from each segment over all marks would take minutes at this size.
+TEST(TextAnswerTest, PreparesMegabytesOfClosingMarks) {
+  TextFixture fixture;
+  const TranslateRequest asked = ToGerman({std::string(2 << 20, ')')});
+  const TextRequest request = *CheckRequest(asked, *fixture.catalog, {.max_text_bytes = 8 << 20});
+  const auto hold = [](int64_t) { return absl::OkStatus(); };
+  const absl::StatusOr<PreparedText> work =
+      PrepareText(request, request.items[0], /*glossary=*/nullptr, {.hold = hold});
+  ASSERT_THAT(work.status(), IsOk());
+  EXPECT_GT(work->segments.size(), 10000);
+}
+
 TEST(TextAnswerTest, GetModelReturnsTheListedModel) {
   TextFixture fixture({}, {.max_tokens = 800}, {.max_contents = 9});
   linnet::v1::ListModelsResponse list;
@@ -306,6 +322,31 @@ TEST(TextAnswerTest, GetModelReturnsTheListedModel) {
   request.clear_name();
   EXPECT_THAT(fixture.calls->GetModel(request, response),
               StatusIs(absl::StatusCode::kInvalidArgument, "name: is required"));
+}
+
+TEST(TextAnswerTest, GetModelReturnsTheListedVersion) {
+  TextFixture fixture;
+  for (const char* version : {"1", "2"}) {
+    linnet::v1::BundleManifest manifest =
+        test::TinyManifest("de-en", linnet::v1::TASK_TRANSLATE, "de", "en");
+    manifest.set_version(version);
+    test::WriteBundle(fixture.folder.path() / "de-en" / version, manifest);
+  }
+  std::filesystem::create_symlink("1", fixture.folder.path() / "de-en/stable");
+  std::filesystem::create_symlink("2", fixture.folder.path() / "de-en/canary");
+  ASSERT_TRUE(fixture.catalog->Reload().ok());
+  linnet::v1::ListModelsResponse list;
+  fixture.calls->ListModels(list);
+  std::vector<std::string> names;
+  for (const linnet::v1::Model& listed : list.models()) {
+    names.push_back(listed.name());
+    linnet::v1::GetModelRequest request;
+    linnet::v1::GetModelResponse response;
+    request.set_name(listed.name());
+    ASSERT_THAT(fixture.calls->GetModel(request, response), IsOk());
+    EXPECT_EQ(response.model().SerializeAsString(), listed.SerializeAsString());
+  }
+  EXPECT_THAT(names, ElementsAre("de-en", "de-en@2", "en-de", "en-summary"));
 }
 
 TEST(TextAnswerTest, FinishReasonTellsLimit) {
