@@ -130,6 +130,7 @@ uint64_t SettingsDigest(Request request, const TextOptions& options) {
   if constexpr (requires { request.clear_labels(); }) {
     request.clear_labels();
     request.clear_priority();
+    request.clear_use_cache();
   }
   std::string bytes =
       absl::StrCat(static_cast<int>(options.form), " ", static_cast<int>(options.input.shape), " ",

@@ -95,8 +95,9 @@ std::shared_ptr<grpc::Channel> Make(const ClientOptions& options, const std::str
                    0);  // unlimited: by default gRPC stops after two
   // Otherwise gRPC lets clients with equal options share a connection.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // http_proxy is not meant for a server on this machine.
-  if (IsLoopback(options.server)) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // http_proxy is not meant for a server on this machine, and none can connect to a list.
+  if (IsLoopback(options.server) || TargetOf(options.server).starts_with("ipv"))
+    arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   if (!options.tls.server_name.empty()) {
     arguments.SetSslTargetNameOverride(options.tls.server_name);
   }
@@ -126,7 +127,9 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ClientOptions& options) {
 }
 
 std::shared_ptr<grpc::Channel> MakeHealthChannel(const ClientOptions& options) {
-  return Make(options, "");
+  // By default gRPC tries one address after the other, and waits for each that does not answer.
+  return Make(options,
+              IsBalanced(options) ? R"("loadBalancingConfig": [{"round_robin": {}}])" : "");
 }
 
 }  // namespace linnet::client

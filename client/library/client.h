@@ -44,7 +44,8 @@ struct TlsOptions {
   std::string ca_file;           // trusted authorities; empty: those of the system
   std::string certificate_file;  // client certificate for mTLS, together with key_file
   std::string key_file;
-  std::string server_name;  // expected in the server's certificate; empty: the host of `server`
+  // Expected in the server's certificate; empty: the host of `server`. A list of servers needs it.
+  std::string server_name;
 };
 
 struct ClientOptions {

@@ -15,6 +15,8 @@ namespace {
 
 // Between the health checks of a wait. A proxy answers them at once while its server starts.
 constexpr absl::Duration kWaitInterval = absl::Milliseconds(200);
+// Of the check that finds out why no server was reached; one that is silent does not tell.
+constexpr absl::Duration kCauseTimeout = absl::Seconds(1);
 
 // Calls `then` on a thread of gRPC.
 void After(absl::Duration delay, std::function<void()> then) {
@@ -179,7 +181,8 @@ absl::Status Connection::Check(const CallOptions& options, const std::string& se
   }
   // After wait_for_ready the status lacks the cause; a check that fails fast returns it.
   if (first.wait_for_ready && absl::IsDeadlineExceeded(status)) {
-    status = check({TimeoutOf(options), false});
+    const absl::Status cause = check({std::min(TimeoutOf(options), kCauseTimeout), false});
+    if (!absl::IsDeadlineExceeded(cause)) status = cause;
   }
   (void)Reached(status);
   return status;
@@ -202,7 +205,10 @@ void Connection::ReachAsync(const CallOptions& options, Contact contact,
        end = absl::Now() + contact.timeout](grpc::Status answer) {
         const absl::Status status = Explain(probe->context, answer, probe->request);
         if (contact.wait_for_ready && absl::IsDeadlineExceeded(status)) {
-          return ReachAsync(options, {TimeoutOf(options), false}, then);
+          return ReachAsync(options, {std::min(TimeoutOf(options), kCauseTimeout), false},
+                            [then, status](const absl::Status& cause) {
+                              then(absl::IsDeadlineExceeded(cause) ? status : cause);
+                            });
         }
         if (const std::optional<Contact> again = Again(contact, end, status)) {
           return After(kWaitInterval, [=, this] { ReachAsync(options, *again, then); });

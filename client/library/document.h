@@ -68,9 +68,11 @@ class Document {
       if (!line.has_value()) break;
       // A string that is not UTF-8 would end the whole stream with an unspecific error.
       if (absl::Status status = CheckUtf8("line", *line); !status.ok()) {
-        End({grpc::StatusCode::INVALID_ARGUMENT,
-             "line " + std::to_string(index + 1) + ": " + std::string(status.message())});
-        return;
+        // The stream ends here: the lines before get their results.
+        absl::MutexLock lock(&mu_);
+        why_ = {grpc::StatusCode::INVALID_ARGUMENT,
+                "line " + std::to_string(index + 1) + ": " + std::string(status.message())};
+        break;
       }
       Lines message;
       v1::DocumentLine& sent = *message.add_lines();
@@ -151,7 +153,7 @@ class Document {
   absl::Time progress_ ABSL_GUARDED_BY(mu_);   // time of the last result or first line in flight
   bool written_ ABSL_GUARDED_BY(mu_) = false;  // all lines were sent: the server ends the stream
   bool read_ ABSL_GUARDED_BY(mu_) = false;     // the stream was read to its end
-  grpc::Status why_ ABSL_GUARDED_BY(mu_);      // why this side cancelled the stream
+  grpc::Status why_ ABSL_GUARDED_BY(mu_);      // why this side ended the stream
 };
 
 }  // namespace linnet::client

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -90,23 +91,38 @@ absl::Status CheckServer(const std::string& server) {
       "\" are not all IPv4:PORT, nor all [IPv6]:PORT; names are resolved by dns:///HOST:PORT"));
 }
 
-absl::Status CheckReadable(const char* what, const std::string& file) {
+// Checks that a file holds an object of PEM whose label ends with `label`. Otherwise calls would
+// fail as if there were no server.
+absl::Status CheckPem(const char* what, const std::string& file, absl::string_view label) {
   if (file.empty()) return absl::OkStatus();
   std::ifstream stream(file);
-  if (stream && stream.peek() != EOF) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "cannot read the ", what, " \"", file,
-      "\": ", stream ? "it is empty" : static_cast<const char*>(std::strerror(errno))));
+  const auto refuse = [&](absl::string_view why) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot read the ", what, " \"", file, "\": ", why));
+  };
+  if (!stream || stream.peek() == EOF)
+    return refuse(stream ? "it is empty" : static_cast<const char*>(std::strerror(errno)));
+  const std::string end = absl::StrCat(label, "-----");
+  for (std::string line; std::getline(stream, line);) {
+    if (absl::StartsWith(line, "-----BEGIN ") && absl::StrContains(line, end))
+      return absl::OkStatus();
+  }
+  return refuse(absl::StrCat("it holds no ", absl::AsciiStrToLower(label), " in PEM"));
 }
 
-absl::Status CheckTls(const TlsOptions& tls) {
+absl::Status CheckTls(const TlsOptions& tls, const std::string& server) {
   if (tls.certificate_file.empty() != tls.key_file.empty()) {
     return absl::InvalidArgumentError(
         "a certificate needs its key and a key its certificate: one of them was not given");
   }
-  absl::Status status = CheckReadable("certificates of authorities", tls.ca_file);
-  status.Update(CheckReadable("certificate", tls.certificate_file));
-  status.Update(CheckReadable("certificate's key", tls.key_file));
+  if (UsesTls(tls) && tls.server_name.empty() && absl::StrContains(server, ',')) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "TLS to several addresses, \"", server,
+        "\", needs the name that is in their certificates: give it as the server name of TLS"));
+  }
+  absl::Status status = CheckPem("certificates of authorities", tls.ca_file, "CERTIFICATE");
+  status.Update(CheckPem("certificate", tls.certificate_file, "CERTIFICATE"));
+  status.Update(CheckPem("certificate's key", tls.key_file, "PRIVATE KEY"));
   return status;
 }
 
@@ -131,7 +147,7 @@ bool HasScheme(const std::string& server) {
 
 absl::Status CheckOptions(const ClientOptions& options) {
   absl::Status status = CheckServer(options.server);
-  status.Update(CheckTls(options.tls));
+  status.Update(CheckTls(options.tls, options.server));
   status.Update(CheckTokenIsPrivate(options));
   status.Update(CheckDuration("timeout", options.timeout, false));
   status.Update(CheckDuration("wait", options.wait, true));

@@ -314,10 +314,16 @@ TEST_F(ClientAsyncTest, DocumentThatTheServerDoesNotEndTimesOut) {
 
 TEST_F(ClientAsyncTest, InvalidUtf8LineEndsDocumentWithItsNumber) {
   Client client = Connect(Options());
+  std::vector<int64_t> answered;
   EXPECT_THAT(client.TranslateDocument(ToGerman({}), Lines({"fine", "caf\xE9", "more"}),
-                                       [](int64_t, const auto&) { return true; }),
+                                       [&](int64_t line, const auto& result) {
+                                         EXPECT_THAT(result, IsOk());
+                                         answered.push_back(line);
+                                         return true;
+                                       }),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        "line 2: line is not UTF-8: byte 0xe9 at offset 3"));
+  EXPECT_THAT(answered, testing::ElementsAre(0)) << "of the line before it";
 }
 
 }  // namespace

@@ -59,6 +59,38 @@ TEST_F(ClientConnectionTest, SkipsUnreachableServer) {
   EXPECT_EQ(Calls(server), 5);
 }
 
+// An address at which the system answers no connection: its queue is full.
+class SilentPort {
+ public:
+  SilentPort() {
+    EXPECT_EQ(bind(sockets_[0], reinterpret_cast<sockaddr*>(&address_), sizeof address_), 0);
+    EXPECT_EQ(listen(sockets_[0], 0), 0);
+    socklen_t size = sizeof address_;
+    EXPECT_EQ(getsockname(sockets_[0], reinterpret_cast<sockaddr*>(&address_), &size), 0);
+    for (int i : {1, 2}) connect(sockets_[i], reinterpret_cast<sockaddr*>(&address_), size);
+  }
+  ~SilentPort() {
+    for (int socket : sockets_) close(socket);
+  }
+  std::string address() const { return absl::StrCat("127.0.0.1:", ntohs(address_.sin_port)); }
+
+ private:
+  static int Socket() { return socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0); }
+  sockaddr_in address_ = {
+      .sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
+  const int sockets_[3] = {Socket(), Socket(), Socket()};
+};
+
+TEST_F(ClientConnectionTest, SkipsSilentServer) {
+  const SilentPort silent;
+  const FakeServer server;
+  ClientOptions options = QuickOptions(silent.address() + "," + server.address());
+  options.timeout = absl::Seconds(10);  // gRPC waits 20 s for a connection
+  Client client = Connect(options);
+  ASSERT_THAT(client.Translate(ToGerman({"text"})), IsOk());
+  EXPECT_EQ(Calls(server), 1);
+}
+
 TEST_F(ClientConnectionTest, SkipsServerWhileNotServing) {
   FakeServer first, second;
   first.SetServing(kService, false);
@@ -170,8 +202,22 @@ TEST_F(ClientConnectionTest, NamesUnreadableCertificates) {
   };
   EXPECT_THAT(refusal("/no/ca.pem", "", ""), HasSubstr("authorities \"/no/ca.pem\": No such"));
   EXPECT_THAT(refusal("", path, ""), HasSubstr("needs its key"));
-  EXPECT_THAT(refusal("", path, "/no/key.pem"), HasSubstr("key \"/no/key.pem\""));
+  EXPECT_THAT(refusal(path, "", ""), HasSubstr("it holds no certificate in PEM"));
+  std::ofstream(path) << "about it:\n-----BEGIN CERTIFICATE-----\n";
   EXPECT_THAT(refusal(path, "", ""), IsEmpty());
+  EXPECT_THAT(refusal("", path, "/no/key.pem"), HasSubstr("key \"/no/key.pem\""));
+  EXPECT_THAT(refusal("", path, path), HasSubstr("it holds no private key in PEM"));
+  std::ofstream(path, std::ios::app) << "-----BEGIN EC PRIVATE KEY-----\n";
+  EXPECT_THAT(refusal("", path, path), IsEmpty());
+}
+
+TEST_F(ClientConnectionTest, TlsToAListNeedsTheNameInTheCertificates) {
+  ClientOptions options = QuickOptions("127.0.0.1:1,127.0.0.2:1");
+  options.tls.enabled = true;
+  EXPECT_THAT(Client::Create(options).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("the server name of TLS")));
+  options.tls.server_name = "translate.example";
+  EXPECT_THAT(Client::Create(options).status(), IsOk());
 }
 
 // A proxy for one connection that forwards bytes in both directions until Silence(), and then keeps

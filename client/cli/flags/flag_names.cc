@@ -55,9 +55,11 @@ bool IsNameAt(absl::string_view text, size_t at, absl::string_view name) {
 }
 
 absl::string_view FlagAt(absl::string_view text, size_t at, absl::string_view* field) {
-  // "INVALID_ARGUMENT: model: …", "field model", "options.seed"
+  // "INVALID_ARGUMENT: model: …", "field model", "options.seed", "request.model: …"
   const absl::string_view before = text.substr(0, at);
-  const bool behind_option = absl::EndsWith(before, "options.");
+  const bool behind_option = absl::EndsWith(before, "options.") ||
+                             absl::EndsWith(before, "request.") ||
+                             absl::EndsWith(before, "settings.");
   const bool behind_code = absl::EndsWith(before, ": ") || before.empty();
   for (const FlagName& name : Names()) {
     if (!IsNameAt(text, at, name.field)) continue;

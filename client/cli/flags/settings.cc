@@ -149,7 +149,6 @@ absl::StatusOr<Settings> ReadSettings(const Variables& variables) {
     const bool readable = file.is_open() && (file.peek() != EOF || file.eof());
     if (readable) {
       file.clear();
-      file.seekg(0);
       RETURN_IF_ERROR(ReadFile(path, file, &settings));
     } else if ((errno != ENOENT && errno != ENOTDIR) || !Find(variables, "LINNET_CONFIG").empty()) {
       return absl::InvalidArgumentError(

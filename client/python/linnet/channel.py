@@ -14,6 +14,7 @@ from typing import Any
 
 import grpc
 
+from . import addresses
 from .errors import LinnetError
 from .options import Options
 from .version import __version__
@@ -94,7 +95,8 @@ def arguments(options: Options, health: bool = True) -> list[tuple[str, Any]]:
         # Otherwise gRPC lets clients with equal options share a connection.
         ("grpc.use_local_subchannel_pool", 1),
     ]
-    if options.is_this_machine():
+    # A proxy is not meant for a server on this machine, and cannot connect to a list.
+    if options.is_this_machine() or addresses.target(options.server).startswith("ipv"):
         found.append(("grpc.enable_http_proxy", 0))
     if options.tls and options.tls.server_name:
         found.append(("grpc.ssl_target_name_override", options.tls.server_name))

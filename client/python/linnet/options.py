@@ -79,6 +79,11 @@ class Options:
             raise LinnetError.local(
                 "certificate_file and key_file belong together: give both, or none"
             )
+        if self.tls and not self.tls.server_name and "," in self.server:
+            raise LinnetError.local(
+                f'TLS to several addresses, "{self.server}", needs the name that is in their '
+                "certificates: set server_name of Tls"
+            )
         if not 0.001 <= self.keepalive < (1 << 31) / 1000:
             raise LinnetError.local(
                 f"keepalive is {self.keepalive} s, it must be at least 0.001 s and below 24 days"

@@ -65,6 +65,9 @@ TEST_F(FlagNamesTest, KeepsWordsThatAreNotFields) {
     EXPECT_EQ(InFlags(text), text);
   }
   EXPECT_EQ(InFlags("text is too long (long_input)"), "text is too long (--long-input)");
+  EXPECT_EQ(InFlags("INVALID_ARGUMENT: request.model: \"x\" is wrong"),
+            "INVALID_ARGUMENT: --model: \"x\" is wrong");
+  EXPECT_EQ(InFlags("settings.labels: keys"), "--label: keys");
   EXPECT_EQ(InFlags("x\n  field options.seed: is 0\n  field model"),
             "x\n  --seed: is 0\n  --model");
 }

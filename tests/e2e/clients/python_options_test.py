@@ -54,6 +54,13 @@ def test_token_is_sent_in_plain_text_to_this_machine_alone(linnet, tmp_path, ser
         linnet.Options(server, token_file=tmp_path / "token")
 
 
+def test_tls_to_a_list_needs_the_name_in_the_certificates(linnet):
+    several = "127.0.0.1:1,127.0.0.2:1"
+    with pytest.raises(linnet.LinnetError, match="set server_name of Tls"):
+        linnet.Options(several, tls=linnet.Tls())
+    linnet.Options(several, tls=linnet.Tls(server_name="translate.example"))
+
+
 ONE = "is not HOST:PORT with a port of 1 to 65535, as in 127.0.0.1:50051 or [::1]:50051"
 LIST = "are not all IPv4:PORT, nor all [IPv6]:PORT; names are resolved by dns:///HOST:PORT"
 PORTS = "… with ports of 1 to 65535, as in "
