@@ -14,6 +14,7 @@ import re
 import sys
 from collections.abc import Callable
 from itertools import product
+from math import ceil
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -382,11 +383,32 @@ def capacity_table(part: str) -> str:
     return capacity.TABLES[part](result("capacity"))
 
 
+def capacity_example() -> str:
+    """Counts the replicas that some loads need, by the formula of the page and the measurement."""
+    tokens_of_a_call, share, cores = 44, 0.8, 64
+    capacity_of_one = round(result("capacity")["one"]["capacity"]["target_tokens_per_second"])
+    rows = []
+    for calls in (2_000, 1_000_000):
+        needed = calls * tokens_of_a_call
+        replicas = ceil(needed / (capacity_of_one * share))
+        cells = (calls, needed, replicas, ceil(replicas / cores))
+        rows.append([f"{cell:,}" for cell in cells])
+    heads = [
+        f"calls/s of {tokens_of_a_call} target tokens each",
+        "target tokens/s",
+        "replicas of one core, without spares",
+        f"machines of {cores} such cores",
+    ]
+    notes = f"One replica has {capacity_of_one:,} target tokens/s, at a share of {share}."
+    return f"{table(heads, rows)}\n\n{notes}"
+
+
 FIGURES: dict[str, Callable[[], str]] = {
     "alignments": alignments,
     "attack": attack,
     "beam-sizes": lambda: whole_table("beams", ["float32", *beams.COLUMNS], beams.table_rows),
     "calls-of-one-connection": calls_of_one_connection,
+    "capacity-example": capacity_example,
     "capacity-one": lambda: capacity_table("one"),
     "capacity-search": lambda: capacity_table("search"),
     "capacity-two": lambda: capacity_table("two"),

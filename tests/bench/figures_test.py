@@ -57,9 +57,6 @@ ALLOWED = {
     },
     "docs/CAPACITY.md": {
         "99 % of all calls": "an objective",
-        "An example: 2000 calls": "an example",
-        "measured 5,000 gives 4,000": "the example",
-        "in the example 11,000 such cores": "the example",
         "at a scrape each 15 s": "a setting",
     },
     "docs/COMMAND_LINE.md": {"90 % of all calls": "an objective"},
@@ -224,6 +221,17 @@ def test_overhead_has_rows_of_each_type(monkeypatch: pytest.MonkeyPatch):
         "| throughput at full load, on a core each, int8 | – | 70% |",
         "| latency of one short sentence, both on all cores, float32 | +1.0 ms | – |",
     ]
+
+
+def test_example_of_capacity_is_of_the_measured_replica(monkeypatch: pytest.MonkeyPatch):
+    results = {"one": {"capacity": {"target_tokens_per_second": 1000.4}}}
+    monkeypatch.setattr(figures, "result", lambda name: results)
+    lines = figures.capacity_example().splitlines()
+    assert lines[2:4] == [
+        "| 2,000 | 88,000 | 110 | 2 |",
+        "| 1,000,000 | 44,000,000 | 55,000 | 860 |",
+    ]
+    assert lines[-1] == "One replica has 1,000 target tokens/s, at a share of 0.8."
 
 
 def decoding_of(rounds: list[float], mebibytes: int) -> dict[str, Any]:
