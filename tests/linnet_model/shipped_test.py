@@ -58,6 +58,16 @@ def test_named_recipe_with_its_changes_is_what_was_trained(bundle: Path):
 
 
 @pytest.mark.parametrize("bundle", BUNDLES, ids=lambda path: path.name)
+def test_last_step_on_the_page_is_that_of_the_bundle(bundle: Path):
+    page = (MODEL.parent / "docs/MODELS.md").read_text(encoding="utf-8")
+    *_, row = [line for line in page.splitlines() if line.startswith(f"| `{bundle.name}` |")]
+    training = read_json(bundle / "training.json")
+    assert training is not None
+    assert f"`{Path(training['recipe_file']).stem}`" in row
+    assert read_manifest(bundle)["version"] in row
+
+
+@pytest.mark.parametrize("bundle", BUNDLES, ids=lambda path: path.name)
 def test_card_shows_examples_that_nobody_chose(bundle: Path):
     manifest, scores = read_manifest(bundle), read_json(bundle / "scores.json")
     assert scores is not None
