@@ -192,17 +192,28 @@ def bfloat16_lines(groups: list[dict[str, Any]]) -> list[str]:
 
 
 def missed(results: dict[str, Any]) -> dict[str, list[str]]:
-    """The names of the targets that are not met, by what is measured."""
+    """The targets that are not met, by what is measured, each with what was reached."""
+
+    def reached(kind: str, cells: list[str]) -> str:
+        if kind != "speed":
+            return f"{cells[1]}, {'at most' if kind == 'memory' else 'at least'} {cells[2]}"
+        wanted = cells[1 + list(NAMES).index(column_of(results))].removeprefix("≥ ")
+        middle, low = cells[-3:-1]
+        slow = f", lower quartile {low}" if float(middle) >= float(wanted) else ""
+        return f"{middle} of {wanted} ×{slow}"
+
     kinds = {
         "speed": speed_lines(results),
         "memory": memory_lines(results["groups"]),
         "speed of bfloat16 compared with float32": bfloat16_lines(results["groups"]),
     }
-    names = {
-        kind: [line.split(" | ")[0].removeprefix("| ") for line in lines if line.endswith("| no |")]
-        for kind, lines in kinds.items()
-    }
-    return {kind: found for kind, found in names.items() if found}
+    found: dict[str, list[str]] = {}
+    for kind, lines in kinds.items():
+        for line in lines:
+            cells = line.removeprefix("| ").removesuffix(" |").split(" | ")
+            if cells[-1] == "no":
+                found.setdefault(kind, []).append(f"{cells[0]} ({reached(kind, cells)})")
+    return found
 
 
 def markdown(results: dict[str, Any]) -> str:
