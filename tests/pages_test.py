@@ -49,6 +49,13 @@ def test_index_lists_every_page_of_its_folder():
         assert f"]({page.name})" in index or page.name == "README.md", page.name
 
 
+def test_findings_have_a_row_for_each_section_of_the_results():
+    page = (ROOT / "docs/RESULTS.md").read_text()
+    sections = re.findall(r"^##+ (.*)$", page, re.MULTILINE)
+    named = re.findall(r"\]\(#([\w-]+)\) \|$", page, re.MULTILINE)
+    assert named == [re.sub(r"[^\w -]", "", it).lower().replace(" ", "-") for it in sections]
+
+
 # --- Links --------------------------------------------------------------------------------------
 
 
