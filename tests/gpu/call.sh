@@ -93,7 +93,7 @@ if [[ $train ]]; then
   trainings start "${recipes[@]}" "${start[@]}" --data "$there/folder/data" --seconds "$train"
 fi
 status=0 translating=()
-# The larger domains of everyday and technical texts, greedily: a machine is lent for minutes.
+# The larger domains of everyday and technical texts, greedily: time on the machine is short.
 diversify() {
   LD_LIBRARY_PATH=$there/folder/lib:$(python3 -c 'import torch; print(torch.__path__[0])')/lib:${LD_LIBRARY_PATH:-} \
     python3 -m linnet_model.train.diversify --decode "$there/folder/bin/linnet-decode" --bundle "model/bundles/$1" \

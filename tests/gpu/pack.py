@@ -42,8 +42,8 @@ MAX_COMMAND = 2000  # characters of a call's command
 TEST_SET = "en-de/test.tatoeba.tsv"
 RECIPES = [ROOT / "model/recipes/en-de-gpu.toml", ROOT / "model/recipes/de-en-gpu.toml"]
 MADE_THERE = ("forward", "backward")  # files of linnet-diversify
-# Seconds of each call. A machine is lent for 15 minutes, of which its start and the transfers took
-# about 40 seconds; twice that remains.
+# Seconds of each call: with the start of the machine and the transfers, about 40 seconds each time,
+# they stay below a quarter of an hour.
 CALLS = {"1": 150, "2": 400, "3": 150}
 TRAINING_CALLS = {"1": 120, "train": 420, "2": 240}
 TRAINING = 350  # seconds of the trainings' schedule
