@@ -249,8 +249,8 @@ def bundle_for(
     mark, code = out.with_name(out.name + ".code"), code_of_models()
     if not mark.exists() or mark.read_text() != code:
         shutil.rmtree(out, ignore_errors=True)
-        command = [sys.executable, "-m", "linnet_model.random_bundle", "--out", str(out), *flags]
-        command += [*preset_of(mixer, sizes), "--vocab", str(sizes.vocabulary)]
+        command = [sys.executable, "-m", "linnet_model.export.random_bundle", *flags]
+        command += ["--out", str(out), *preset_of(mixer, sizes), "--vocab", str(sizes.vocabulary)]
         paths = os.pathsep.join([str(ROOT / "model"), os.environ.get("PYTHONPATH", "")])
         environment = os.environ | {"PYTHONPATH": paths}
         subprocess.run(command, check=True, env=environment, stdout=sys.stderr)

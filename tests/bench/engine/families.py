@@ -161,7 +161,7 @@ def write_bundle(family: Family, folder: Path, out: Path) -> None:
     model = [ROOT / "model"]
     if not family.importer:
         flags = ["--preset", family.kind, "--vocab", str(family.sizes["vocab_size"])]
-        python("-m", "linnet_model.random_bundle", "--out", str(out), *flags, paths=model)
+        python("-m", "linnet_model.export.random_bundle", "--out", str(out), *flags, paths=model)
     else:
         sizes = json.dumps(family.sizes)
         python("-c", WRITE, family.kind, str(folder), sizes, paths=[ROOT / "tests/data"])

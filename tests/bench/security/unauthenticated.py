@@ -210,7 +210,7 @@ def main() -> None:
     machine.require_commit(options.out)
     with tempfile.TemporaryDirectory() as folder:
         options.bundle = Path(folder) / "en-de"
-        command = [sys.executable, "-m", "linnet_model.random_bundle", "--preset", "tiny"]
+        command = [sys.executable, "-m", "linnet_model.export.random_bundle", "--preset", "tiny"]
         command += ["--vocab", "600", "--seed", "7", "--tokenizer", "--name", "en-de"]
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "model")}
         command += ["--out", str(options.bundle)]
