@@ -141,7 +141,7 @@ def test_accepts_no_rows():
     ],
 )
 @pytest.mark.parametrize("kind", ["plain", "float32"])
-def test_refuses(kind, index, value, message):
+def test_refuses_wrong_arguments(kind, index, value, message):
     given = list(arguments(kind, 2, 100))
     given[index] = value
     with pytest.raises(RuntimeError, match=message):

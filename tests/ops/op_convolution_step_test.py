@@ -182,7 +182,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("change", REFUSED, ids=str)
-def test_refuses(change):
+def test_dynamic_conv_step_refuses_wrong_arguments_and_keeps_the_state(change):
     changes, message = REFUSED[change]
     state = torch.ones(3, 4, 8)
     arguments = {

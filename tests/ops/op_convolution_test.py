@@ -197,7 +197,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("change", REFUSED, ids=str)
-def test_refuses(change):
+def test_dynamic_conv_refuses_wrong_arguments(change):
     changes, message = REFUSED[change]
     arguments = {
         "x": torch.zeros(2, 5, 8),

@@ -153,7 +153,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("change", REFUSED, ids=str)
-def test_refuses(change):
+def test_refuses_wrong_arguments(change):
     changes, message = REFUSED[change]
     arguments = {
         "x": torch.zeros(2, 5, 8),

@@ -347,7 +347,7 @@ def test_unpacked_weights_have_gradients():
         ),
     ],
 )
-def test_refuses(change, message):
+def test_linear_refuses_wrong_arguments(change, message):
     given = {"x": torch.randn(5, 8), "weight": torch.randn(6, 8), "bias": torch.randn(6)}
     with pytest.raises(RuntimeError, match=message):
         ops.linear(**change(given))

@@ -192,7 +192,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("change", REFUSED, ids=str)
-def test_refuses(change):
+def test_refuses_wrong_arguments_and_keeps_the_cache(change):
     changes, message = REFUSED[change]
     cache = torch.ones(3, 4, 2, 8)
     arguments = {
