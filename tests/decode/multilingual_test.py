@@ -44,12 +44,14 @@ class Decoder:
 @pytest.fixture(scope="module", params=tiny_models.KINDS)
 def served(request, tmp_path_factory, start_decode):
     """(the model of transformers, decode of its bundle)."""
+    from linnet_model.importers.card_flags import CardFlags
     from linnet_model.importers.multilingual.import_multilingual import import_multilingual
-    from linnet_model.importers.origin import Origin
 
     folder = tmp_path_factory.mktemp("multilingual")
     tiny = tiny_models.make_tiny_multilingual(request.param, folder / "model")
-    import_multilingual(folder / "model", folder / "bundle", tiny.languages, origin=Origin("none"))
+    import_multilingual(
+        folder / "model", folder / "bundle", tiny.languages, stated=CardFlags("none")
+    )
     return tiny, Decoder(start_decode(folder / "bundle"))
 
 

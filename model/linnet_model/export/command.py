@@ -49,7 +49,7 @@ from linnet_model.tokenizer import (
     spells,
 )
 from linnet_model.train.checkpoint import averaged_model, checkpoints, same_sizes
-from linnet_model.train.origin import origin_of, read_weights
+from linnet_model.train.lineage import lineage_of, read_weights
 from linnet_model.train.stages import earlier_stages, read_stages, result_of
 from linnet_model.train.training_log import has_ended, whole_lines
 
@@ -241,7 +241,7 @@ def export(
     if average_with is not None:
         training["averaged_with"] = average_with.resolve().name
         training["averaged_share"] = average_share
-        training["averaged_licences"] = origin_of(result_of(average_with)).licences
+        training["averaged_licences"] = lineage_of(result_of(average_with)).licences
         others += training["averaged_licences"]
     mixers = dict.fromkeys(recipe.model.encoder_mixers + recipe.model.decoder_mixers)
     facts = BundleFacts(

@@ -9,8 +9,8 @@ from typing import Any
 
 from linnet_model.bundle import print_files, read_manifest
 from linnet_model.command_line import parser_for
+from linnet_model.importers.card_flags import CardFlags
 from linnet_model.importers.golden import GoldenChoice
-from linnet_model.importers.origin import Origin
 from linnet_model.stored_weights import WEIGHT_TYPES
 
 
@@ -43,10 +43,10 @@ def import_parser(doc: str | None) -> argparse.ArgumentParser:
     return parser
 
 
-def origin_of(options: argparse.Namespace) -> Origin:
-    """Returns what the flags of import_parser say about the origin of a model."""
+def card_flags_of(options: argparse.Namespace) -> CardFlags:
+    """Returns what the flags of import_parser say of the model, for its card."""
     choice = GoldenChoice(wanted=not options.no_golden, file=options.golden)
-    return Origin(options.license.strip(), options.source.strip(), choice)
+    return CardFlags(options.license.strip(), options.source.strip(), choice)
 
 
 def report(

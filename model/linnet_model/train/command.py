@@ -29,15 +29,15 @@ from linnet_model.text_files import DataError, Reading, read_split
 from linnet_model.tokenizer import load_tokenizer
 from linnet_model.train.checkpoint import checkpoints, load_checkpoint, same_sizes
 from linnet_model.train.data import training_pairs, validation_pairs
-from linnet_model.train.objectives import make_dataset
-from linnet_model.train.options import options_page
-from linnet_model.train.origin import (
-    origin_of,
+from linnet_model.train.lineage import (
+    lineage_of,
     read_weights,
     same_data,
-    same_origin,
+    same_init,
     same_start,
 )
+from linnet_model.train.objectives import make_dataset
+from linnet_model.train.options import options_page
 from linnet_model.train.stages import first_unfinished, read_stages, result_of, write_names
 from linnet_model.train.trainer import Trainer, run
 from linnet_model.train.training_log import Log, statistics_table
@@ -269,7 +269,7 @@ def train_run(
                 f"{out} has a checkpoint and no settings.json, which tells its data: start another "
                 f"training from its weights with --init-from {out}"
             )
-        same_origin(init, before.get("init_from", ""), out)
+        same_init(init, before.get("init_from", ""), out)
         same_data(data_facts, before, out)
         init_from, init_licences = before.get("init_from", ""), before.get("init_licences", [])
         vocabulary_from = before.get("vocabulary_from", "")
@@ -279,9 +279,9 @@ def train_run(
         weights, sizes = read_weights(init)
         same_sizes(recipe.model, sizes)
         trainer.start_from(weights)
-        origin = origin_of(init)
-        trainer.position.earlier_target_tokens = origin.target_tokens
-        init_licences = origin.licences
+        lineage = lineage_of(init)
+        trainer.position.earlier_target_tokens = lineage.target_tokens
+        init_licences = lineage.licences
 
     settings = {
         "recipe": to_tables(recipe),

@@ -29,14 +29,14 @@ from linnet_model.bundle import (
 )
 from linnet_model.command_line import command
 from linnet_model.config import BundleConfig, to_tables
-from linnet_model.importers import import_parser, origin_of, report
+from linnet_model.importers import card_flags_of, import_parser, report
+from linnet_model.importers.card_flags import NO_CARD_FLAGS, CardFlags
 from linnet_model.importers.fairseq.checkpoint import read_checkpoint
 from linnet_model.importers.fairseq.dictionary import Dictionary, read_dictionary
 from linnet_model.importers.fairseq.names import from_fairseq, to_new_names
 from linnet_model.importers.fairseq.options import ModelFacts, model_facts
 from linnet_model.importers.files import load_sentencepiece
 from linnet_model.importers.golden import given_examples
-from linnet_model.importers.origin import NO_ORIGIN, Origin
 from linnet_model.network.encoder_decoder import EncoderDecoder, parameter_count
 from linnet_model.network.ensemble import Ensemble, check_members
 from linnet_model.network.model_config import ConfigError, ModelConfig, require
@@ -221,7 +221,7 @@ def model_card(
     imported: Imported,
     config: BundleConfig,
     digests: list[tuple[str, str]],
-    origin: list[str],
+    stated: list[str],
 ) -> str:
     sizes = imported.facts.config
     several = len(digests) > 1
@@ -236,7 +236,7 @@ def model_card(
             else "a checkpoint of fairseq; data, training and licence are those of the checkpoint."
         ),
         "",
-        *origin,
+        *stated,
         *(f"- checkpoint: `{name}`, sha256 `{digest}`" for name, digest in digests),
         f"- architecture: {imported.options.get('arch')}, "
         f"{parameter_count(imported.model):,} parameters",
@@ -256,7 +256,7 @@ def import_fairseq(
     name: str | None = None,
     source_language: str | None = None,
     target_language: str | None = None,
-    origin: Origin = NO_ORIGIN,
+    stated: CardFlags = NO_CARD_FLAGS,
     max_source_tokens: int | None = None,
     max_target_tokens: int | None = None,
 ) -> tuple[dict[str, Any], Imported]:
@@ -270,7 +270,7 @@ def import_fairseq(
     imported.facts.notes += text.notes([config.source_language, config.target_language])
     digests = [(file.name, sha256(file)) for file in checkpoints]
     digest = joined_digest([digest for _, digest in digests])
-    golden = given_examples(origin.golden, "fairseq-interactive")
+    golden = given_examples(stated.golden, "fairseq-interactive")
     tokenizer = text.tokenizer(source, target)
     require(
         tokenizer is not None or not golden.examples,
@@ -288,7 +288,7 @@ def import_fairseq(
             weight_type,
             BundleFacts(
                 version=f"fairseq-{digest[:12]}",
-                license=origin.license,
+                license=stated.license,
                 description=f"imported from {several}fairseq ({imported.options.get('arch')}), "
                 f"{parameter_count(imported.model) / 1e6:.1f}M parameters",
                 golden_examples=golden.examples,
@@ -297,7 +297,7 @@ def import_fairseq(
         (partial / SOURCE_DICTIONARY).write_bytes(source_dictionary.read_bytes())
         (partial / TARGET_DICTIONARY).write_bytes(target_dictionary.read_bytes())
         found = ", ".join(f"`{file.resolve().parent.name}/{file.name}`" for file in checkpoints)
-        card = model_card(imported, config, digests, origin.card(found, golden))
+        card = model_card(imported, config, digests, stated.card(found, golden))
         (partial / "MODEL_CARD.md").write_text(card, encoding="utf-8")
     return manifest, imported
 
@@ -357,7 +357,7 @@ def main(arguments: list[str] | None = None) -> None:
         options.name,
         options.source_language,
         options.target_language,
-        origin_of(options),
+        card_flags_of(options),
         options.max_source_tokens,
         options.max_target_tokens,
     )

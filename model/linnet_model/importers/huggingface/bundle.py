@@ -20,10 +20,10 @@ from linnet_model.bundle import (
     write_bundle,
 )
 from linnet_model.config import BundleConfig, to_tables
+from linnet_model.importers.card_flags import CardFlags
 from linnet_model.importers.golden import transformers_examples
 from linnet_model.importers.huggingface.config import CONFIG, ModelFacts, required_json
 from linnet_model.importers.huggingface.weights import read_weights, weight_files
-from linnet_model.importers.origin import Origin
 from linnet_model.languages import LanguageTokens
 from linnet_model.network.encoder_decoder import EncoderDecoder, parameter_count
 from linnet_model.network.model_config import ModelConfig
@@ -105,7 +105,7 @@ def write_transformers_bundle(
     read: TransformersModel,
     out: Path,
     weight_type: str,
-    origin: Origin,
+    stated: CardFlags,
     search_note: str = "Candidates are chosen and scored by the rules of Linnet's beam search.",
     warnings: Sequence[str] = (),
 ) -> dict[str, Any]:
@@ -114,7 +114,7 @@ def write_transformers_bundle(
     digest = joined_digest([sha256(file) for file in weight_files(read.folder)])
     config = read.config
     golden = transformers_examples(
-        origin.golden,
+        stated.golden,
         read.folder,
         read.model_type,
         (config.source_language, config.target_language),
@@ -131,7 +131,7 @@ def write_transformers_bundle(
         f"({read.family}); data, training and licence are those of that model. {search_note}",
         "",
         *(line for warning in warnings for line in (warning, "")),
-        *origin.card(folder_name(read.folder), golden),
+        *stated.card(folder_name(read.folder), golden),
         f"- weights: sha256 `{digest}`, {parameter_count(read.model):,} parameters",
         *(f"- {key}: {value}" for key, value in to_tables(read.sizes).items()),
     ]
@@ -145,7 +145,7 @@ def write_transformers_bundle(
             weight_type,
             BundleFacts(
                 version=f"{read.model_type}-{digest[:12]}",
-                license=origin.license,
+                license=stated.license,
                 description=f"imported from {read.family}, {size}",
                 golden_examples=golden.examples,
             ),

@@ -20,7 +20,8 @@ from typing import Any
 
 from linnet_model.bundle import TokenizerFiles
 from linnet_model.command_line import command
-from linnet_model.importers import import_parser, origin_of, report
+from linnet_model.importers import card_flags_of, import_parser, report
+from linnet_model.importers.card_flags import NO_CARD_FLAGS, CardFlags
 from linnet_model.importers.files import load_sentencepiece
 from linnet_model.importers.huggingface.bundle import (
     TransformersModel,
@@ -37,7 +38,6 @@ from linnet_model.importers.huggingface.vocabulary import (
 )
 from linnet_model.importers.huggingface_marian.config import read_facts
 from linnet_model.importers.huggingface_marian.weights import our_weights
-from linnet_model.importers.origin import NO_ORIGIN, Origin
 from linnet_model.languages import LanguageTokens, named_tags
 from linnet_model.network.model_config import require
 
@@ -141,7 +141,7 @@ def import_huggingface_marian(
     target_languages: Sequence[str],
     weight_type: str = "float32",
     name: str | None = None,
-    origin: Origin = NO_ORIGIN,
+    stated: CardFlags = NO_CARD_FLAGS,
 ) -> dict[str, Any]:
     """Writes the bundle and returns its manifest. Target languages are CODE or CODE=TAG."""
     require(folder.is_dir(), f"no folder at {folder}")
@@ -170,7 +170,7 @@ def import_huggingface_marian(
         pairs=pairs,
         control_ids=tags,
     )
-    return write_transformers_bundle(read, out, weight_type, origin)
+    return write_transformers_bundle(read, out, weight_type, stated)
 
 
 def command_line() -> argparse.ArgumentParser:
@@ -204,7 +204,7 @@ def main(arguments: list[str] | None = None) -> None:
         options.target_language,
         options.dtype,
         options.name,
-        origin_of(options),
+        card_flags_of(options),
     )
     report(options, "linnet-model import huggingface", str(options.model), manifest)
 

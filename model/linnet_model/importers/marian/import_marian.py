@@ -27,7 +27,8 @@ from linnet_model.bundle import (
 )
 from linnet_model.command_line import command
 from linnet_model.config import BundleConfig, to_tables
-from linnet_model.importers import import_parser, origin_of, report
+from linnet_model.importers import card_flags_of, import_parser, report
+from linnet_model.importers.card_flags import NO_CARD_FLAGS, CardFlags
 from linnet_model.importers.golden import given_examples
 from linnet_model.importers.marian.config import model_sizes
 from linnet_model.importers.marian.folder import (
@@ -41,7 +42,6 @@ from linnet_model.importers.marian.folder import (
 from linnet_model.importers.marian.settings import read_settings
 from linnet_model.importers.marian.shortlist import LexicalShortlist, read_shortlist
 from linnet_model.importers.marian.weights import SETTINGS, our_weights
-from linnet_model.importers.origin import NO_ORIGIN, Origin
 from linnet_model.network.encoder_decoder import EncoderDecoder, parameter_count
 from linnet_model.network.model_config import ConfigError, ModelConfig, require
 
@@ -115,7 +115,7 @@ def model_card(
     sizes: ModelConfig,
     config: BundleConfig,
     digest: str,
-    origin: list[str],
+    stated: list[str],
 ) -> str:
     lines = [
         f"# {config.name}",
@@ -124,7 +124,7 @@ def model_card(
         "model of Marian; data, training and licence are those of that model. Candidates are "
         "chosen and scored by the rules of Linnet's beam search.",
         "",
-        *origin,
+        *stated,
         f"- weights: sha256 `{digest}`, {parameter_count(model):,} parameters",
         *(f"- {key}: {value}" for key, value in to_tables(sizes).items()),
     ]
@@ -136,7 +136,7 @@ def import_marian(
     out: Path,
     config: BundleConfig,
     weight_type: str,
-    origin: Origin = NO_ORIGIN,
+    stated: CardFlags = NO_CARD_FLAGS,
 ) -> dict[str, Any]:
     """Writes the bundle, all at once, and returns its manifest."""
     config.check()
@@ -147,10 +147,10 @@ def import_marian(
     sides = read_pieces(files.source_spm), read_pieces(files.target_spm)
     tokenizer, special = tokenizer_of(*sides, pad=sizes.vocabulary - 1)
     digest = sha256(files.model)
-    golden = given_examples(origin.golden, "marian-decoder")
+    golden = given_examples(stated.golden, "marian-decoder")
     facts = BundleFacts(
         version=f"marian-{digest[:12]}",
-        license=origin.license,
+        license=stated.license,
         description=f"imported from Marian, {parameter_count(model) / 1e6:.1f}M parameters",
         golden_examples=golden.examples,
     )
@@ -166,7 +166,7 @@ def import_marian(
             chosen = with_own_tokens(shortlist) if shared else dict(enumerate(shortlist.candidates))
             manifest = add_shortlist(partial, range(shortlist.first), chosen)
         found = f"folder `{folder.resolve().name}`, file `{files.model.name}`"
-        card = model_card(model, sizes, config, digest, origin.card(found, golden))
+        card = model_card(model, sizes, config, digest, stated.card(found, golden))
         (partial / "MODEL_CARD.md").write_text(card, encoding="utf-8")
         read_manifest(partial)
     return manifest
@@ -205,7 +205,9 @@ def main(arguments: list[str] | None = None) -> None:
         target_offset=min(TARGET_OFFSET, options.max_target_tokens),
         unknown_penalty=UNKNOWN_PENALTY,
     )
-    manifest = import_marian(options.model, options.out, config, options.dtype, origin_of(options))
+    manifest = import_marian(
+        options.model, options.out, config, options.dtype, card_flags_of(options)
+    )
     report(options, "linnet-model import marian", str(options.model), manifest)
 
 

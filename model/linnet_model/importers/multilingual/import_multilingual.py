@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from linnet_model.command_line import command
-from linnet_model.importers import import_parser, origin_of, report
+from linnet_model.importers import card_flags_of, import_parser, report
+from linnet_model.importers.card_flags import NO_CARD_FLAGS, CardFlags
 from linnet_model.importers.huggingface.bart_weights import our_weights
 from linnet_model.importers.huggingface.bundle import (
     TransformersModel,
@@ -31,7 +32,6 @@ from linnet_model.importers.huggingface.bundle import (
 from linnet_model.importers.huggingface.vocabulary import some
 from linnet_model.importers.multilingual.config import MBART, MultilingualFacts, read_facts
 from linnet_model.importers.multilingual.vocabulary import Tokens, read_tokens
-from linnet_model.importers.origin import NO_ORIGIN, Origin
 from linnet_model.languages import LanguageTokens, named_tags
 from linnet_model.network.model_config import require
 
@@ -94,7 +94,7 @@ def import_multilingual(
     languages: Sequence[str],
     weight_type: str = "float32",
     name: str | None = None,
-    origin: Origin = NO_ORIGIN,
+    stated: CardFlags = NO_CARD_FLAGS,
     sources: Sequence[str] = (),
     targets: Sequence[str] = (),
 ) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def import_multilingual(
     tokens = read_tokens(folder, facts)
     kind = family(facts, tokens)
     require(
-        not tokens.nllb or bool(origin.license),
+        not tokens.nllb or bool(stated.license),
         f"{folder} is NLLB-200, whose weights are licensed {NLLB_LICENSE}: that forbids commercial "
         f"use. If that is yours, or the weights are your own, say so: --license {NLLB_LICENSE}",
     )
@@ -128,7 +128,7 @@ def import_multilingual(
     )
     forbids = f"The licence of NLLB-200's weights, {NLLB_LICENSE}, forbids commercial use."
     warnings = [forbids] if tokens.nllb else []
-    return write_transformers_bundle(read, out, weight_type, origin, warnings=warnings)
+    return write_transformers_bundle(read, out, weight_type, stated, warnings=warnings)
 
 
 def command_line() -> argparse.ArgumentParser:
@@ -161,7 +161,7 @@ def main(arguments: list[str] | None = None) -> None:
         options.language,
         options.dtype,
         options.name,
-        origin_of(options),
+        card_flags_of(options),
         options.source_language,
         options.target_language,
     )

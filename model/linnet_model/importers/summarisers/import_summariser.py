@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from linnet_model.command_line import command
-from linnet_model.importers import import_parser, origin_of, report
+from linnet_model.importers import card_flags_of, import_parser, report
+from linnet_model.importers.card_flags import NO_CARD_FLAGS, CardFlags
 from linnet_model.importers.huggingface.bart_weights import our_weights
 from linnet_model.importers.huggingface.bundle import (
     TransformersModel,
@@ -25,7 +26,6 @@ from linnet_model.importers.huggingface.bundle import (
     read_model,
     write_transformers_bundle,
 )
-from linnet_model.importers.origin import NO_ORIGIN, Origin
 from linnet_model.importers.summarisers.config import BART, SummariserFacts, read_facts
 from linnet_model.importers.summarisers.vocabulary import read_tokens
 from linnet_model.languages import LanguageTokens
@@ -62,7 +62,7 @@ def import_summariser(
     language: str,
     weight_type: str = "float32",
     name: str | None = None,
-    origin: Origin = NO_ORIGIN,
+    stated: CardFlags = NO_CARD_FLAGS,
 ) -> dict[str, Any]:
     """Writes the bundle and returns its manifest."""
     require(folder.is_dir(), f"no folder at {folder}")
@@ -89,7 +89,7 @@ def import_summariser(
         pairs=language_tokens(facts, language),
         control_ids=tokens.control_ids,
     )
-    return write_transformers_bundle(read, out, weight_type, origin, search_note(facts))
+    return write_transformers_bundle(read, out, weight_type, stated, search_note(facts))
 
 
 def command_line() -> argparse.ArgumentParser:
@@ -110,7 +110,7 @@ def main(arguments: list[str] | None = None) -> None:
         options.language,
         options.dtype,
         options.name,
-        origin_of(options),
+        card_flags_of(options),
     )
     report(options, "linnet-model import summariser", str(options.model), manifest)
 

@@ -36,28 +36,28 @@ def read_weights(path: Path) -> tuple[dict[str, torch.Tensor], ModelConfig]:
 
 
 @dataclass(frozen=True)
-class Origin:
+class Lineage:
     """Sums up all trainings that led to weights, as far as the bundle or the run folder tells."""
 
     target_tokens: int
     licences: list[str]  # of the texts: each once, in order
 
 
-def origin_of(path: Path) -> Origin:
+def lineage_of(path: Path) -> Lineage:
     """Reads what led to the weights of a bundle, a run folder or a checkpoint."""
     folder = path if path.is_dir() else path.parent
     manifest = read_json(folder / "manifest.json")
     if manifest is not None:
         training = read_json(folder / "training.json") or {"position": {}}
         line = manifest.get("license", "").removeprefix(TRAINED_ON)
-        return Origin(tokens_of(training["position"]), sorted(filter(None, line.split("; "))))
+        return Lineage(tokens_of(training["position"]), sorted(filter(None, line.split("; "))))
     tokens = tokens_of(load_checkpoint(path)["position"])
     settings = read_json(folder / "settings.json")
     if settings is None:
-        return Origin(tokens, [])
+        return Lineage(tokens, [])
     data = settings["recipe"]["data"]
     own = licences_of(data["domains"], data.get("terms"))
-    return Origin(tokens, sorted({*own, *settings.get("init_licences", [])}))
+    return Lineage(tokens, sorted({*own, *settings.get("init_licences", [])}))
 
 
 def tokens_of(position: dict[str, Any]) -> int:
@@ -87,7 +87,7 @@ def same_data(facts: dict[str, Any], settings: dict[str, Any], out: Path) -> Non
         )
 
 
-def same_origin(init: Path | None, before: str, out: Path) -> None:
+def same_init(init: Path | None, before: str, out: Path) -> None:
     """Refuses to resume with other weights to start from than before, which would not be used.
     Where they lie may have changed, but not the name of the folder or file."""
     if init is not None and init.resolve().name != Path(before).resolve().name * bool(before):

@@ -10,7 +10,7 @@ NOT_STATED = "not stated at the import; read it where the model comes from befor
 
 
 @dataclass(frozen=True)
-class Origin:
+class CardFlags:
     """The caller's knowledge of a model: the licence of its weights, where they come from, and the
     golden examples that are wanted."""
 
@@ -27,4 +27,4 @@ class Origin:
         ]
 
 
-NO_ORIGIN = Origin()
+NO_CARD_FLAGS = CardFlags()
