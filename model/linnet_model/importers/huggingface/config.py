@@ -241,6 +241,17 @@ def common_sizes(file: Path, table: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def one_vocabulary(file: Path, table: dict[str, Any]) -> dict[str, Any]:
+    """Returns the fields of ModelConfig of a model with one table of embeddings, for the encoder,
+    the decoder and the output."""
+    require(
+        flag(file, table, "tie_word_embeddings", True),
+        f"{file} has tie_word_embeddings false, supported is only true",
+    )
+    vocabulary = number(file, table, "vocab_size", 5, MAX_VOCABULARY)
+    return {"vocabulary": vocabulary, "target_vocabulary": vocabulary, "sharing": "all"}
+
+
 def special_ids(tables: Tables, sizes: ModelConfig) -> SpecialIds:
     file, table = tables.file, tables.model
     ids = {}

@@ -20,15 +20,12 @@ from linnet_model.importers.huggingface.config import (
     flag,
     names,
     number,
+    one_vocabulary,
     read_tables,
     search_facts,
     special_ids,
 )
-from linnet_model.network.model_config import (
-    MAX_VOCABULARY,
-    ModelConfig,
-    require,
-)
+from linnet_model.network.model_config import ModelConfig, require
 
 M2M, MBART = "m2m_100", "mbart"
 FORCED_TOKENS = 1  # a target starts with its language
@@ -97,18 +94,11 @@ def read_facts(folder: Path) -> MultilingualFacts:
 
 
 def model_sizes(file: Path, table: dict[str, Any], kind: str) -> ModelConfig:
-    require(
-        flag(file, table, "tie_word_embeddings", True),
-        f"{file} has tie_word_embeddings false, supported is only true",
-    )
     mbart = kind == MBART
-    vocabulary = number(file, table, "vocab_size", 5, MAX_VOCABULARY)
     return ModelConfig(
         **common_sizes(file, table),
-        vocabulary=vocabulary,
-        target_vocabulary=vocabulary,
+        **one_vocabulary(file, table),
         pre_norm=True,
-        sharing="all",
         positions="learned" if mbart else "sinusoidal",
         first_position=2,
         scale_embedding=flag(file, table, "scale_embedding", not mbart),
