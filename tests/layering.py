@@ -32,9 +32,9 @@ SERVER = (
 )
 TRAINING = "torch numpy sentencepiece safetensors scoring progress"  # of the Python side
 PYTHON = (
-    "model/linnet_model model/linnet_model/network model/linnet_model/train"
-    " model/linnet_model/export model/linnet_model/importers model/linnet_model/evaluation"
-    " model/linnet_model/commands"
+    "model/linnet_model model/linnet_model/network model/linnet_model/data"
+    " model/linnet_model/train model/linnet_model/export model/linnet_model/importers"
+    " model/linnet_model/evaluation model/linnet_model/commands"
 )
 LAYERS = {
     "proto": "protobuf grpc absl",  # grpc: the generated stubs
@@ -55,13 +55,15 @@ LAYERS = {
     # The packages of Python, from the lowest; the modules at the root are those that several share.
     "model/linnet_model/network": TRAINING,
     "model/linnet_model": f"model/linnet_model/network {TRAINING}",
-    "model/linnet_model/train": f"model/linnet_model/network model/linnet_model {TRAINING}",
+    "model/linnet_model/data": f"model/linnet_model/network model/linnet_model {TRAINING}",
+    "model/linnet_model/train": "model/linnet_model/network model/linnet_model"
+    f" model/linnet_model/data {TRAINING}",
     "model/linnet_model/export": "model/linnet_model/network model/linnet_model"
-    f" model/linnet_model/train {TRAINING}",
+    f" model/linnet_model/data model/linnet_model/train {TRAINING}",
     "model/linnet_model/importers": "model/linnet_model/network model/linnet_model"
     f" model/linnet_model/train {TRAINING}",
     "model/linnet_model/evaluation": "model/linnet_model/network model/linnet_model"
-    f" model/linnet_model/train model/linnet_model/export {TRAINING}",
+    f" model/linnet_model/data model/linnet_model/train model/linnet_model/export {TRAINING}",
     "model/linnet_model/commands": "model/linnet_model/network model/linnet_model"
     f" model/linnet_model/importers {TRAINING}",
     "server/base": f"{API} json spdlog",
@@ -179,6 +181,7 @@ MODULES = {
     "client": "linnet",  # the package of client/python
     "packaging": "setuptools",
     "model/linnet_model/network": "linnet_model.network linnet_model.network.*",
+    "model/linnet_model/data": "linnet_model.data linnet_model.data.*",
     "model/linnet_model/train": "linnet_model.train linnet_model.train.*",
     "model/linnet_model/export": "linnet_model.export linnet_model.export.*",
     "model/linnet_model/importers": "linnet_model.importers linnet_model.importers.*",

@@ -96,7 +96,7 @@ status=0 translating=()
 # The larger domains of everyday and technical texts, greedily: time on the machine is short.
 diversify() {
   LD_LIBRARY_PATH=$there/folder/lib:$(python3 -c 'import torch; print(torch.__path__[0])')/lib:${LD_LIBRARY_PATH:-} \
-    python3 -m linnet_model.train.diversify --decode "$there/folder/bin/linnet-decode" --bundle "model/bundles/$1" \
+    python3 -m linnet_model.data.diversify --decode "$there/folder/bin/linnet-decode" --bundle "model/bundles/$1" \
     --data "$there/folder/data/en-de" --files train more --domains tatoeba debian phpdoc europarl \
     --out "$there/folder/data/en-de/$2.tsv" --batch 256 --beam 1 --device "$([[ $dry ]] && echo cpu || echo cuda)"
 }

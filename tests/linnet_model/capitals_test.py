@@ -10,9 +10,9 @@ import pytest
 
 from linnet_model.capitals import mark_capitals, restore_capitals
 from linnet_model.config import ConfigError
+from linnet_model.data.augment import varied
 from linnet_model.data_config import DataConfig
 from linnet_model.tokenizer import load_tokenizer
-from linnet_model.train.augment import varied
 
 TABLE = json.loads((Path(__file__).parents[1] / "data/capitals.json").read_text(encoding="utf-8"))
 MARK = "<ph0>"

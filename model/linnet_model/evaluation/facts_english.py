@@ -3,8 +3,8 @@ form counts where German texts use it as well."""
 
 from __future__ import annotations
 
+from linnet_model.data.fact_pairs import MONTHS
 from linnet_model.evaluation.fact import Fact
-from linnet_model.train.fact_pairs import MONTHS
 
 TEMPLATES = (
     "The meeting has been moved to {date}.",

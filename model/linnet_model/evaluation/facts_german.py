@@ -3,8 +3,8 @@ form of a street or a time counts as well, where English texts keep it."""
 
 from __future__ import annotations
 
+from linnet_model.data.fact_pairs import MONTHS
 from linnet_model.evaluation.fact import Fact
-from linnet_model.train.fact_pairs import MONTHS
 
 TEMPLATES = (
     "Die Besprechung wurde auf den {date} verschoben.",

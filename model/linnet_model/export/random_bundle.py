@@ -16,13 +16,13 @@ import torch
 from linnet_model.bundle import BundleFacts, add_shortlist, new_bundle, write_bundle
 from linnet_model.command_line import command, count_from, parser_for
 from linnet_model.config import BundleConfig, TokenizerConfig
+from linnet_model.data.synthetic import word
 from linnet_model.languages import LanguageTokens, max_forced
 from linnet_model.network.encoder_decoder import EncoderDecoder, parameter_count
 from linnet_model.network.model_config import MIXERS, require
 from linnet_model.network.presets import PRESETS, preset
 from linnet_model.stored_weights import WEIGHT_TYPES
 from linnet_model.tokenizer import train_tokenizer
-from linnet_model.train.made_up import word
 
 # The engine serves only encoder-decoders.
 SERVED_PRESETS = [name for name in PRESETS if name != "language_model"]

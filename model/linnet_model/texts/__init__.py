@@ -1,6 +1,6 @@
 """Texts that were written for Linnet, one per line. Those of the cards and of the tests were
 written before any was decoded; only messages-en and points-en are training texts
-(linnet_model.train.messages). These two are compressed: `xzcat` shows them."""
+(linnet_model.data.messages). These two are compressed: `xzcat` shows them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Training: data, objectives, loss, optimizer, checkpoints, and the command linnet-train."""
+"""Training: datasets, objectives, loss, optimizer, checkpoints, and the command linnet-train."""

@@ -18,11 +18,11 @@ import sentencepiece
 import torch
 from torch import Tensor
 
+from linnet_model.data.augment import augmented
 from linnet_model.data_config import ADDED_BY, DataConfig
 from linnet_model.network.encoder_decoder import EOS, PAD
 from linnet_model.styles import ADDED, style_ids, style_of
 from linnet_model.text_files import DataError, Pair, Reading, read_split
-from linnet_model.train.augment import augmented
 
 Ids = numpy.ndarray  # int32 or int64, one dimension
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from linnet_model.train.debates import main
+from linnet_model.data.debates import main
 
 SPEECH = """<?xml version="1.0" encoding="utf-8"?>
 <dbtplenarprotokoll><sitzungsverlauf><rede id="1">

@@ -7,7 +7,7 @@ from __future__ import annotations
 import random
 import re
 
-from linnet_model.train.made_up import given_name, number
+from linnet_model.data.synthetic import given_name, number
 
 # Given names common in the everyday sentences; a name is replaced only if both sides have it.
 NAME = re.compile(

@@ -9,10 +9,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "data"))
 import tiny_marian
 
 from linnet_model.bundle import read_manifest, trained_in_reverse, write_manifest
+from linnet_model.data.diversify import main, sentences_of, translated_rows
 from linnet_model.importers.huggingface_marian.import_huggingface_marian import main as import_opus
 from linnet_model.sources import licences_of, sources_of
 from linnet_model.text_files import Pair, read_pairs
-from linnet_model.train.diversify import main, sentences_of, translated_rows
 
 ROOT = Path(__file__).resolve().parents[3]
 PAIRS = [Pair("a dog", "ein Hund", "chat"), Pair("a cat", "eine Katze", "law")]

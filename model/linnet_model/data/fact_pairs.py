@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
-from linnet_model.train.made_up import address, given_name, name, word
+from linnet_model.data.synthetic import address, given_name, name, word
 
 # English and German; a slot has the same values on both sides.
 FRAMES = (

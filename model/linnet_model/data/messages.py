@@ -1,4 +1,4 @@
-"""python -m linnet_model.train.messages: makes up messages with summaries of them.
+"""python -m linnet_model.data.messages: makes up messages with summaries of them.
 
 There are hardly any mails, minutes, news, reviews or articles with summaries that may be passed on.
 So these rows are of three kinds:
@@ -8,8 +8,8 @@ So these rows are of three kinds:
 - points of texts/points-en.txt.xz, each a title and the sentences that matter of a text that was
   not written, among the talk of texts of the same kind
 - sentences of en-de, which have more words, but do not belong together: everyday ones of
-  train.tsv.xz and of english.tsv (linnet_model.train.tatoeba), of which some ask for something or
-  tell of an event, and those of debates in english_debates.tsv (linnet_model.train.debates)
+  train.tsv.xz and of english.tsv (linnet_model.data.tatoeba), of which some ask for something or
+  tell of an event, and those of debates in english_debates.tsv (linnet_model.data.debates)
 
 The rows go to summarize/messages.tsv of the data folder, in the domains
 
@@ -29,12 +29,12 @@ from typing import NamedTuple
 
 from linnet_model.command_line import command, count_from, parser_for
 from linnet_model.config import ConfigError
+from linnet_model.data.diversify import write_rows
+from linnet_model.data.held_out import folded, held_out
 from linnet_model.data_config import STYLES
 from linnet_model.sentences import END
 from linnet_model.text_files import Pair, read_pairs
 from linnet_model.texts import lines_of
-from linnet_model.train.diversify import write_rows
-from linnet_model.train.kept_back import folded, kept_back
 
 SEED = 1
 WORDS = {  # of the sentences that are used, by domain
@@ -315,7 +315,7 @@ def main(arguments: list[str] | None = None) -> None:
     add("--rows", type=count_from(1), default=60_000, metavar="N", help="rows [%(default)s]")
     options = parser.parse_args(arguments)
     folder = options.data / "en-de"
-    banned = kept_back(folder)
+    banned = held_out(folder)
     if not banned:
         raise ConfigError(f"{folder} has no test.*.tsv and no valid.tsv.xz, name the folder of it")
     known = read_sentences(folder, banned)

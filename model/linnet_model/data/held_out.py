@@ -13,7 +13,7 @@ def folded(text: str) -> str:
     return "".join(filter(str.isalnum, text.casefold()))
 
 
-def kept_back(folder: Path) -> set[str]:
+def held_out(folder: Path) -> set[str]:
     """Returns, folded, both sides of the rows of test.*.tsv and valid.tsv or valid.tsv.xz of a
     folder, the further references of refs.*.tsv, and the everyday sentences of the cards. Empty if
     the folder has no tests and no validation."""

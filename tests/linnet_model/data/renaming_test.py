@@ -6,10 +6,10 @@ import re
 import pytest
 
 from linnet_model.config import ConfigError, read_recipe
+from linnet_model.data.augment import augmented, varied
+from linnet_model.data.renaming import renamed, same_names, with_other_time
 from linnet_model.data_config import DataConfig
 from linnet_model.text_files import Pair
-from linnet_model.train.augment import augmented, varied
-from linnet_model.train.renaming import renamed, same_names, with_other_time
 
 
 def test_replaces_name_on_both_sides():

@@ -9,12 +9,12 @@ import re
 from collections import defaultdict
 
 from linnet_model.capitals import in_capitals
+from linnet_model.data.extracts import extracts
+from linnet_model.data.fact_pairs import fact_pairs, german_nouns
+from linnet_model.data.renaming import has_time, renamed, same_names, with_other_time
+from linnet_model.data.synthetic import address, name, number
 from linnet_model.data_config import MAX_PLACEHOLDERS, PLACEHOLDERS_USED, DataConfig
 from linnet_model.text_files import Pair, turned
-from linnet_model.train.extracts import extracts
-from linnet_model.train.fact_pairs import fact_pairs, german_nouns
-from linnet_model.train.made_up import address, name, number
-from linnet_model.train.renaming import has_time, renamed, same_names, with_other_time
 
 EMOJI = [
     chr(c) for c in (*range(0x1F600, 0x1F640), *range(0x1F400, 0x1F440), 0x2764, 0x2600, 0x1F44D)

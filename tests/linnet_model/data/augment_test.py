@@ -4,9 +4,7 @@ import random
 import re
 
 from linnet_model.capitals import mark_capitals
-from linnet_model.data_config import DataConfig
-from linnet_model.text_files import Pair
-from linnet_model.train.augment import (
+from linnet_model.data.augment import (
     QUOTES,
     augmented,
     copied_pairs,
@@ -16,6 +14,8 @@ from linnet_model.train.augment import (
     varied,
     with_placeholders,
 )
+from linnet_model.data_config import DataConfig
+from linnet_model.text_files import Pair
 
 
 def test_placeholders_replace_shared_words_in_source_order():

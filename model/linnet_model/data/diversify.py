@@ -32,6 +32,7 @@ import sentencepiece
 from linnet_model.bundle import read_manifest, trained_in_reverse
 from linnet_model.command_line import command, count_from, parser_for
 from linnet_model.config import ConfigError
+from linnet_model.data.held_out import folded, held_out
 from linnet_model.data_config import FILE_ENDINGS
 from linnet_model.decode_command import decode_texts, find_decode
 from linnet_model.loops import has_loop
@@ -41,9 +42,8 @@ from linnet_model.sentences import split_sentences, whole_sentence
 from linnet_model.sources import BACKWARD, FORWARD
 from linnet_model.text_files import Pair, read_pairs, rows_file
 from linnet_model.tokenizer import load_tokenizer
-from linnet_model.train.kept_back import folded, kept_back
 
-# Names of files that measure a training; kept_back and linnet-score read them.
+# Names of files that measure a training; held_out and linnet-score read them.
 MEASURING = ("valid.tsv", "test.", "refs.")
 SPEAKER = re.compile(r"[A-Z]\w*: (?=[A-Z])")  # before what is said in a talk
 
@@ -58,7 +58,7 @@ def translated_rows(
 ) -> tuple[list[Pair], Counter[str]]:
     """Returns the rows to train on, and how many others were left out for which reason. A
     translation must have as many words per word of its text as lie between the `ratios`, and be
-    none of the `banned` ones (kept_back); neither may its text, if that is `new`."""
+    none of the `banned` ones (held_out); neither may its text, if that is `new`."""
     rows, left_out = [], Counter[str]()
     for pair, answer in zip(pairs, translations, strict=True):
         words = answer.split()
@@ -189,7 +189,7 @@ def main(arguments: list[str] | None = None) -> None:
     reverse = trained_in_reverse(options.bundle) if options.reverse is None else options.reverse
     longest = min(options.tokens, manifest["limits"]["max_source_tokens"] - 1)
     tokenizer = reading_tokenizer(options.bundle, manifest)
-    banned = kept_back(options.data) | kept_back(options.out.parent)
+    banned = held_out(options.data) | held_out(options.out.parent)
     pairs = read_pairs(files, options.domains, mojibake="drop", empty="drop")
     if options.sentences:
         if reverse:

@@ -6,12 +6,8 @@ import re
 import pytest
 
 from linnet_model.config import ConfigError, read_recipe
-from linnet_model.data_config import DataConfig
-from linnet_model.evaluation import facts_english, facts_german
-from linnet_model.evaluation.facts import FIRST
-from linnet_model.text_files import Pair
-from linnet_model.train.augment import augmented
-from linnet_model.train.fact_pairs import (
+from linnet_model.data.augment import augmented
+from linnet_model.data.fact_pairs import (
     FRAMES,
     SLOTS,
     STREET_WORDS,
@@ -23,7 +19,11 @@ from linnet_model.train.fact_pairs import (
     number,
     time,
 )
-from linnet_model.train.made_up import GIVEN_NAMES
+from linnet_model.data.synthetic import GIVEN_NAMES
+from linnet_model.data_config import DataConfig
+from linnet_model.evaluation import facts_english, facts_german
+from linnet_model.evaluation.facts import FIRST
+from linnet_model.text_files import Pair
 
 
 def slots(frame: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""python -m linnet_model.train.debates: makes sentences of debates, to be translated by own models.
+"""python -m linnet_model.data.debates: makes sentences of debates, to be translated by own models.
 
 Tatoeba's sentences are short and about little; debates speak of what newspapers write about. Two
 files of rows are written, with a sentence on both sides of each, for linnet-diversify:
@@ -24,11 +24,11 @@ from xml.etree import ElementTree
 
 from linnet_model.command_line import command, count_from, parser_for
 from linnet_model.config import ConfigError
+from linnet_model.data.diversify import write_rows
+from linnet_model.data.held_out import folded, held_out
+from linnet_model.data.tatoeba import cleaned
 from linnet_model.sentences import split_german_sentences, split_sentences, whole_sentence
 from linnet_model.text_files import Pair
-from linnet_model.train.diversify import write_rows
-from linnet_model.train.kept_back import folded, kept_back
-from linnet_model.train.tatoeba import cleaned
 
 OF_SPEECHES = frozenset({"J", "J_1", "O"})  # classes of the paragraphs of a speech
 MARKUP = re.compile(r"<[^>]*>")
@@ -97,7 +97,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     if options.german is None and options.english is None:
         raise ConfigError("neither --german nor --english names protocols, name a folder")
-    banned = kept_back(options.data)
+    banned = held_out(options.data)
     if not banned:
         raise ConfigError(f"{options.data} has no test.*.tsv and no valid.tsv.xz, name its folder")
     german = german_paragraphs, split_german_sentences

@@ -7,9 +7,7 @@ import random
 
 import pytest
 
-from linnet_model.data_config import STYLES
-from linnet_model.text_files import read_pairs
-from linnet_model.train.messages import (
+from linnet_model.data.messages import (
     DETAIL,
     MATTERS,
     TALK,
@@ -22,6 +20,8 @@ from linnet_model.train.messages import (
     of_sentences,
     read_messages,
 )
+from linnet_model.data_config import STYLES
+from linnet_model.text_files import read_pairs
 
 REQUESTS = [
     f"Please call me at the {place}." for place in ("station", "office", "bank", "hotel", "zoo")

@@ -2,17 +2,17 @@
 
 import random
 
-from linnet_model.data_config import DataConfig
-from linnet_model.sentences import split_sentences
-from linnet_model.text_files import Pair
-from linnet_model.train.augment import augmented
-from linnet_model.train.extracts import (
+from linnet_model.data.augment import augmented
+from linnet_model.data.extracts import (
     closeness,
     content_words,
     extract,
     extract_pair,
     extracts,
 )
+from linnet_model.data_config import DataConfig
+from linnet_model.sentences import split_sentences
+from linnet_model.text_files import Pair
 
 TEXT = (
     "Birds of the north were long thought to sleep in winter. "

@@ -1,4 +1,4 @@
-"""python -m linnet_model.train.tatoeba: makes training rows of a mirror of Tatoeba's sentences.
+"""python -m linnet_model.data.tatoeba: makes training rows of a mirror of Tatoeba's sentences.
 
 The mirror is a folder of files LANGUAGE-LANGUAGE.json.gz, each a list of pairs of sentences, such
 as the folder data of github.com/tomasr8/tatoeba-mirror. Three files of rows are written:
@@ -10,7 +10,7 @@ as the folder data of github.com/tomasr8/tatoeba-mirror. Three files of rows are
   english.tsv  the same in English (tatoeba_english)
 
 Pairs of the training files are left out, and all that the tests, the validation and the everyday
-sentences of the cards have on either side (kept_back), as far as letters and digits go. So are the
+sentences of the cards have on either side (held_out), as far as letters and digits go. So are the
 translations of those texts, in all three files: each is the other side of a pair.
 """
 
@@ -26,9 +26,9 @@ from pathlib import Path
 
 from linnet_model.command_line import command, parser_for
 from linnet_model.config import ConfigError
+from linnet_model.data.diversify import write_rows
+from linnet_model.data.held_out import folded, held_out
 from linnet_model.text_files import Pair, read_pairs, rows_file
-from linnet_model.train.diversify import write_rows
-from linnet_model.train.kept_back import folded, kept_back
 
 ENGLISH, GERMAN = "eng", "deu"
 MAX_WORDS = 80
@@ -157,7 +157,7 @@ def main(arguments: list[str] | None = None) -> None:
     add("--data", type=Path, required=True, metavar="DIR",
         help="folder of the training and test files, to which the rows go")  # fmt: skip
     options = parser.parse_args(arguments)
-    banned = kept_back(options.data)
+    banned = held_out(options.data)
     if not banned:
         raise ConfigError(f"{options.data} has no test.*.tsv and no valid.tsv.xz, name its folder")
     files = [rows_file(options.data, name) for name in ("train", "more")]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from linnet_model.train.kept_back import folded
-from linnet_model.train.tatoeba import cleaned, is_text, main
+from linnet_model.data.held_out import folded
+from linnet_model.data.tatoeba import cleaned, is_text, main
 
 
 def rows(file: Path) -> list[tuple[str, ...]]:
@@ -65,7 +65,7 @@ def test_one_loose_language_alone_makes_no_pair(folders):
     assert rows(data / "german.tsv") == [("Ein Hund.", "Ein Hund.", "tatoeba_german")]
 
 
-def test_what_is_known_or_kept_back_is_left_out(folders):
+def test_what_is_known_or_held_out_is_left_out(folders):
     data = folders(
         {
             "deu-eng": [
