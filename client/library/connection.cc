@@ -15,7 +15,7 @@ namespace {
 
 // Between the health checks of a wait. A proxy answers them at once while its server starts.
 constexpr absl::Duration kWaitInterval = absl::Milliseconds(200);
-// Of the check that finds out why no server was reached; one that is silent does not tell.
+// Bounds the check that finds out why no server was reached: a silent one does not tell.
 constexpr absl::Duration kCauseTimeout = absl::Seconds(1);
 
 // Calls `then` on a thread of gRPC.

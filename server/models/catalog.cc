@@ -148,135 +148,136 @@ std::set<std::string> Catalog::FoldersOf(const std::string& name,
 }
 
 ReloadReport Catalog::Reload(const std::string& name) {
-  using What = ReloadReport::Outcome::What;
   MutexLock one_at_a_time(reload_mu_);
-  ReloadReport report;
+  ReloadPlan plan;
   auto registered = ReadRegistry(root_);
-  if (!registered.ok()) {
-    report.status = registered.status();
-    return report;
-  }
-  const std::vector<Entry> before = entries();
-  const std::set<std::string> folders = FoldersOf(name, *registered, before);
-  if (folders.empty()) {
-    report.status = Unknown(name, before);
-    return report;
-  }
-  std::vector<Entry> served;  // and still registered, so that no other bundle may take the name
-  for (const Entry& entry : before) {
+  if (!registered.ok()) return {.status = registered.status()};
+  plan.before = entries();
+  plan.folders = FoldersOf(name, *registered, plan.before);
+  if (plan.folders.empty()) return {.status = Unknown(name, plan.before)};
+  for (const Entry& entry : plan.before) {
     const auto same_path = [&](const RegisteredModel& model) {
       return model.path == entry.registered.path || IsVersionOf(entry, model);
     };
-    if (std::any_of(registered->begin(), registered->end(), same_path)) served.push_back(entry);
+    if (std::any_of(registered->begin(), registered->end(), same_path))
+      plan.served.push_back(entry);
+    if (!plan.folders.contains(FolderOf(entry.registered.path))) plan.next.push_back(entry);
   }
-  std::vector<Entry> next;
-  for (const Entry& entry : before) {
-    if (!folders.contains(FolderOf(entry.registered.path))) next.push_back(entry);
-  }
-  // The model that is served for each outcome, by its index in the report.
-  std::map<size_t, std::shared_ptr<ServedModel>> kept;
-  std::map<size_t, RegisteredModel> lost;  // failed to load, and was not served before
   for (const RegisteredModel& wanted : *registered) {
-    if (!folders.contains(FolderOf(wanted.path))) continue;
-    const size_t index = report.outcomes.size();
-    ReloadReport::Outcome& outcome = report.outcomes.emplace_back();
-    outcome.folder = wanted.path.lexically_relative(root_).string();
-    const auto old = std::find_if(before.begin(), before.end(), [&](const Entry& entry) {
-      return entry.registered.path == wanted.path;
-    });
-    const auto sha256 = model::Sha256OfFile(wanted.path / "manifest.json");
-    if (old != before.end() && sha256.ok() && *sha256 == old->model->bundle.manifest_sha256) {
-      Keep(old->model, wanted, next);
-      kept[index] = old->model;
-      // The model in memory is intact, but a restart would need the files.
-      outcome.status = model::CheckFiles(old->model->bundle);
-      if (outcome.status.ok()) continue;
-      outcome.what = What::kFailed;
-      Log(LogLevel::kError, "model_damaged",
-          {{"path", wanted.path.string()}, {"why", outcome.status.message()}});
-      continue;
-    }
-    auto loaded = LoadOne(wanted, served, next);
-    if (loaded.ok()) {
-      outcome.what = What::kLoaded;
-      kept[index] = *loaded;
-      // It may have another name now, and leave the old one to a bundle after it.
-      std::erase_if(served,
-                    [&](const Entry& entry) { return entry.registered.path == wanted.path; });
-      next.push_back({*std::move(loaded), wanted});
-      continue;
-    }
-    outcome.what = What::kFailed;
-    outcome.status = loaded.status();
-    Log(LogLevel::kError, "model_not_loaded",
-        {{"path", wanted.path.string()}, {"why", outcome.status.message()}});
-    if (old != before.end()) {
-      Keep(old->model, wanted, next);
-      kept[index] = old->model;
-      continue;
-    }
-    lost[index] = wanted;
-    for (const Entry& entry : before) {
-      if (!IsVersionOf(entry, wanted)) continue;
-      lost.erase(index);
-      next.push_back(entry);
-      if (entry.registered.by_default) kept[index] = entry.model;
-    }
+    if (plan.folders.contains(FolderOf(wanted.path))) ReloadBundle(wanted, plan);
   }
   // After all others are in `next`: the version that keeps a lost one's names may be one of them.
-  for (const auto& [i, wanted] : lost) kept[i] = KeepNames(wanted, before, next);
-  for (const auto& [i, model] : kept) {
-    const auto entry = std::find_if(next.begin(), next.end(), [&model = model](const Entry& other) {
-      return other.model == model;
-    });
-    if (entry == next.end()) continue;
-    report.outcomes[i].model = entry->name();
-    report.outcomes[i].model_version = entry->model->bundle.manifest.version();
+  for (const auto& [i, wanted] : plan.lost)
+    plan.kept[i] = KeepNames(wanted, plan.before, plan.next);
+  CompleteReport(plan);
+  std::sort(plan.next.begin(), plan.next.end(),
+            [](const Entry& a, const Entry& b) { return a.model->key() < b.model->key(); });
+  Serve(name, plan);
+  return std::move(plan.report);
+}
+
+void Catalog::ReloadBundle(const RegisteredModel& wanted, ReloadPlan& plan) {
+  using What = ReloadReport::Outcome::What;
+  const size_t index = plan.report.outcomes.size();
+  ReloadReport::Outcome& outcome = plan.report.outcomes.emplace_back();
+  outcome.folder = wanted.path.lexically_relative(root_).string();
+  const auto fail = [&](absl::string_view event, absl::Status status) {
+    outcome.what = What::kFailed;
+    outcome.status = std::move(status);
+    Log(LogLevel::kError, event,
+        {{"path", wanted.path.string()}, {"why", outcome.status.message()}});
+  };
+  const auto old = std::find_if(plan.before.begin(), plan.before.end(), [&](const Entry& entry) {
+    return entry.registered.path == wanted.path;
+  });
+  const auto keep = [&] {
+    Keep(old->model, wanted, plan.next);
+    plan.kept[index] = old->model;
+  };
+  const auto sha256 = model::Sha256OfFile(wanted.path / "manifest.json");
+  if (old != plan.before.end() && sha256.ok() && *sha256 == old->model->bundle.manifest_sha256) {
+    keep();
+    // The model in memory is intact, but a restart would need the files.
+    if (absl::Status status = model::CheckFiles(old->model->bundle); !status.ok())
+      fail("model_damaged", std::move(status));
+    return;
   }
-  for (const Entry& entry : before) {
+  auto loaded = LoadOne(wanted, plan.served, plan.next);
+  if (loaded.ok()) {
+    outcome.what = What::kLoaded;
+    plan.kept[index] = *loaded;
+    // It may have another name now, and leave the old one to a bundle after it.
+    std::erase_if(plan.served,
+                  [&](const Entry& entry) { return entry.registered.path == wanted.path; });
+    plan.next.push_back({*std::move(loaded), wanted});
+    return;
+  }
+  fail("model_not_loaded", loaded.status());
+  if (old != plan.before.end()) return keep();
+  bool is_lost = true;
+  for (const Entry& entry : plan.before) {
+    if (!IsVersionOf(entry, wanted)) continue;
+    is_lost = false;
+    plan.next.push_back(entry);
+    if (entry.registered.by_default) plan.kept[index] = entry.model;
+  }
+  if (is_lost) plan.lost[index] = wanted;
+}
+
+void Catalog::CompleteReport(ReloadPlan& plan) const {
+  std::vector<ReloadReport::Outcome>& outcomes = plan.report.outcomes;
+  for (const auto& [i, model] : plan.kept) {
+    const auto entry =
+        std::find_if(plan.next.begin(), plan.next.end(),
+                     [&model = model](const Entry& other) { return other.model == model; });
+    if (entry == plan.next.end()) continue;
+    outcomes[i].model = entry->name();
+    outcomes[i].model_version = entry->model->bundle.manifest.version();
+  }
+  for (const Entry& entry : plan.before) {
     auto same_path = [&](const Entry& other) {
       return other.registered.path == entry.registered.path;
     };
-    if (std::any_of(next.begin(), next.end(), same_path)) continue;
-    report.outcomes.push_back({.folder = entry.registered.path.lexically_relative(root_).string(),
-                               .what = What::kRemoved,
-                               .model = entry.name(),
-                               .model_version = entry.model->bundle.manifest.version()});
+    if (std::any_of(plan.next.begin(), plan.next.end(), same_path)) continue;
+    outcomes.push_back({.folder = entry.registered.path.lexically_relative(root_).string(),
+                        .what = ReloadReport::Outcome::What::kRemoved,
+                        .model = entry.name(),
+                        .model_version = entry.model->bundle.manifest.version()});
   }
-  std::sort(report.outcomes.begin(), report.outcomes.end(),
+  std::sort(outcomes.begin(), outcomes.end(),
             [](const auto& a, const auto& b) { return a.folder < b.folder; });
-  std::sort(next.begin(), next.end(),
-            [](const Entry& a, const Entry& b) { return a.model->key() < b.model->key(); });
+}
+
+void Catalog::Serve(const std::string& name, ReloadPlan& plan) {
+  const auto is_in = [](const std::vector<Entry>& entries, const Entry& wanted) {
+    return std::any_of(entries.begin(), entries.end(),
+                       [&](const Entry& entry) { return entry.model == wanted.model; });
+  };
   std::vector<std::pair<std::shared_ptr<ServedModel>, bool>> emptied;  // and: is it served on
   {
     MutexLock lock(mu_);
-    for (const Entry& entry : before) {
-      const bool still_served = std::any_of(
-          next.begin(), next.end(), [&](const Entry& other) { return other.model == entry.model; });
+    for (const Entry& entry : plan.before) {
+      const bool still_served = is_in(plan.next, entry);
       if (!still_served) retired_.push_back(entry.model);
-      if (entry.model->cache != nullptr && folders.contains(FolderOf(entry.registered.path)))
+      if (entry.model->cache != nullptr && plan.folders.contains(FolderOf(entry.registered.path)))
         emptied.emplace_back(entry.model, still_served);
     }
-    entries_ = std::move(next);
+    entries_ = std::move(plan.next);
     for (const Entry& entry : entries_) {
-      const bool is_new = std::none_of(before.begin(), before.end(), [&](const Entry& other) {
-        return other.model == entry.model;
-      });
-      if (is_new) entry.model->ShowIn(metrics_);
+      if (!is_in(plan.before, entry)) entry.model->ShowIn(metrics_);
     }
     std::erase_if(not_loaded_, [&](const std::string& folder) {
-      return name.empty() || folders.contains(folder.substr(0, folder.find('/')));
+      return name.empty() || plan.folders.contains(folder.substr(0, folder.find('/')));
     });
-    for (const ReloadReport::Outcome& outcome : report.outcomes) {
+    for (const ReloadReport::Outcome& outcome : plan.report.outcomes) {
       // If a previous version remains served, requests still get an answer.
-      if (outcome.what == What::kFailed && outcome.model.empty())
+      if (outcome.what == ReloadReport::Outcome::What::kFailed && outcome.model.empty())
         not_loaded_.insert(outcome.folder);
     }
   }
   // Without the lock: a cache may have millions of answers.
   for (const auto& [model, served_on] : emptied)
     served_on ? model->cache->Clear() : model->cache->Close();
-  return report;
 }
 
 void Catalog::Keep(const std::shared_ptr<ServedModel>& model, const RegisteredModel& wanted,

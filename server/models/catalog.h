@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -148,6 +149,17 @@ class Catalog {
     std::string name() const { return registered.by_default ? model->name() : model->key(); }
     linnet::v1::Model Describe() const;
   };
+  // The state of a reload: what it has found and decided so far.
+  struct ReloadPlan {
+    std::vector<Entry> before;
+    std::set<std::string> folders;  // that are read again
+    std::vector<Entry> served;      // and still registered, so that no other bundle takes the name
+    std::vector<Entry> next;        // to be served
+    // The model that is served for each outcome, by its index in the report.
+    std::map<size_t, std::shared_ptr<ServedModel>> kept;
+    std::map<size_t, RegisteredModel> lost;  // failed to load, and was not served before
+    ReloadReport report;
+  };
 
   Catalog(std::filesystem::path root, LoadOptions load, int64_t max_bytes, Metrics& metrics)
       : root_(std::move(root)), load_(std::move(load)), max_bytes_(max_bytes), metrics_(metrics) {}
@@ -164,6 +176,12 @@ class Catalog {
                               std::set<std::string>& languages);
   static absl::Status NoPair(linnet::v1::Task task, const std::string& asked,
                              const std::vector<Entry>& entries);
+  // Loads one bundle, or keeps what is served in its place, and adds the outcome to the report.
+  void ReloadBundle(const RegisteredModel& wanted, ReloadPlan& plan);
+  // Adds the names of the models to the outcomes, and those that are removed.
+  void CompleteReport(ReloadPlan& plan) const;
+  // Replaces the served models by plan.next. `name` is that of the reload.
+  void Serve(const std::string& name, ReloadPlan& plan);
   // Total file size of all models in memory, including those in `next`.
   int64_t BytesBeside(const std::vector<Entry>& next) const;
   // Refuses a bundle that has the name of another one: of those that are `served` and stay

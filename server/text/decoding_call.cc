@@ -46,7 +46,7 @@ DecodingCall::DecodingCall(TextPool& pool, Metrics& metrics, absl::Duration slow
 
 void DecodingCall::RunPrepare() {
   int64_t cost = 0;
-  size_t end = works_.size();
+  size_t end = texts_.size();
   for (; end < request_.items.size() && cost < kBytesPerTurn; ++end)
     cost += request_.items[end].bytes() + kBytesPerText;
   pool_.Run({.stage = TextStage::kPrepare,
@@ -73,7 +73,7 @@ void DecodingCall::RunWork() {
 
 void DecodingCall::Prepare(size_t end) {
   absl::Status status = PrepareTexts(end);
-  if (status.ok() && works_.size() < request_.items.size()) return RunPrepare();
+  if (status.ok() && texts_.size() < request_.items.size()) return RunPrepare();
   if (status.ok()) status = Submit();
   if (status.ok()) return;  // the scheduler owns it now: touch nothing
   if (absl::IsInvalidArgument(status) || absl::IsUnimplemented(status))
@@ -87,9 +87,9 @@ void DecodingCall::Prepare(size_t end) {
 
 absl::Status DecodingCall::PrepareTexts(size_t end) {
   const absl::Time before = absl::Now();
-  if (works_.empty()) {
+  if (texts_.empty()) {
     prepared_ = before;
-    works_.reserve(request_.items.size());
+    texts_.reserve(request_.items.size());
     int64_t longest = 0;
     for (const TextItem& item : request_.items) {
       longest = std::max<int64_t>(longest, std::ssize(*item.text));
@@ -111,15 +111,15 @@ absl::Status DecodingCall::PrepareTexts(size_t end) {
     }
     return absl::OkStatus();
   };
-  while (works_.size() < end) {
+  while (texts_.size() < end) {
     RETURN_IF_ERROR(unwanted());
-    const TextItem& item = request_.items[works_.size()];
+    const TextItem& item = request_.items[texts_.size()];
     ASSIGN_OR_RETURN(PreparedText work,
                      PrepareText(request_, item, glossary_.has_value() ? &*glossary_ : nullptr,
                                  {.max_segments = max_segments_ - segment_count_,
                                   .hold = [&](int64_t held) { return permit_->Hold(held); }}));
     segment_count_ += static_cast<int>(work.segments.size());
-    works_.push_back(std::move(work));
+    texts_.push_back(std::move(work));
   }
   tokenize_ += absl::Now() - before;
   return absl::OkStatus();
@@ -250,7 +250,7 @@ void DecodingCall::Assemble() {
   }
   if (status.ok()) {
     const absl::Time before = absl::Now();
-    const Reply reply = fill_(request_, works_);
+    const Reply reply = fill_(request_, texts_);
     linnet::v1::Timings& timings = reply.timings;
     reply_bytes_ = reply.bytes;
     metrics_.Detokenized(absl::Now() - before);
@@ -277,7 +277,7 @@ void DecodingCall::LogIfSlow(const absl::Status& status) const {
   // The second of two calls logs both.
   if (request_.second != nullptr && status.ok()) return;
   size_t segments = 0;
-  for (const PreparedText& work : works_) segments += work.segments.size();
+  for (const PreparedText& work : texts_) segments += work.segments.size();
   const auto seconds = [](absl::Time from, absl::Time to) {
     return from == absl::InfinitePast() || to == absl::InfinitePast()
                ? std::string("-")  // the phase was not reached
@@ -321,7 +321,7 @@ void DecodingCall::End(absl::Status status) {
   } catch (const std::exception&) {  // answer without the details
   }
   writer_.reset();
-  works_ = {};
+  texts_ = {};
   // The second of two calls continues with the permit.
   if (request_.second == nullptr || !status.ok()) permit_->GiveBackWork();
   permit_->SetBytes(request_bytes_ + (status.ok() ? reply_bytes_ : 0));

@@ -113,7 +113,7 @@ class DecodingCall : public std::enable_shared_from_this<DecodingCall> {
   Done done_;
   const std::shared_ptr<const FirstCall> first_;
 
-  std::vector<PreparedText> works_;
+  std::vector<PreparedText> texts_;
   absl::Time prepared_ = absl::InfinitePast();  // when the pool began with it
   absl::Duration tokenize_ = absl::ZeroDuration();
   int segment_count_ = 0;

@@ -34,7 +34,7 @@ absl::Status DecodingCall::Submit() {
   metrics_.Tokenized(tokenize_, request_.text_bytes);
   CallWork needed{.model = request_.model->key(), .deadline = context_.deadline};
   int64_t result_bytes = 0;
-  for (const PreparedText& text : works_) {
+  for (const PreparedText& text : texts_) {
     for (const PreparedSegment& segment : text.segments) {
       const auto source = static_cast<int>(segment.source.size());
       model::SearchOptions options = MergeOptions(request_.model->bundle, request_.options, source);
@@ -49,7 +49,7 @@ absl::Status DecodingCall::Submit() {
   std::vector<Segment> segments;
   sequences.reserve(segment_count_);
   segments.reserve(segment_count_);
-  for (PreparedText& text : works_) {
+  for (PreparedText& text : texts_) {
     for (PreparedSegment& segment : text.segments) {
       auto sequence = std::make_unique<Sequence>();
       sequence->input = InputOf(request_, segment);
@@ -81,7 +81,7 @@ absl::Status DecodingCall::Submit() {
   if (!sequences.empty()) RETURN_IF_ERROR(Charge(std::move(needed)));
   if (const auto hits = segments.size() - sequences.size(); hits > 0)
     request_.model->metrics->CacheHits(static_cast<int>(hits));
-  if (streams()) writer_.emplace(request_, works_, first_ == nullptr ? nullptr : first_->pivot());
+  if (streams()) writer_.emplace(request_, texts_, first_ == nullptr ? nullptr : first_->pivot());
   {
     MutexLock lock(mu_);
     segments_ = std::move(segments);
@@ -112,7 +112,7 @@ CallWork::Next DecodingCall::NextWork() const {
   const size_t max_target = second.model->bundle.manifest.limits().max_target_tokens() + 1;
   CallWork::Next next = {.model = second.model->key()};
   PreparedSegment guess;
-  for (const PreparedText& text : works_) {
+  for (const PreparedText& text : texts_) {
     for (const PreparedSegment& segment : text.segments) {
       guess.source.resize(std::min<size_t>(segment.source.size(), max_source));
       if (request_.reranking.has_value())

@@ -8,12 +8,12 @@
 
 namespace linnet::server {
 
-PartWriter::PartWriter(const TextRequest& request, const std::vector<PreparedText>& works,
+PartWriter::PartWriter(const TextRequest& request, const std::vector<PreparedText>& prepared,
                        const PivotTexts* pivot)
-    : request_(request), works_(works), pivot_(pivot) {}
+    : request_(request), prepared_(prepared), pivot_(pivot) {}
 
 linnet::v1::TextPart PartWriter::PartOf(std::string text) {
-  const PreparedText& work = works_[content_];
+  const PreparedText& work = prepared_[content_];
   linnet::v1::TextPart part;
   part.set_content_index(static_cast<int>(content_));
   part.set_segment_index(static_cast<int>(segment_));
@@ -32,7 +32,7 @@ linnet::v1::TextPart PartWriter::PartOf(std::string text) {
 std::optional<linnet::v1::TextPart> PartWriter::Stable(std::span<const model::TokenId> tokens) {
   std::string text = StableText(*request_.model->target_tokenizer,
                                 request_.model->bundle.manifest.word_tokenizer(), tokens,
-                                works_[content_].segments[segment_].copies);
+                                prepared_[content_].segments[segment_].copies);
   // Nothing is sent if the text does not extend what was sent. Done reports an error if it never
   // does.
   if (text.size() <= sent_.size() || !text.starts_with(sent_)) return std::nullopt;
@@ -42,7 +42,7 @@ std::optional<linnet::v1::TextPart> PartWriter::Stable(std::span<const model::To
 }
 
 absl::StatusOr<linnet::v1::TextPart> PartWriter::Done() {
-  const PreparedText& work = works_[content_];
+  const PreparedText& work = prepared_[content_];
   if (pivot_ != nullptr && segment_ == 0) {
     text_begin_ = begin_ + static_cast<int>(pivot_->segments[content_].gap.size());
     begin_ = text_begin_;

@@ -20,16 +20,16 @@ namespace linnet::server {
 // the text that FillReply makes in the end. Not thread-safe.
 class PartWriter {
  public:
-  // All must outlive the writer; `works` must not move or change in number. With a `pivot` each of
-  // `works` translates one of its segments, and the parts are those of the contents that these
+  // All must outlive the writer; `prepared` must not move or change in number. With a `pivot` each
+  // of its texts translates one of its segments, and the parts are those of the contents that these
   // belong to.
-  PartWriter(const TextRequest& request, const std::vector<PreparedText>& works,
+  PartWriter(const TextRequest& request, const std::vector<PreparedText>& prepared,
              const PivotTexts* pivot = nullptr);
 
   // True if every segment is written.
-  bool finished() const { return content_ == works_.size(); }
+  bool finished() const { return content_ == prepared_.size(); }
   // True if the next text, of a pivot, has no segments: Done writes it without a result.
-  bool next_is_empty() const { return works_[content_].segments.empty(); }
+  bool next_is_empty() const { return prepared_[content_].segments.empty(); }
   // Index of the next segment, across all texts.
   size_t next() const { return next_; }
 
@@ -44,7 +44,7 @@ class PartWriter {
   linnet::v1::TextPart PartOf(std::string text);
 
   const TextRequest& request_;
-  const std::vector<PreparedText>& works_;
+  const std::vector<PreparedText>& prepared_;
   const PivotTexts* const pivot_;
   size_t content_ = 0;
   size_t segment_ = 0;  // index within the content

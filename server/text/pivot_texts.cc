@@ -68,13 +68,13 @@ int64_t PivotTexts::bytes() const {
   return bytes;
 }
 
-PivotTexts PivotTextsOf(const TextRequest& first, const std::vector<PreparedText>& works) {
+PivotTexts PivotTextsOf(const TextRequest& first, const std::vector<PreparedText>& prepared) {
   PivotTexts pivot;
   pivot.language_code = first.languages->target_language_code();
   pivot.model = first.model->name();
   pivot.model_version = first.model->bundle.manifest.version();
   const std::string& target = first.second->languages->target_language_code();
-  for (const PreparedText& work : works) {
+  for (const PreparedText& work : prepared) {
     PivotTexts::Content& content = pivot.contents.emplace_back();
     content.segments = static_cast<int>(work.segments.size());
     content.tail = work.tail;

@@ -63,7 +63,7 @@ struct PivotTexts {
 };
 
 // From the results of the first model.
-PivotTexts PivotTextsOf(const TextRequest& first, const std::vector<PreparedText>& works);
+PivotTexts PivotTextsOf(const TextRequest& first, const std::vector<PreparedText>& prepared);
 // The request for the second model, with one item for each segment. Borrows the pivot's texts.
 TextRequest RequestOf(const TextRequest& second, const PivotTexts& pivot,
                       const std::vector<TextItem>& items);

@@ -63,8 +63,8 @@ void RerankSegment(std::span<const PreparedText> scored, const Reranking& rerank
 }  // namespace
 
 int64_t RankedTexts::bytes() const {
-  int64_t bytes = sizeof(*this) + BytesOf(works) + BytesOf(segments);
-  for (const PreparedText& work : works) {
+  int64_t bytes = sizeof(*this) + BytesOf(prepared) + BytesOf(segments);
+  for (const PreparedText& work : prepared) {
     bytes += BytesOf(work.segments) + static_cast<int64_t>(work.tail.capacity());
     if (work.other_language.has_value()) bytes += kWarningBytes;
     for (const PreparedSegment& segment : work.segments) bytes += KeptBytes(segment);
@@ -77,14 +77,14 @@ int64_t RankedTexts::bytes() const {
   return bytes;
 }
 
-RankedTexts RankedTextsOf(const TextRequest& first, std::vector<PreparedText> works) {
-  RankedTexts texts = {.request = first, .works = std::move(works), .segments = {}};
+RankedTexts RankedTextsOf(const TextRequest& first, std::vector<PreparedText> prepared) {
+  RankedTexts texts = {.request = first, .prepared = std::move(prepared), .segments = {}};
   texts.request.items = {};
   linnet::v1::DecodingOptions& options = texts.request.options;
   options.clear_n_best();
   if (first.reranking->n_best.has_value()) options.set_n_best(*first.reranking->n_best);
-  for (int i = 0; i < std::ssize(texts.works); ++i) {
-    for (const PreparedSegment& segment : texts.works[i].segments) {
+  for (int i = 0; i < std::ssize(texts.prepared); ++i) {
+    for (const PreparedSegment& segment : texts.prepared[i].segments) {
       RankedSegment& ranked = texts.segments.emplace_back();
       ranked.content = i;
       ranked.source = std::string(segment.text);
@@ -113,7 +113,7 @@ TextRequest RequestOf(const TextRequest& second, const RankedTexts& texts,
 
 void Rerank(const std::vector<PreparedText>& scored, RankedTexts& texts) {
   std::span<const PreparedText> rest = scored;
-  for (PreparedText& work : texts.works) {
+  for (PreparedText& work : texts.prepared) {
     for (PreparedSegment& segment : work.segments) {
       const size_t count = segment.result.hypotheses.size();
       RerankSegment(rest.first(count), *texts.request.reranking, segment);

@@ -22,15 +22,15 @@ struct RankedSegment {
 // the hypotheses.
 struct RankedTexts {
   TextRequest request;  // of the first model, with the n_best of its client and without items
-  std::vector<PreparedText> works;      // with the results of the search
-  std::vector<RankedSegment> segments;  // of all works, in order
+  std::vector<PreparedText> prepared;   // with the results of the search
+  std::vector<RankedSegment> segments;  // of all texts, in order
 
   // Their memory, and that of the items of the second request.
   int64_t bytes() const;
 };
 
 // From the results of the first model.
-RankedTexts RankedTextsOf(const TextRequest& first, std::vector<PreparedText> works);
+RankedTexts RankedTextsOf(const TextRequest& first, std::vector<PreparedText> prepared);
 // The request for the second model, with one item for each hypothesis: its text is the source, and
 // that of its segment the target. `items` are those of the first request. Borrows the texts.
 TextRequest RequestOf(const TextRequest& second, const RankedTexts& texts,

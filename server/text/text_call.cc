@@ -186,8 +186,8 @@ void TextCalls::StartInFlight(const Request& request, Response& response,
   if (auto status = CheckPrepareTime(own, cost); !status.ok())
     return refuse(ExplainDeadline(limits_, context, std::move(status)));
   auto fill = [&response](const TextRequest& asked,
-                          const std::vector<PreparedText>& works) -> DecodingCall::Reply {
-    FillReply(asked, works, response);
+                          const std::vector<PreparedText>& prepared) -> DecodingCall::Reply {
+    FillReply(asked, prepared, response);
     return {*response.mutable_timings(), ReplyBytes(response)};
   };
   auto end = [this, asked = WithoutPermit(context), refuse](absl::Status status) {
@@ -231,24 +231,24 @@ void TextCalls::StartTwo(TextRequest request, std::shared_ptr<Permit> permit,
       std::make_shared<Both>(Both{request.second, request.items, permit, WithoutPermit(context),
                                   std::move(on_part), std::move(end)});
   auto fill_first = [first](const TextRequest& asked,
-                            std::vector<PreparedText>& works) -> DecodingCall::Reply {
+                            std::vector<PreparedText>& prepared) -> DecodingCall::Reply {
     first->model_key = asked.model->key();
     if (asked.reranking.has_value()) {
-      first->texts = RankedTextsOf(asked, std::move(works));
+      first->texts = RankedTextsOf(asked, std::move(prepared));
     } else {
-      first->texts = PivotTextsOf(asked, works);
+      first->texts = PivotTextsOf(asked, prepared);
     }
     return {first->timings, first->bytes()};
   };
   auto fill_second = [this, &response, first, both](
                          const TextRequest& asked,
-                         const std::vector<PreparedText>& works) -> DecodingCall::Reply {
+                         const std::vector<PreparedText>& prepared) -> DecodingCall::Reply {
     if (auto* const texts = std::get_if<RankedTexts>(&first->texts); texts != nullptr) {
-      Rerank(works, *texts);
+      Rerank(prepared, *texts);
       FillReply(asked, *texts, response);
       if (both->on_part != nullptr) SendParts(*texts, both->context.arrived, both->on_part);
     } else {
-      FillReply(asked, std::get<PivotTexts>(first->texts), works, response);
+      FillReply(asked, std::get<PivotTexts>(first->texts), prepared, response);
     }
     return {*response.mutable_timings(), ReplyBytes(response)};
   };
@@ -283,7 +283,7 @@ void TextCalls::StartTwo(TextRequest request, std::shared_ptr<Permit> permit,
 }
 
 void TextCalls::SendParts(const RankedTexts& texts, absl::Time arrived, OnPart& on_part) {
-  PartWriter writer(texts.request, texts.works);
+  PartWriter writer(texts.request, texts.prepared);
   metrics_.FirstSegment(absl::Now() - arrived);
   while (!writer.finished()) {
     absl::StatusOr<linnet::v1::TextPart> part = writer.Done();

@@ -151,15 +151,15 @@ SegmentReply ReplyOf(const TextRequest& request, const PivotSegment& pivot,
   return reply;
 }
 
-void FillReply(const TextRequest& request, const std::vector<PreparedText>& works,
+void FillReply(const TextRequest& request, const std::vector<PreparedText>& prepared,
                linnet::v1::TranslateResponse& response) {
   FillModel(request, response);
   FillLanguage(request, response);
-  for (const PreparedText& work : works) FillText(request, work, *response.add_translations());
+  for (const PreparedText& work : prepared) FillText(request, work, *response.add_translations());
 }
 
 void FillReply(const TextRequest& request, const PivotTexts& pivot,
-               const std::vector<PreparedText>& works, linnet::v1::TranslateResponse& response) {
+               const std::vector<PreparedText>& prepared, linnet::v1::TranslateResponse& response) {
   FillModel(request, response);
   FillLanguage(request, response);
   response.mutable_pivot()->set_language_code(pivot.language_code);
@@ -174,14 +174,14 @@ void FillReply(const TextRequest& request, const PivotTexts& pivot,
     for (const size_t end = next + content.segments; next < end; ++next) {
       const PivotSegment& segment = pivot.segments[next];
       text += segment.gap;
-      SegmentReply part = ReplyOf(request, segment, works[next], static_cast<int>(text.size()));
+      SegmentReply part = ReplyOf(request, segment, prepared[next], static_cast<int>(text.size()));
       text += part.text;
       if (part.segment.finish_reason() == linnet::v1::FINISH_REASON_LENGTH)
         reply.set_finish_reason(linnet::v1::FINISH_REASON_LENGTH);
       *reply.add_segments() = std::move(part.segment);
       int source_tokens = segment.source_tokens;
       int target_tokens = segment.target_tokens;
-      for (const PreparedSegment& work : works[next].segments) {
+      for (const PreparedSegment& work : prepared[next].segments) {
         source_tokens += static_cast<int>(work.source.size());
         target_tokens += static_cast<int>(work.result.hypotheses.front().tokens.size());
       }
@@ -195,26 +195,26 @@ void FillReply(const TextRequest& request, const PivotTexts& pivot,
 
 void FillReply(const TextRequest& second, const RankedTexts& texts,
                linnet::v1::TranslateResponse& response) {
-  FillReply(texts.request, texts.works, response);
+  FillReply(texts.request, texts.prepared, response);
   response.mutable_channel_model()->set_model(second.model->name());
   response.mutable_channel_model()->set_model_version(second.model->bundle.manifest.version());
 }
 
-void FillReply(const TextRequest& request, const std::vector<PreparedText>& works,
+void FillReply(const TextRequest& request, const std::vector<PreparedText>& prepared,
                linnet::v1::SummarizeResponse& response) {
   FillModel(request, response);
   FillLanguage(request, response);
-  for (const PreparedText& work : works) {
+  for (const PreparedText& work : prepared) {
     linnet::v1::Summary& summary = *response.add_summaries();
     FillText(request, work, summary);
     summary.set_truncated(work.truncated);
   }
 }
 
-void FillReply(const TextRequest& request, const std::vector<PreparedText>& works,
+void FillReply(const TextRequest& request, const std::vector<PreparedText>& prepared,
                linnet::v1::ScoreResponse& response) {
   FillModel(request, response);
-  for (const PreparedText& work : works) {
+  for (const PreparedText& work : prepared) {
     const PreparedSegment& segment = work.segments.front();
     const model::Hypothesis& target = segment.result.hypotheses.front();
     SegmentReply part = ReplyOf(request, segment, 0);

@@ -24,19 +24,19 @@ SegmentReply ReplyOf(const TextRequest& request, const PivotSegment& pivot,
                      const PreparedText& work, int begin);
 
 // Assembles the texts of the answer: the best hypothesis of each segment, separated by their gaps.
-// `works` are parallel to the request's contents and have all their results.
-void FillReply(const TextRequest& request, const std::vector<PreparedText>& works,
+// `prepared` is parallel to the request's contents and has all their results.
+void FillReply(const TextRequest& request, const std::vector<PreparedText>& prepared,
                linnet::v1::TranslateResponse& response);
-// The same through a third language. `works` are parallel to the segments of the pivot, and the
+// The same through a third language. `prepared` is parallel to the segments of the pivot, and the
 // request is that of the second model.
 void FillReply(const TextRequest& request, const PivotTexts& pivot,
-               const std::vector<PreparedText>& works, linnet::v1::TranslateResponse& response);
+               const std::vector<PreparedText>& prepared, linnet::v1::TranslateResponse& response);
 // The same after reranking by the model of `second`.
 void FillReply(const TextRequest& second, const RankedTexts& texts,
                linnet::v1::TranslateResponse& response);
-void FillReply(const TextRequest& request, const std::vector<PreparedText>& works,
+void FillReply(const TextRequest& request, const std::vector<PreparedText>& prepared,
                linnet::v1::SummarizeResponse& response);
-void FillReply(const TextRequest& request, const std::vector<PreparedText>& works,
+void FillReply(const TextRequest& request, const std::vector<PreparedText>& prepared,
                linnet::v1::ScoreResponse& response);
 
 }  // namespace linnet::server

@@ -8,7 +8,6 @@ namespace {
 namespace fs = std::filesystem;
 using linnet::v1::BundleManifest;
 using ::testing::AllOf;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // printf weights | sha256sum
@@ -133,26 +132,6 @@ TEST_F(BundleTest, NamesDamagedFilesAndReasons) {
 TEST_F(BundleTest, IgnoresUnlistedFiles) {
   Write("MODEL_CARD.md", "anything");
   EXPECT_THAT(Read(), IsOk());
-}
-
-TEST_F(BundleTest, FindsBundlesBelowTheRootSortedByName) {
-  ASSERT_THAT(Read(), IsOk());
-  const fs::path root = folder_.parent_path();
-  fs::create_directories(root / "a-summary");
-  fs::create_directories(root / "notes");
-  std::ofstream(root / "a-summary" / "manifest.json") << "{}";
-  std::ofstream(root / "README.md") << "text";
-  EXPECT_THAT(FindBundles(root), IsOkAndHolds(ElementsAre(root / "a-summary", folder_)));
-  EXPECT_THAT(FindBundles(folder_), IsOkAndHolds(ElementsAre(folder_)));
-}
-
-TEST_F(BundleTest, RootWithoutBundlesIsNotFound) {
-  EXPECT_THAT(FindBundles(folder_.parent_path()),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("manifest.json")));
-  EXPECT_THAT(FindBundles(folder_ / "nowhere"),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("nowhere")));
-  EXPECT_THAT(FindBundles(folder_ / "model.pt"),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("model.pt")));
 }
 
 }  // namespace

@@ -157,24 +157,4 @@ absl::StatusOr<Bundle> ReadBundle(const fs::path& path, const BundleKeys* keys) 
   return bundle;
 }
 
-absl::StatusOr<std::vector<fs::path>> FindBundles(const fs::path& root) {
-  std::error_code error;
-  if (fs::exists(root / kManifest, error)) return std::vector<fs::path>{root};
-  std::vector<fs::path> found;
-  for (fs::directory_iterator entry(root, error), end; !error && entry != end;
-       entry.increment(error)) {
-    std::error_code ignored;  // an unreadable entry counts as having no manifest
-    if (fs::exists(entry->path() / kManifest, ignored)) found.push_back(entry->path());
-  }
-  if (error)
-    return absl::NotFoundError(
-        absl::StrCat("no bundles in ", root.string(), ": ", error.message()));
-  if (found.empty()) {
-    return absl::NotFoundError(
-        absl::StrCat("no bundles in ", root.string(), ": no folder in it has a ", kManifest));
-  }
-  std::sort(found.begin(), found.end());
-  return found;
-}
-
 }  // namespace linnet::model

@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "linnet/v1/bundle.pb.h"
@@ -48,9 +47,5 @@ absl::StatusOr<Bundle> ReadBundle(const std::filesystem::path& path,
                                   const BundleKeys* keys = nullptr);
 // Checks that the files have not changed since the bundle was read.
 absl::Status CheckFiles(const Bundle& bundle);
-
-// The folders with a manifest directly below `root`, sorted by name, or `root` itself if it has
-// one. Returns NotFoundError if there is none.
-absl::StatusOr<std::vector<std::filesystem::path>> FindBundles(const std::filesystem::path& root);
 
 }  // namespace linnet::model

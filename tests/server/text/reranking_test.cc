@@ -305,7 +305,7 @@ TEST(RerankingTest, MetTermsComeBeforeScores) {
   RankedTexts texts;
   texts.request.reranking.emplace();
   texts.request.reranking->n_best = 4;
-  PreparedSegment& segment = texts.works.emplace_back().segments.emplace_back();
+  PreparedSegment& segment = texts.prepared.emplace_back().segments.emplace_back();
   std::vector<PreparedText> scored;
   // The number of the hypothesis is its token.
   const auto add = [&](float score, int unmet, std::optional<float> channel) {

@@ -261,15 +261,15 @@ TEST(PartWriterTest, RejectsResultThatRevisesSentText) {
   const TranslateRequest request = ToGerman({"The dog runs."});
   const auto checked = CheckRequest(request, *fixture.catalog, {});
   ASSERT_THAT(checked, IsOk());
-  std::vector<PreparedText> works = {
+  std::vector<PreparedText> prepared = {
       *PrepareText(*checked, checked->items[0], /*glossary=*/nullptr,
                    {.hold = [](int64_t) { return absl::OkStatus(); }})};
-  PartWriter writer(*checked, works);
+  PartWriter writer(*checked, prepared);
   const model::Tokenizer& tokenizer = *checked->model->target_tokenizer;
   const auto sent = *tokenizer.Encode("A bird");
   EXPECT_EQ(writer.Stable(sent)->text(), "A bird");
   EXPECT_FALSE(writer.Stable(*tokenizer.Encode("A dog and a bird")).has_value()) << "held back";
-  model::Hypothesis& best = works[0].segments[0].result.hypotheses.emplace_back();
+  model::Hypothesis& best = prepared[0].segments[0].result.hypotheses.emplace_back();
   best.tokens = *tokenizer.Encode("The dog");
   EXPECT_EQ(writer.Done().status().code(), absl::StatusCode::kInternal);
   best.tokens = *tokenizer.Encode("A bird sings");
