@@ -123,7 +123,7 @@ class BatchRunner {
       std::vector<Entry> entries;
       more = Fill(&entries, &read);
       if (!entries.empty()) in_flight_.push_back(Begin(std::move(entries)));
-      const size_t keep = more && source_.ready() ? kMaxRequestsInFlight - 1 : 0;
+      const size_t keep = more && source_.Ready() ? kMaxRequestsInFlight - 1 : 0;
       while (in_flight_.size() > keep) {
         if (const int exit = AnswerFirst(); exit != kExitOk) return exit;
       }
@@ -190,7 +190,7 @@ class BatchRunner {
       bytes += text.content.size() + text.record.size();
       entries->push_back({std::move(text)});
       if (last) return false;
-    } while (entries->size() < kTextsPerRequest && bytes < kBytesPerRequest && source_.ready());
+    } while (entries->size() < kTextsPerRequest && bytes < kBytesPerRequest && source_.Ready());
     return true;
   }
 

@@ -21,7 +21,7 @@ void AddConnectionFlags(CLI::App* command, ClientOptions* options) {
   add("--tls-cert", &options->tls.certificate_file, "FILE", "client certificate, PEM, for mTLS");
   add("--tls-key", &options->tls.key_file, "FILE", "key of the client certificate, PEM");
   add("--tls-server-name", &options->tls.server_name, "NAME",
-      "name in the server's certificate, if it is not the host");
+      "name in the server's certificate, if it is not the host; a list of servers needs it");
   add("--token-file", &options->token_file, "FILE", "bearer token, sent with each call");
   const auto add_duration = [command](const char* flag, absl::Duration* to, const char* about) {
     const auto set = [=](const std::string& text) { *to = ParseDuration(flag, text); };

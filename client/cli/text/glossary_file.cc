@@ -14,6 +14,10 @@
 namespace linnet::client {
 
 absl::Status ReadGlossary(const std::string& file, v1::Glossary* glossary) {
+  if (file == "-") {
+    return absl::InvalidArgumentError(
+        "a glossary is not read from standard input, which the texts come from: give a file");
+  }
   std::ifstream unused;
   Input input;
   input.files = {file};

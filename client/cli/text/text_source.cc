@@ -182,8 +182,19 @@ int64_t TextSource::TotalBytes(int64_t in_bytes) const {
   return total;
 }
 
-bool TextSource::ready() const {
-  return open_ == nullptr || regular_ || open_->rdbuf()->in_avail() > 0;
+bool TextSource::Ready() {
+  if (open_ == nullptr || regular_) return true;
+  std::streambuf& buffer = *open_->rdbuf();
+  if (input_.shape == Shape::kWhole) return buffer.in_avail() > 0;
+  try {
+    while (begun_.size() < kMaxTextBytes) {
+      if (buffer.in_avail() <= 0) return false;
+      if (buffer.sgetc() == '\n') return true;
+      begun_.push_back(static_cast<char>(buffer.sbumpc()));
+    }
+  } catch (const std::ios_base::failure&) {  // Next meets it again, and reports it
+  }
+  return true;
 }
 
 absl::Status TextSource::Open(const std::string& file) {
@@ -214,7 +225,8 @@ void TextSource::SkipByteOrderMark(std::string* content) {
 
 absl::StatusOr<std::optional<Text>> TextSource::Read() {
   if (open_->eof()) return std::nullopt;
-  Text text{name_, "", "\n", "", ""};
+  Text text{name_, std::exchange(begun_, ""), "\n", "", ""};
+  bytes_read_ += std::ssize(text.content);
   const bool lines = input_.shape != Shape::kWhole;
   const absl::StatusOr<Found> read =
       CheckedRead(lines ? ReadLine : ReadAll, *open_, &text.content, &bytes_read_);

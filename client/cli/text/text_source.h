@@ -69,8 +69,9 @@ class TextSource {
   // from those of `known`, which may cover fewer texts.
   absl::Status Skip(int64_t texts, const Checkpoint& known);
 
-  // False if Next may block. Then the texts read so far should be sent.
-  bool ready() const;
+  // False if Next may block. Then the texts read so far should be sent. Reads what has arrived of
+  // the next line: a part of it is no reason to hold back the lines before.
+  bool Ready();
 
   int64_t bytes_read() const { return bytes_read_; }
   // The size of all files together; 0 if one of them has none. `in_bytes` is that of standard
@@ -100,6 +101,7 @@ class TextSource {
   bool at_start_ = false;         // true before the first read of the open file
   size_t lines_read_ = 0;
   int64_t bytes_read_ = 0;
+  std::string begun_;  // what Ready has read of the next line
   uint64_t digest_ = kEmptyDigest;
 };
 

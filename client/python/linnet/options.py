@@ -18,7 +18,8 @@ class Tls:
     ca_file: Path | str | None = None  # trusted authorities; None: gRPC's own list
     certificate_file: Path | str | None = None  # client certificate for mTLS, with key_file
     key_file: Path | str | None = None
-    server_name: str = ""  # expected in the server's certificate; empty: the host of `server`
+    # Expected in the server's certificate; empty: the host of `server`. A list of servers needs it.
+    server_name: str = ""
 
 
 @dataclass(frozen=True)

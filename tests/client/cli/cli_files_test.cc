@@ -61,6 +61,8 @@ TEST_F(CliFilesTest, ReadsGlossaryFile) {
     EXPECT_EQ(Translate({"--glossary", File("wrong.tsv", content), "One."}), kExitUsage);
     EXPECT_THAT(err_, AllOf(HasSubstr("--glossary"), HasSubstr(message)));
   }
+  EXPECT_EQ(Translate({"--glossary", "-", "One."}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("not read from standard input"));
   EXPECT_EQ(Translate({"--glossary", Path("none"), "One."}), kExitUsage);
   EXPECT_THAT(err_, HasSubstr("No such file"));
 }

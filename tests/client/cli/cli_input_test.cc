@@ -258,6 +258,16 @@ TEST_F(CliInputTest, AnswersALineBeforeWaitingForTheNext) {
   EXPECT_THAT(sent_before, ElementsAre(0, 1, 3, 3));
 }
 
+TEST_F(CliInputTest, AnswersALineBeforeWaitingForTheRestOfTheNext) {
+  std::vector<size_t> sent_before;
+  Pipe pipe({"one\ntw", "o\n", "three\nfo", "u", "r"},
+            [&](size_t) { sent_before.push_back(Sent().size()); });
+  std::istream in(&pipe);
+  EXPECT_EQ(Run({"translate", "--from", "en", "--to", "de", "--lines"}, in), kExitOk);
+  EXPECT_EQ(out_, "[de] one\n[de] two\n[de] three\n[de] four\n");
+  EXPECT_THAT(sent_before, ElementsAre(0, 1, 2, 3, 3, 3));
+}
+
 TEST_F(CliInputTest, StopWhileReadingEndsTheCommand) {
   Pipe pipe({"one\n"}, [&](size_t next) {
     if (next == 1) stop_.request_stop();

@@ -167,7 +167,7 @@ TEST_F(CliResumeTest, DetectsOptionsThatChangeAnswers) {
     EXPECT_THAT(err_, HasSubstr("begun with other languages, options or another form"));
   }
   EXPECT_EQ(Translate({"-o", Path("out"), "--resume", "--priority", "batch", "--label", "a=b",
-                       "--request-id", "x", "--on-error", "skip"},
+                       "--use-cache", "false", "--request-id", "x", "--on-error", "skip"},
                       Lines(100)),
             kExitOk)
       << err_;
