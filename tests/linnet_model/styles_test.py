@@ -15,7 +15,7 @@ from linnet_model.network.encoder_decoder import EOS
 from linnet_model.styles import before_source, style_ids, style_of, styles_of
 from linnet_model.text_files import Pair
 from linnet_model.train.command import main as train
-from linnet_model.train.data import PairDataset
+from linnet_model.train.datasets import PairDataset
 
 STYLES = """[data.styles]
 even = "sentence"

@@ -29,7 +29,7 @@ from linnet_model.json_files import read_json, write_json
 from linnet_model.network.model_config import require
 from linnet_model.tokenizer import load_tokenizer
 from linnet_model.train.command import DIVERGED
-from linnet_model.train.data import labelled
+from linnet_model.train.datasets import labelled
 from linnet_model.train.validation import bleu, exact_match
 
 BOOTSTRAP_SAMPLES = 1000

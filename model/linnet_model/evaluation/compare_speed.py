@@ -17,7 +17,7 @@ from linnet_model.config import ConfigError, Recipe
 from linnet_model.evaluation.compare_models import recipe_with
 from linnet_model.tokenizer import load_tokenizer
 from linnet_model.train.command import pick_device
-from linnet_model.train.data import PairDataset, training_pairs
+from linnet_model.train.datasets import PairDataset, training_pairs
 from linnet_model.train.trainer import Trainer
 
 Timed = dict[str, list[tuple[float, float]]]  # see timed_updates

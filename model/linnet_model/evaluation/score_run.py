@@ -36,7 +36,7 @@ from linnet_model.text_files import (
 )
 from linnet_model.tokenizer import load_tokenizer
 from linnet_model.train.checkpoint import averaged_model
-from linnet_model.train.data import PairDataset, labelled, training_pairs
+from linnet_model.train.datasets import PairDataset, labelled, training_pairs
 from linnet_model.train.objectives import make_dataset
 from linnet_model.train.validation import (
     exact_match,

@@ -28,7 +28,7 @@ from linnet_model.sources import sources_of
 from linnet_model.text_files import DataError, Reading, read_split
 from linnet_model.tokenizer import load_tokenizer
 from linnet_model.train.checkpoint import checkpoints, load_checkpoint, same_sizes
-from linnet_model.train.data import training_pairs, validation_pairs
+from linnet_model.train.datasets import training_pairs, validation_pairs
 from linnet_model.train.lineage import (
     lineage_of,
     read_weights,

@@ -11,7 +11,7 @@ from linnet_model.data_config import DataConfig
 from linnet_model.network.encoder_decoder import EOS
 from linnet_model.text_files import Pair
 from linnet_model.tokenizer import known_placeholders
-from linnet_model.train.data import Ids, PairDataset
+from linnet_model.train.datasets import Ids, PairDataset
 
 
 class SampledPairDataset(PairDataset):

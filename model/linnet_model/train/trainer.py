@@ -19,7 +19,7 @@ from linnet_model.network.dropout import Dropout
 from linnet_model.network.encoder_decoder import EncoderDecoder
 from linnet_model.new_file import writing
 from linnet_model.train.checkpoint import Position, save_checkpoint
-from linnet_model.train.data import Batch, Ids, PairDataset, epoch_batches, make_batch
+from linnet_model.train.datasets import Batch, Ids, PairDataset, epoch_batches, make_batch
 from linnet_model.train.loss import divergence, smoothed_cross_entropy
 from linnet_model.train.optim import Average, learning_rate, make_optimizer, schedule_position
 from linnet_model.train.training_log import Log, Progress

@@ -13,7 +13,7 @@ from typing import Any
 from tqdm import tqdm
 
 from linnet_model.new_file import new_file, writing
-from linnet_model.train.data import PairDataset
+from linnet_model.train.datasets import PairDataset
 
 PROGRESS_SECONDS = 30.0  # interval between lines of progress without a terminal
 

@@ -18,7 +18,7 @@ import torch
 from linnet_model.languages import is_unspaced
 from linnet_model.network.dropout import Dropout, KeepAll
 from linnet_model.network.encoder_decoder import EOS, PAD, EncoderDecoder
-from linnet_model.train.data import Batch, PairDataset, make_batch, sequential_batches
+from linnet_model.train.datasets import Batch, PairDataset, make_batch, sequential_batches
 from linnet_model.train.objectives import LanguageModelDataset
 
 ROUGE = ("rouge1", "rouge2", "rougeL")

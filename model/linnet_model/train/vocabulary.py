@@ -13,7 +13,7 @@ from linnet_model.new_file import new_file
 from linnet_model.text_files import Reading, read_split
 from linnet_model.tokenizer import known_placeholders, load_tokenizer, train_tokenizer
 from linnet_model.train.checkpoint import checkpoints
-from linnet_model.train.data import labelled
+from linnet_model.train.datasets import labelled
 from linnet_model.train.objectives import sides
 
 

@@ -24,7 +24,7 @@ from linnet_model.text_files import Pair
 from linnet_model.tokenizer import known_placeholders
 from linnet_model.train.checkpoint import load_checkpoint
 from linnet_model.train.command import main as train_main
-from linnet_model.train.data import epoch_batches, make_batch
+from linnet_model.train.datasets import epoch_batches, make_batch
 from linnet_model.train.objectives import (
     LanguageModelDataset,
     SpanCorruptionDataset,

@@ -17,7 +17,7 @@ import torch
 from linnet_model.config import Recipe, to_tables
 from linnet_model.train.checkpoint import RESUME_MAY_CHANGE, checkpoints, load_checkpoint
 from linnet_model.train.command import main as train_main
-from linnet_model.train.data import PairDataset
+from linnet_model.train.datasets import PairDataset
 from linnet_model.train.training_log import Log
 
 MODEL = Path(__file__).resolve().parents[3] / "model"

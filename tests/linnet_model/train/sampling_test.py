@@ -16,7 +16,7 @@ from linnet_model.text_files import Pair
 from linnet_model.tokenizer import load_tokenizer
 from linnet_model.train.checkpoint import load_checkpoint
 from linnet_model.train.command import main as train_main
-from linnet_model.train.data import PairDataset, epoch_batches, make_batch, training_pairs
+from linnet_model.train.datasets import PairDataset, epoch_batches, make_batch, training_pairs
 from linnet_model.train.objectives import make_dataset
 from linnet_model.train.sampling import SampledPairDataset
 from linnet_model.train.trainer import Trainer

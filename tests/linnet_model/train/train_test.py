@@ -20,7 +20,7 @@ from linnet_model.tokenizer import load_tokenizer
 from linnet_model.train.checkpoint import checkpoints, load_checkpoint
 from linnet_model.train.command import DIVERGED, locked
 from linnet_model.train.command import main as train_main
-from linnet_model.train.data import PairDataset, training_pairs
+from linnet_model.train.datasets import PairDataset, training_pairs
 from linnet_model.train.optim import learning_rate, schedule_position
 from linnet_model.train.trainer import Trainer
 from linnet_model.train.validation import features_of

@@ -14,7 +14,7 @@ from linnet_model.data_config import DataConfig
 from linnet_model.network.dropout import KeepAll
 from linnet_model.network.encoder_decoder import EOS, PAD, EncoderDecoder
 from linnet_model.text_files import DataError, Pair
-from linnet_model.train.data import (
+from linnet_model.train.datasets import (
     PairDataset,
     batches,
     epoch_batches,
