@@ -121,9 +121,11 @@ absl::Status Connection::Explain(const CancellableContext& context, const grpc::
               ? "; is it there, with TLS and a certificate for its name that is trusted here?"
               : "; is a Linnet server running there, and without TLS?"));
     case absl::StatusCode::kDeadlineExceeded:
-      return absl::DeadlineExceededError(absl::StrCat("no answer from ", options_.server,
-                                                      " within ", absl::FormatDuration(timeout),
-                                                      ": allow more time or send less text"));
+      return absl::DeadlineExceededError(absl::StrCat(
+          "no answer from ", options_.server, " within ", absl::FormatDuration(timeout), ": ",
+          request.GetDescriptor() == HealthRequest::descriptor()
+              ? "it hangs, or does not speak gRPC"
+              : "allow more time or send less text"));
     case absl::StatusCode::kUnimplemented:
       return absl::UnimplementedError(absl::StrCat(
           options_.server, " is not a Linnet server of this version: ",

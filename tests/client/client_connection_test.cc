@@ -91,6 +91,14 @@ TEST_F(ClientConnectionTest, SkipsSilentServer) {
   EXPECT_EQ(Calls(server), 1);
 }
 
+TEST_F(ClientConnectionTest, SaysThatASilentServerHangs) {
+  const SilentPort silent;
+  ClientOptions options = QuickOptions(silent.address());
+  options.timeout = absl::Milliseconds(200);
+  EXPECT_THAT(Connect(options).Translate(ToGerman({"text"})).status(),
+              StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("200ms: it hangs, or does")));
+}
+
 TEST_F(ClientConnectionTest, SkipsServerWhileNotServing) {
   FakeServer first, second;
   first.SetServing(kService, false);
