@@ -9,7 +9,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "model/runtime/text/white_space.h"
 #include "proto/status_macros.h"
 
 namespace linnet::server {
@@ -111,8 +110,7 @@ absl::StatusOr<model::SequenceInput> DecodeStream::MakeInput(const std::string& 
       return absl::InvalidArgumentError(
           "the bundle has no tokenizer: give source_ids instead of text");
     }
-    ASSIGN_OR_RETURN(std::vector<model::TokenId> tokens,
-                     source_tokenizer_->Encode(model::OneLine(*parsed.text)));
+    ASSIGN_OR_RETURN(std::vector<model::TokenId> tokens, source_tokenizer_->Encode(*parsed.text));
     if (tokens.empty()) return absl::InvalidArgumentError("text is empty");
     input.source = std::move(tokens);
     input.source.push_back(bundle_.special_tokens().eos);
@@ -125,7 +123,7 @@ absl::StatusOr<model::SequenceInput> DecodeStream::MakeInput(const std::string& 
       return absl::InvalidArgumentError(
           "the bundle has no tokenizer: give target_ids instead of target");
     }
-    ASSIGN_OR_RETURN(input.target, target_tokenizer_->Encode(model::OneLine(*parsed.target)));
+    ASSIGN_OR_RETURN(input.target, target_tokenizer_->Encode(*parsed.target));
     input.target->push_back(bundle_.special_tokens().eos);
   }
   linnet::v1::DecodingOptions overrides = overrides_;

@@ -20,7 +20,7 @@ namespace linnet::server {
 // target must contain. "align" adds the attention to the answer. "source_language" and
 // "target_language" choose one of the bundle's pairs, "style" one of the styles of its summaries.
 struct InputLine {
-  std::optional<std::string> text;         // one source, whole; read as one line
+  std::optional<std::string> text;         // one source, not segmented
   std::vector<model::TokenId> source_ids;  // if there is no text
   std::optional<std::string> source_language;
   std::optional<std::string> target_language;

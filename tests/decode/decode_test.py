@@ -35,12 +35,6 @@ def test_text_is_the_decoding_of_its_ids(decode, bundle):
     assert by_text[0]["text"] == pieces.decode(by_text[0]["ids"][:-1])
 
 
-def test_text_of_several_lines_is_read_as_one_as_the_server_does(decode):
-    lines = " Bado runa. \u2028Kelim\t3?\n"
-    one, several = decode([{"text": "Bado runa. Kelim 3?"}, {"text": lines}])
-    assert several == one
-
-
 @pytest.mark.parametrize("penalty", [0.0, 0.6, 1.0])
 def test_score_is_the_sum_over_length_to_the_penalty(decode, penalty):
     for hypotheses in decode(with_options(SOURCES, length_penalty=penalty, n_best=5)):
