@@ -1,5 +1,7 @@
 #include "client/cli/flags/flag_names.h"
 
+#include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -10,6 +12,10 @@
 
 namespace linnet::client {
 namespace {
+
+// The messages and the word before a field in an error; where both are, the word comes first.
+constexpr absl::string_view kMessages[] = {"options.", "request.", "settings."};
+constexpr absl::string_view kField = "field ";
 
 struct FlagName {
   absl::string_view field, flag;
@@ -57,16 +63,16 @@ bool IsNameAt(absl::string_view text, size_t at, absl::string_view name) {
 absl::string_view FlagAt(absl::string_view text, size_t at, absl::string_view* field) {
   // "INVALID_ARGUMENT: model: …", "field model", "options.seed", "request.model: …"
   const absl::string_view before = text.substr(0, at);
-  const bool behind_option = absl::EndsWith(before, "options.") ||
-                             absl::EndsWith(before, "request.") ||
-                             absl::EndsWith(before, "settings.");
+  const bool behind_message =
+      std::any_of(std::begin(kMessages), std::end(kMessages),
+                  [&](absl::string_view message) { return absl::EndsWith(before, message); });
   const bool behind_code = absl::EndsWith(before, ": ") || before.empty();
   for (const FlagName& name : Names()) {
     if (!IsNameAt(text, at, name.field)) continue;
     // A field of one word may also be an ordinary word.
     const bool several_words = name.field.find_first_of("_.") != absl::string_view::npos;
     const bool as_field = behind_code && absl::StartsWith(text.substr(at + name.field.size()), ":");
-    if (several_words || behind_option || as_field || absl::EndsWith(before, "\n  field ")) {
+    if (several_words || behind_message || as_field || absl::EndsWith(before, "\n  field ")) {
       return *field = name.field, name.flag;
     }
   }
@@ -85,9 +91,10 @@ std::string InFlags(const std::string& error) {
       text += error[at++];
       continue;
     }
-    for (const absl::string_view prefix : {"options.", "request.", "settings.", "field "}) {
-      if (absl::EndsWith(text, prefix)) text.resize(text.size() - prefix.size());
+    for (const absl::string_view message : kMessages) {
+      if (absl::EndsWith(text, message)) text.resize(text.size() - message.size());
     }
+    if (absl::EndsWith(text, kField)) text.resize(text.size() - kField.size());
     absl::StrAppend(&text, flag);
     at += field.size();
   }

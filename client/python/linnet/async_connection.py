@@ -104,12 +104,11 @@ async def in_flight(
         call.cancel()  # no effect after its end
 
 
-class AsyncConnection:
+class AsyncConnection(shared.CallStarter):
     """The channels of an AsyncClient and the calls over them. Belongs to one event loop."""
 
     def __init__(self, options: Options):
-        self.options = options
-        self._headers = shared.Headers(options)
+        super().__init__(options)
         self._channel = self._connect(health=True)
         self.text = TextServiceStub(cast(Any, self._channel))
         balanced = options.is_balanced()
@@ -163,27 +162,6 @@ class AsyncConnection:
                 if not shared.is_starting(error):
                     return
             await asyncio.sleep(shared.WAIT_INTERVAL)
-
-    def limit(self, timeout: float | None) -> float:
-        return shared.check_timeout(self.options.timeout if timeout is None else timeout)
-
-    def starter(
-        self, method: Callable[..., Any], request: Any, request_id: str
-    ) -> Callable[[float | None], Any]:
-        """Returns a function that starts the call with a timeout; a retry calls it again."""
-        own_id = shared.check_request_id(request_id) or shared.new_request_id()
-        return lambda limit: self._started(method, request, limit, own_id)
-
-    def _started(
-        self, method: Callable[..., Any], request: Any, limit: float | None, request_id: str
-    ) -> Any:
-        metadata = self._headers.of(request_id)
-        try:
-            return method(request, timeout=limit, metadata=metadata)
-        except grpc.RpcError as error:
-            raise LinnetError.of(error, self.options) from error
-        except (grpc.aio.UsageError, ValueError) as error:  # the channel is closed
-            raise LinnetError.local(str(error), grpc.StatusCode.FAILED_PRECONDITION) from error
 
     async def unary(
         self,

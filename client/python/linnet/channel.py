@@ -9,6 +9,7 @@ import secrets
 import threading
 import time
 from codecs import BOM_UTF8
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -192,3 +193,32 @@ class Headers:
         if self._token:
             found.append(("authorization", f"Bearer {self._token.value()}"))
         return tuple(found)
+
+
+class CallStarter:
+    """Starts the calls of a connection, blocking ones and those of grpc.aio alike."""
+
+    def __init__(self, options: Options):
+        self.options = options
+        self._headers = Headers(options)
+
+    def limit(self, timeout: float | None) -> float:
+        return check_timeout(self.options.timeout if timeout is None else timeout)
+
+    def starter(
+        self, method: Callable[..., Any], request: Any, request_id: str
+    ) -> Callable[[float | None], Any]:
+        """Returns a function that starts the call with a timeout; a retry calls it again."""
+        own_id = check_request_id(request_id) or new_request_id()
+        return lambda limit: self._started(method, request, limit, own_id)
+
+    def _started(
+        self, method: Callable[..., Any], request: Any, limit: float | None, request_id: str
+    ) -> Any:
+        metadata = self._headers.of(request_id)
+        try:
+            return method(request, timeout=limit, metadata=metadata)
+        except grpc.RpcError as error:  # a request of more than 2 GiB
+            raise LinnetError.of(error, self.options) from error
+        except (grpc.aio.UsageError, ValueError) as error:  # the channel is closed
+            raise LinnetError.local(str(error), grpc.StatusCode.FAILED_PRECONDITION) from error

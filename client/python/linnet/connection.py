@@ -95,12 +95,11 @@ class _Ready:
         self._future.result(timeout)
 
 
-class Connection:
+class Connection(shared.CallStarter):
     """The channels of a Client and the calls over them. Thread-safe."""
 
     def __init__(self, options: Options):
-        self.options = options
-        self._headers = shared.Headers(options)
+        super().__init__(options)
         self._channel = self._connect(health=True)
         self.text = TextServiceStub(self._channel)
         # A balanced channel skips servers that are not serving, so health checks need another one.
@@ -185,27 +184,6 @@ class Connection:
                 if not shared.is_starting(error) or left < shared.WAIT_INTERVAL:
                     return
             time.sleep(shared.WAIT_INTERVAL)
-
-    def limit(self, timeout: float | None) -> float:
-        return shared.check_timeout(self.options.timeout if timeout is None else timeout)
-
-    def starter(
-        self, method: Callable[..., Any], request: Any, request_id: str
-    ) -> Callable[[float | None], Any]:
-        """Returns a function that starts the call with a timeout; a retry calls it again."""
-        own_id = shared.check_request_id(request_id) or shared.new_request_id()
-        return lambda limit: self._started(method, request, limit, own_id)
-
-    def _started(
-        self, method: Callable[..., Any], request: Any, limit: float | None, request_id: str
-    ) -> Any:
-        metadata = self._headers.of(request_id)
-        try:
-            return method(request, timeout=limit, metadata=metadata)
-        except grpc.RpcError as error:  # a request of more than 2 GiB
-            raise LinnetError.of(error, self.options) from error
-        except ValueError as error:  # the channel is closed
-            raise LinnetError.local(str(error), grpc.StatusCode.FAILED_PRECONDITION) from error
 
     def unary(
         self,
