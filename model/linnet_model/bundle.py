@@ -360,9 +360,15 @@ def trained_in_reverse(folder: Path) -> bool:
 
 
 def add_shortlist(
-    folder: Path, always: Sequence[int], chosen: dict[int, list[int]]
+    folder: Path,
+    always: Sequence[int],
+    chosen: dict[int, list[int]],
+    *,
+    by_default: bool | None = None,
 ) -> dict[str, Any]:
-    """Writes the shortlist into the bundle and returns the changed manifest."""
+    """Writes the shortlist into the bundle and returns the changed manifest. With `by_default` the
+    searches of the model use it unless a setting says otherwise; None keeps what the manifest
+    says."""
     manifest = read_manifest(folder)
     vocabulary = manifest["vocabulary"]
     sources = vocabulary.get("source_size", vocabulary["size"])
@@ -377,6 +383,8 @@ def add_shortlist(
     entry = {"name": SHORTLIST, "bytes": file.stat().st_size, "sha256": sha256(file)}
     files = [e for e in manifest["files"] if e["name"] != SHORTLIST]
     manifest = {**manifest, "shortlist_file": SHORTLIST, "files": [*files, entry]}
+    if by_default is not None:
+        manifest["shortlist_by_default"] = by_default
     write_manifest(folder, manifest)
     return manifest
 

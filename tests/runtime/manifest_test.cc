@@ -135,6 +135,15 @@ TEST_F(ManifestTest, RequiresListedVocabularyFiles) {
   ExpectRefusal([](BundleManifest&) {}, {"pieces.txt", "sha256"});
 }
 
+TEST_F(ManifestTest, RequiresAShortlistWhereItIsTheDefault) {
+  manifest_.set_shortlist_by_default(true);
+  ExpectRefusal([](BundleManifest&) {}, {"shortlist_by_default is true", "shortlist_file is empty"});
+  Write("shortlist.bin", "any bytes: the engine reads them");
+  manifest_.set_shortlist_file("shortlist.bin");
+  List("shortlist.bin");
+  EXPECT_THAT(Read(), IsOk());
+}
+
 TEST_F(ManifestTest, RequiresVocabularyFilesForBpeCodes) {
   Write("pieces.txt", "a\nb\n");
   List("pieces.txt");

@@ -223,6 +223,11 @@ absl::Status CheckFileNames(const BundleManifest& manifest) {
       return Wrong(field, " is \"", name, "\", which files does not list");
     }
   }
+  if (manifest.shortlist_by_default() && manifest.shortlist_file().empty()) {
+    return Wrong(
+        "shortlist_by_default is true, and shortlist_file is empty: name the file, or leave both "
+        "out");
+  }
   return absl::OkStatus();
 }
 
