@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from linnet_model.config import BundleConfig, ConfigError, ModelConfig, from_tables, to_tables
 from linnet_model.json_files import read_json
@@ -208,7 +209,10 @@ def save_module(
 ) -> None:
     """Scripts a copy of the model and saves it with its weights in `weight_type`. Only of a single
     model are the sizes saved, so that a training can start from it."""
-    stored = copy.deepcopy(model).to("cpu").eval()
+    # The copy has parameters of its own whose numbers are the model's: `store` replaces numbers,
+    # and a model in memory twice is more than some machines have.
+    shared = {id(p): nn.Parameter(p.detach(), requires_grad=False) for p in model.parameters()}
+    stored = copy.deepcopy(model, shared).to("cpu").eval()
     store(stored, weight_type)
     extra = {} if isinstance(model, Ensemble) else {SIZES: json.dumps(to_tables(sizes)).encode()}
     # By way of memory: torch ends the process where a file that it writes has no room.
@@ -250,6 +254,7 @@ def mixer_name(mixer: str) -> str:
 def architecture(
     model: EncoderDecoder | Ensemble, sizes: ModelConfig, weight_type: str
 ) -> dict[str, Any]:
+    chosen = sizes.alignment_layer
     return {
         "encoder_mixers": [mixer_name(mixer) for mixer in sizes.encoder_mixers],
         "decoder_mixers": [mixer_name(mixer) for mixer in sizes.decoder_mixers],
@@ -260,6 +265,7 @@ def architecture(
         "heads": sizes.heads,
         "parameters": parameter_count(model),
         "weight_type": weight_type,
+        **({"alignment_layer": chosen} if chosen >= 0 else {}),
     }
 
 

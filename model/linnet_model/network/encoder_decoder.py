@@ -379,8 +379,8 @@ class EncoderDecoder(nn.Module):
         layer: int,
     ) -> Tensor:
         """As `features` up to the attention of decoder layer `layer`; returns that attention's
-        weights of the source tokens, averaged over the heads: float32 [R, M * P], zero past the end
-        of a source. The state of later layers does not change."""
+        weights of the source tokens, of the alignment head or averaged over the heads: float32
+        [R, M * P], zero past the end of a source. The state of later layers does not change."""
         x, normed, norms = self.start_step(tokens, positions)
         weights = torch.zeros([0], dtype=torch.float32, device=x.device)
         for i, decoder in enumerate(self.decoder):

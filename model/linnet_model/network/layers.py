@@ -22,11 +22,12 @@ Norm = tuple[Tensor, Tensor]  # weight and bias
 
 
 class EncoderAttention(nn.Module):
-    """Multi-head attention from a decoder position to all positions of its source."""
+    """Multi-head attention from a decoder position to all positions of its source.
+    `alignment_head` is the head whose weights are the alignment; -1: the mean of all."""
 
-    def __init__(self, width: int, heads: int, dropout: float):
+    def __init__(self, width: int, heads: int, dropout: float, alignment_head: int = -1):
         super().__init__()
-        self.heads, self.dropout = heads, dropout
+        self.heads, self.dropout, self.alignment_head = heads, dropout, alignment_head
         self.query = linear(width, width)
         self.key_value = linear(width, 2 * width)  # rows: keys, then values
         self.output = linear(width, width)
@@ -68,8 +69,8 @@ class EncoderAttention(nn.Module):
 
     @torch.jit.export
     def weights(self, x: Tensor, pool: Tensor, blocks: Tensor, lengths: Tensor) -> Tensor:
-        """Arguments as of `step` -> attention weights of the source tokens, averaged over the
-        heads: float32 [R, M * P], zero past the end of a source.
+        """Arguments as of `step` -> attention weights of the source tokens, of the alignment head
+        or averaged over the heads: float32 [R, M * P], zero past the end of a source.
 
         Each row is computed by itself in the shape of its source, for batch invariance.
         """
@@ -84,7 +85,9 @@ class EncoderAttention(nn.Module):
                 own = blocks[i, : (size + block - 1) // block].to(torch.int64)
                 keys = pool[own][:, :, 0].reshape(-1, h, d // h)[:size].to(torch.float32)
                 scores = (keys * query[i].view(h, d // h)).sum(-1) * (d // h) ** -0.5
-                counts[i, :size] = scores.softmax(0).mean(1)
+                shares = scores.softmax(0)
+                head = self.alignment_head
+                counts[i, :size] = shares.mean(1) if head < 0 else shares[:, head]
         return counts
 
     @torch.jit.export
@@ -178,7 +181,9 @@ class DecoderLayer(nn.Module):
         self.pre_norm, self.dropout = config.pre_norm, config.dropout
         self.mixer = make_mixer(config, mixer, kernel, dilation, causal=True)
         self.attention = (
-            EncoderAttention(config.width, config.heads, config.attention_dropout)
+            EncoderAttention(
+                config.width, config.heads, config.attention_dropout, config.alignment_head
+            )
             if has_source
             else None
         )

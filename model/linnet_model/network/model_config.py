@@ -74,6 +74,10 @@ class ModelConfig:
     scale_embedding: bool = True  # embeddings times sqrt(d)
     embedding_norm: bool = False  # a norm on the sum of embedding and position
     output_bias: bool = False  # a learned number added to each logit
+    # The decoder layer (from 0), and the head of it, whose attention is the alignment. -1: the last
+    # layer but one; the mean of its heads. A model that learned alignments has them in one head.
+    alignment_layer: int = -1
+    alignment_head: int = -1
     dropout: float = 0.1  # on embeddings and on the output of each block
     input_dropout: float = 0.0  # on the input of each convolution block
     relu_dropout: float = 0.0  # on the hidden channels of the feed-forward blocks
@@ -156,6 +160,10 @@ class ModelConfig:
             f"model.neighbour_heads is {self.neighbour_heads}, must be odd and positive: a head "
             "and as many on either side",
         )
+        require_between(
+            "model.alignment_layer", self.alignment_layer, -1, len(self.decoder_kernels) - 1
+        )
+        require_between("model.alignment_head", self.alignment_head, -1, self.heads - 1)
         require(
             self.first_position >= 0,
             f"model.first_position is {self.first_position}, must be at least 0",
