@@ -19,7 +19,10 @@ from linnet_model.importers.huggingface_marian.import_huggingface_marian import 
     language_tags,
     read_tokenizer,
 )
+from linnet_model.importers.marian.decoder_config import read_decoder_config
+from linnet_model.importers.marian.file_names import languages_of
 from linnet_model.importers.marian.folder import find_files, read_pieces
+from linnet_model.importers.marian.import_marian import file_names
 from linnet_model.importers.marian.import_marian import read_model as read_marian
 from linnet_model.importers.multilingual.config import read_facts as read_multilingual
 from linnet_model.importers.multilingual.vocabulary import read_tokens as read_multilingual_tokens
@@ -152,21 +155,32 @@ def command_of(toolkit: str, flags: str) -> tuple[str, str]:
 
 def describe_marian(folder: Path) -> Facts:
     files = find_files(folder)
+    guess = languages_of(file_names(files))
+    search = read_decoder_config(folder, files)
     model, sizes = read_marian(files)
     pieces = {
         file.name: len(read_pieces(file).pieces) for file in (files.source_spm, files.target_spm)
     }
     return [
         ("model", f"Marian, {files.model.name}, {files.model.stat().st_size / 1e6:.1f} MB"),
+        (
+            "languages",
+            f"{guess[0]} to {guess[1]}, by the names of the files" if guess else UNNAMED,
+        ),
         *sizes_of(sizes),
         (
             "tokenizers",
             ", ".join(f"{name} with {count:,} pieces" for name, count in pieces.items()),
         ),
         ("shortlist", files.shortlist.name if files.shortlist else "none"),
+        ("search", f"as {search.file.name} says" if search else "greedy"),
         ("parameters", f"{parameter_count(model):,}"),
         ("licence", "not in the files; models of Firefox are under the MPL 2.0"),
-        command_of("marian", f"--model {folder} --source-language CODE --target-language CODE"),
+        command_of(
+            "marian",
+            f"--model {folder}"
+            + ("" if guess else " --source-language CODE --target-language CODE"),
+        ),
     ]
 
 

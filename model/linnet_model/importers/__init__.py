@@ -14,8 +14,11 @@ from linnet_model.importers.golden import GoldenChoice
 from linnet_model.stored_weights import WEIGHT_TYPES
 
 
-def import_parser(doc: str | None) -> argparse.ArgumentParser:
-    """Returns the parser of an importer, with the flags of the bundle that it writes."""
+def import_parser(
+    doc: str | None, dtype: str | None = "float32", dtype_told: str = "%(default)s"
+) -> argparse.ArgumentParser:
+    """Returns the parser of an importer, with the flags of the bundle that it writes. `dtype` is
+    the default of --dtype, and `dtype_told` says so in its help."""
     parser = parser_for(doc)
     parser.add_argument("--out", type=Path, required=True, help="folder of the bundle")
     parser.add_argument("--name", help="name of the bundle [SOURCE-TARGET]")
@@ -38,7 +41,10 @@ def import_parser(doc: str | None) -> argparse.ArgumentParser:
     )
     golden.add_argument("--no-golden", action="store_true", help="make no golden examples")
     parser.add_argument(
-        "--dtype", choices=WEIGHT_TYPES, default="float32", help="type of stored weights"
+        "--dtype",
+        choices=WEIGHT_TYPES,
+        default=dtype,
+        help=f"type of stored weights [{dtype_told}]",
     )
     return parser
 

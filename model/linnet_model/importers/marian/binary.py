@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 import struct
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -73,10 +74,41 @@ def type_name(kind: int) -> str:
     return {0x4102: "intgemm16", 0x0402: "float16", 0x0408: "float64"}.get(kind, "unknown")
 
 
+@dataclass
+class Item:
+    """The place of an item in a file."""
+
+    name: str
+    kind: int
+    shape: tuple[int, ...]
+    length: int  # bytes of its data, with padding
+
+
+def has_int8_matrices(file: Path) -> bool:
+    """Returns whether all matrices of weights in the file are int8, so that a bundle in int8 has
+    its weights unchanged."""
+    items = read_items(Bytes(file, file.read_bytes()))
+    matrices = [item for item in items if len(item.shape) == 2 and min(item.shape) > 1]
+    return all(item.kind in QUANTISED for item in matrices)
+
+
 def read_binary(file: Path) -> dict[str, Array]:
     """Returns the items by name in the shapes that the file gives, matrices of weights in float32
     as [inputs, outputs], and bytes (the configuration) as int8."""
     read = Bytes(file, file.read_bytes())
+    found = {}
+    for item in read_items(read):
+        data = read.take(item.length, f"the data of {item.name}")
+        found[item.name] = read_item(file, item.name, item.kind, item.shape, data)
+    left = len(read.content) - read.position
+    if left:
+        raise ConfigError(f"{file} has {left} bytes behind its last item")
+    return found
+
+
+def read_items(read: Bytes) -> list[Item]:
+    """Reads all that stands before the data."""
+    file = read.file
     version, count = read.numbers("Q", 2, "its header")
     require(version == VERSION, f"{file} has version {version}, this reads {VERSION}")
     require(count <= MAX_ITEMS, f"{file} has {count} items, at most {MAX_ITEMS} are read")
@@ -94,13 +126,10 @@ def read_binary(file: Path) -> dict[str, Array]:
         shapes.append(shape)
     (gap,) = read.numbers("Q", 1, "its header")
     read.take(gap, "the gap before the data")
-    items = {}
-    for name, (_, kind, _, length), shape in zip(names, headers, shapes, strict=True):
-        items[name] = read_item(file, name, kind, shape, read.take(length, f"the data of {name}"))
-    left = len(read.content) - read.position
-    if left:
-        raise ConfigError(f"{file} has {left} bytes behind its last item")
-    return items
+    return [
+        Item(name, kind, shape, length)
+        for name, (_, kind, _, length), shape in zip(names, headers, shapes, strict=True)
+    ]
 
 
 def read_name(read: Bytes, length: int) -> str:

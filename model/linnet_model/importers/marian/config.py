@@ -26,7 +26,7 @@ READ = names(
     "dec-cell dec-depth dim-emb dim-vocabs enc-depth tied-embeddings tied-embeddings-all "
     "tied-embeddings-src transformer-decoder-autoreg transformer-dim-ffn transformer-heads "
     "transformer-ffn-activation transformer-preprocess transformer-postprocess "
-    "transformer-postprocess-top transformer-postprocess-emb"
+    "transformer-guided-alignment-layer transformer-postprocess-top transformer-postprocess-emb"
 )
 ONLY: dict[str, tuple[Any, ...]] = {
     "type": ("transformer",),
@@ -62,13 +62,16 @@ NO_EFFECT = names(
     "char-conv-filters-widths char-highway char-stride dec-cell-base-depth dec-cell-high-depth "
     "dim-rnn enc-cell enc-cell-depth enc-type separator-symbol transformer-aan-activation "
     "transformer-aan-depth transformer-aan-nogate transformer-depth-scaling transformer-dim-aan "
-    "transformer-guided-alignment-layer ulr-dim-emb ulr-dropout ulr-keys-vectors "
+    "ulr-dim-emb ulr-dropout ulr-keys-vectors "
     "ulr-query-vectors ulr-softmax-temperature ulr-trainable-transformation "
     "version"
 )
 ACTIVATIONS = ("relu", "swish")  # gelu is an approximation there
 # The order of operations around a block, without dropout, and whether norms stand at its start.
 NORMS = {("", "an", ""): False, ("n", "a", "n"): True}
+ALIGNMENT_HEAD = (
+    0  # collectOneHead of transformer.h: guided alignment trains it, decoding prints it
+)
 
 
 def shown(value: Any) -> str:
@@ -109,6 +112,8 @@ def model_sizes(where: str, settings: dict[str, Any]) -> ModelConfig:
         first_position=0,
         activation=choice(where, settings, "transformer-ffn-activation", ACTIVATIONS),
         output_bias=True,
+        alignment_layer=alignment_layer(where, settings, layers["dec"]),
+        alignment_head=ALIGNMENT_HEAD,
         dropout=0.0,
         weight_dropout=0.0,
     )
@@ -163,6 +168,15 @@ def norms_first(where: str, settings: dict[str, Any]) -> bool:
         f'{where} has transformer-postprocess-emb {shown(emb)}, supported is only "d"',
     )
     return NORMS[(found[0], found[1], found[2])]
+
+
+def alignment_layer(where: str, settings: dict[str, Any], layers: int) -> int:
+    """Returns the decoder layer, from 0, whose attention Marian takes for the alignment."""
+    key = "transformer-guided-alignment-layer"
+    value = settings.get(key, "last")
+    if value == "last":
+        return layers - 1
+    return integer(where, f'{key} (which may be "last")', value, 1, layers) - 1
 
 
 def sharing(where: str, settings: dict[str, Any]) -> str:

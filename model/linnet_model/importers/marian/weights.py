@@ -27,8 +27,8 @@ ALPHA = "_QuantMultA"  # ranges of activations that Firefox's products need
 def our_weights(
     file: Path, arrays: dict[str, Array], sizes: ModelConfig, rows: int
 ) -> dict[str, Tensor]:
-    """Returns the weights of an EncoderDecoder by name. `sizes` has the vocabularies of the file;
-    `rows` is that of our tables, of which the last is `<pad>`."""
+    """Returns the weights of an EncoderDecoder by name, and empties `arrays`. `sizes` has the
+    vocabularies of the file; `rows` is that of our tables, of which the last is `<pad>`."""
     source = Source(file, tensors(file, arrays))
     ours = tables(source, sizes, rows)
     for side, mixers in (("encoder", sizes.encoder_mixers), ("decoder", sizes.decoder_mixers)):
@@ -44,11 +44,13 @@ def our_weights(
 
 
 def tensors(file: Path, arrays: dict[str, Array]) -> dict[str, Tensor]:
+    """Returns the weights, and empties `arrays`, so that none is in memory twice."""
     found = {}
-    for name, array in arrays.items():
+    for name in list(arrays):
+        array = arrays.pop(name)
         if name == SETTINGS or name.endswith(ALPHA):
             continue
-        tensor = torch.from_numpy(array.copy())
+        tensor = torch.from_numpy(array if array.flags.writeable else array.copy())
         require(tensor.is_floating_point(), f"{file}: {name} has bytes, weights are float32")
         bad = int((~torch.isfinite(tensor)).sum())
         require(
