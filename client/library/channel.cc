@@ -5,10 +5,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/library/proxy.h"
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/security/tls_credentials_options.h"
 #include "linnet/v1/text_service.grpc.pb.h"
-#include "proto/loopback.h"
 
 namespace linnet::client {
 namespace {
@@ -95,9 +95,8 @@ std::shared_ptr<grpc::Channel> Make(const ClientOptions& options, const std::str
                    0);  // unlimited: by default gRPC stops after two
   // Otherwise gRPC lets clients with equal options share a connection.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // http_proxy is not meant for a server on this machine, and none can connect to a list.
-  if (IsLoopback(options.server) || TargetOf(options.server).starts_with("ipv"))
-    arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // Otherwise gRPC would use a proxy for this machine and for hosts that only ProxyOf excludes.
+  if (!ProxyOf(options.server)) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   if (!options.tls.server_name.empty()) {
     arguments.SetSslTargetNameOverride(options.tls.server_name);
   }
@@ -112,10 +111,8 @@ bool UsesTls(const TlsOptions& tls) {
 }
 
 absl::Status CheckTokenIsPrivate(const ClientOptions& options) {
-  bool private_enough = UsesTls(options.tls) || absl::StartsWith(options.server, "unix:") ||
-                        absl::StartsWith(options.server, "unix-abstract:");
-  if (!absl::StrContains(options.server, ',')) private_enough |= IsLoopback(options.server);
-  if (private_enough || options.token_file.empty()) return absl::OkStatus();
+  if (UsesTls(options.tls) || options.token_file.empty() || IsThisMachine(options.server))
+    return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "a token would go to ", options.server, " in plain text: encrypt the connection with TLS"));
 }

@@ -56,6 +56,7 @@ bool CancellableContext::cancelled() const {
 
 Connection::Connection(const ClientOptions& options, std::unique_ptr<TokenFile> token)
     : options_(options),
+      proxy_(ProxyOf(options.server)),
       token_(std::move(token)),
       channel_(MakeChannel(options)),
       health_channel_(IsBalanced(options) ? MakeHealthChannel(options) : channel_),
@@ -101,6 +102,12 @@ void Connection::Prepare(const CallOptions& options, absl::Duration timeout,
   if (!options.request_id.empty()) context->AddMetadata("x-request-id", options.request_id);
 }
 
+std::string Connection::Way() const {
+  if (!proxy_) return options_.server;
+  return absl::StrCat(options_.server, " through the proxy ", proxy_->address, " (",
+                      proxy_->variable, ")");
+}
+
 // Replaces errors that gRPC made on this side by messages with the server and the way out.
 absl::Status Connection::Explain(const CancellableContext& context, const grpc::Status& grpc,
                                  const google::protobuf::Message& request) const {
@@ -116,16 +123,18 @@ absl::Status Connection::Explain(const CancellableContext& context, const grpc::
             options_.server, " takes no calls now (its health is NOT_SERVING): try again later"));
       }
       return absl::UnavailableError(absl::StrCat(
-          "cannot reach ", options_.server, ": ", Cause(status.message()),
-          UsesTls(options_.tls)
+          "cannot reach ", Way(), ": ", Cause(status.message()),
+          proxy_ ? absl::StrCat("; does the proxy let it pass? With no_proxy=",
+                                ServerHost(options_.server), " the client connects directly")
+          : UsesTls(options_.tls)
               ? "; is it there, with TLS and a certificate for its name that is trusted here?"
               : "; is a Linnet server running there, and without TLS?"));
     case absl::StatusCode::kDeadlineExceeded:
-      return absl::DeadlineExceededError(absl::StrCat(
-          "no answer from ", options_.server, " within ", absl::FormatDuration(timeout), ": ",
-          request.GetDescriptor() == HealthRequest::descriptor()
-              ? "it hangs, or does not speak gRPC"
-              : "allow more time or send less text"));
+      return absl::DeadlineExceededError(
+          absl::StrCat("no answer from ", Way(), " within ", absl::FormatDuration(timeout), ": ",
+                       request.GetDescriptor() == HealthRequest::descriptor()
+                           ? "it hangs, or does not speak gRPC"
+                           : "allow more time or send less text"));
     case absl::StatusCode::kUnimplemented:
       return absl::UnimplementedError(absl::StrCat(
           options_.server, " is not a Linnet server of this version: ",

@@ -17,6 +17,7 @@
 #include "client/library/cancellation.h"
 #include "client/library/client.h"
 #include "client/library/grpc_status.h"
+#include "client/library/proxy.h"
 #include "client/library/request_checks.h"
 #include "client/library/token_file.h"
 #include "grpc/health/v1/health.grpc.pb.h"
@@ -123,6 +124,8 @@ class Connection {
     if (!context.begun()) return absl::CancelledError("cancelled before the call");
     return Explain(context, call(*text_, &context.grpc()), request);
   }
+  // The server, and the proxy before it, in the words of an error.
+  std::string Way() const;
   // True if one of several servers refused the call because it cannot finish before the deadline:
   // the next server may have a shorter queue. Tried once, so that a deadline that no server can
   // meet does not load all of them.
@@ -192,6 +195,7 @@ class Connection {
   }
 
   const ClientOptions options_;
+  const std::optional<Proxy> proxy_;  // of the channels; gRPC reads the environment only once
   const std::unique_ptr<TokenFile> token_;
   const Cancellation cancellation_;
   const std::shared_ptr<grpc::Channel> channel_;

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import socket
 from enum import Enum, auto
-from ipaddress import IPv4Address
+from ipaddress import IPv6Address
 
 from .errors import LinnetError
 
@@ -40,10 +40,31 @@ def _kind(server: str) -> _Kind:
 
 
 def is_this_machine(server: str) -> bool:
-    """A name that only begins like an address, 127.0.0.1.example.org, is another machine."""
-    if _kind(server) is not _Kind.HOSTS:
+    """True if every address of `server` is this machine, in any spelling. A name that only begins
+    like an address, 127.0.0.1.example.org, is another machine."""
+    if _kind(server) in (_Kind.SOCKET, _Kind.CONTROL_PLANE):
         return _kind(server) is _Kind.SOCKET
-    return all(_is_loopback(address.rpartition(":")[0]) for address in server.split(","))
+    return all(_is_loopback(_host_of(address)) for address in _addresses(server).split(","))
+
+
+def host(server: str) -> str:
+    """The host of a server without its scheme and port: what no_proxy is compared with."""
+    return _host_of(_addresses(server))
+
+
+def _addresses(server: str) -> str:
+    """The addresses without a scheme and the authority of "dns://AUTHORITY/HOST:PORT"."""
+    scheme = _scheme(server)
+    return server.removeprefix(scheme).rpartition("/")[2] if scheme else server
+
+
+def _host_of(address: str) -> str:
+    """The host of HOST:PORT, [IPv6]:PORT or HOST, without the brackets of an IPv6."""
+    if address.startswith("["):
+        inside, bracket, _ = address[1:].partition("]")
+        return inside if bracket else ""
+    # Several colons without brackets are an IPv6 without a port.
+    return address.partition(":")[0] if address.count(":") == 1 else address
 
 
 def is_balanced(server: str) -> bool:
@@ -131,7 +152,15 @@ def _is_ip(family: socket.AddressFamily, host: str) -> bool:
 
 
 def _is_loopback(host: str) -> bool:
+    """True for localhost in any case, 127.0.0.1 or 127.1, and ::1 in any form, also mapped."""
+    if host.lower().removesuffix(".") == "localhost":
+        return True
     try:
-        return IPv4Address(host).is_loopback
+        six = IPv6Address(host)
+        return (six.ipv4_mapped or six).is_loopback
     except ValueError:
-        return host in ("localhost", "[::1]")
+        pass
+    try:  # inet_aton takes the short forms, and ignores what stands behind a blank
+        return not re.search(r"\s", host) and socket.inet_aton(host)[0] == 127
+    except (OSError, ValueError):
+        return False

@@ -15,7 +15,6 @@ from typing import Any
 
 import grpc
 
-from . import addresses
 from .errors import LinnetError
 from .options import Options
 from .version import __version__
@@ -96,8 +95,8 @@ def arguments(options: Options, health: bool = True) -> list[tuple[str, Any]]:
         # Otherwise gRPC lets clients with equal options share a connection.
         ("grpc.use_local_subchannel_pool", 1),
     ]
-    # A proxy is not meant for a server on this machine, and cannot connect to a list.
-    if options.is_this_machine() or addresses.target(options.server).startswith("ipv"):
+    # Otherwise gRPC would use a proxy for this machine, and for hosts that only we exclude.
+    if options.proxy() is None:
         found.append(("grpc.enable_http_proxy", 0))
     if options.tls and options.tls.server_name:
         found.append(("grpc.ssl_target_name_override", options.tls.server_name))

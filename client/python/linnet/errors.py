@@ -102,10 +102,16 @@ class LinnetError(Exception):
         too_large = _TOO_LARGE.search(message)
         if code == grpc.StatusCode.RESOURCE_EXHAUSTED and too_large:
             return cls._too_large(int(too_large[2]), int(too_large[3]), is_reply=bool(too_large[1]))
+        proxy = options.proxy()
+        way = f"{options.server} through {proxy}" if proxy else options.server
         if code == grpc.StatusCode.DEADLINE_EXCEEDED and timeout is not None:
             message = (
-                f"no answer from {options.server} within {timeout:g} s: "
-                "allow more time or send less text"
+                f"no answer from {way} within {timeout:g} s: allow more time or send less text"
+            )
+        elif code == grpc.StatusCode.UNAVAILABLE and proxy:
+            message = (
+                f"cannot reach {way}: {message}; does the proxy let it pass? With "
+                f"no_proxy={options.host()} the client connects directly"
             )
         return cls(status_pb2.Status(code=code.value[0], message=message))
 

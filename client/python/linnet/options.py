@@ -9,6 +9,7 @@ from types import UnionType
 
 from . import addresses
 from .errors import LinnetError
+from .proxy import Proxy, proxy_of
 
 
 @dataclass(frozen=True)
@@ -121,3 +122,10 @@ class Options:
 
     def is_balanced(self) -> bool:
         return addresses.is_balanced(self.server)
+
+    def host(self) -> str:
+        return addresses.host(self.server)
+
+    def proxy(self) -> Proxy | None:
+        """The proxy between this client and the server, if there is one."""
+        return proxy_of(self.server)
