@@ -9,11 +9,13 @@ above, and requests of the API for all other options. Requests and responses are
 API (proto/linnet/v1/text_service.proto documents every field); errors are `LinnetError`.
 """
 
-from .aio import AsyncClient, AsyncStream
-from .client import Client, Stream
+from .aio import AsyncClient
+from .async_stream import AsyncStream
+from .client import Client
 from .errors import LinnetError
 from .options import Options, Retry, Tls
 from .simple import summarize, translate
+from .stream import Stream
 from .texts import LinnetWarning
 from .v1.bundle_pb2 import SummaryStyle
 from .v1.text_service_pb2 import (
@@ -24,6 +26,7 @@ from .v1.text_service_pb2 import (
     GetModelResponse,
     Glossary,
     GlossaryEntry,
+    LanguageDetection,
     ListModelsRequest,
     ListModelsResponse,
     LongInput,
@@ -35,6 +38,7 @@ from .v1.text_service_pb2 import (
     ScoringOptions,
     SummarizeRequest,
     SummarizeResponse,
+    TargetScore,
     TextPart,
     TranslateRequest,
     TranslateResponse,
@@ -52,6 +56,7 @@ __all__ = [
     "GetModelResponse",
     "Glossary",
     "GlossaryEntry",
+    "LanguageDetection",
     "LinnetError",
     "LinnetWarning",
     "ListModelsRequest",
@@ -69,6 +74,7 @@ __all__ = [
     "SummarizeRequest",
     "SummarizeResponse",
     "SummaryStyle",
+    "TargetScore",
     "TextPart",
     "Tls",
     "TranslateRequest",

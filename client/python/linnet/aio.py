@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import AsyncIterator, Callable, Iterable
-from typing import Any, Generic, TypeVar, overload
+from collections.abc import AsyncIterator, Iterable
+from typing import overload
 
 from grpc_health.v1 import health_pb2
 
-from . import channel as shared
-from .async_connection import AsyncConnection, IteratorError, Lines, error_of, in_flight
+from .async_connection import AsyncConnection, IteratorError, Lines
 from .async_plan import run_plan
-from .errors import LinnetError, no_response
+from .async_stream import AsyncStream
+from .batches import Pair, detections, scores, scoring
+from .errors import LinnetError
 from .options import Options
 from .texts import (
     Plan,
@@ -27,79 +27,15 @@ from .texts import (
 )
 from .v1 import text_service_pb2 as api
 
-Response = TypeVar("Response", covariant=True)
-
-
-class AsyncStream(Generic[Response]):
-    """The asynchronous Stream: `async for part in stream`, then `await stream.response()`."""
-
-    def __init__(
-        self,
-        connection: AsyncConnection,
-        method: Callable[..., Any],
-        request: Any,
-        timeout: float | None,
-        request_id: str,
-    ):
-        self._connection = connection
-        self._begin = connection.starter(method, request, request_id)
-        self._timeout = connection.limit(timeout)
-        self._call: Any = None
-        self._response: Response | None = None
-        if connection.has_waited():
-            self._start()
-
-    def _start(self) -> None:
-        self._end = time.monotonic() + self._timeout
-        self._call = self._begin(self._timeout)
-
-    async def __aiter__(self) -> AsyncIterator[api.TextPart]:
-        if self._call is None:
-            await self._connection.wait()
-            self._start()
-        try:
-            async for part in self._parts():
-                yield part
-            return
-        except LinnetError as error:  # DEADLINE_TOO_CLOSE arrives before the first part
-            left = shared.time_for_another_server(self._connection.options, error, self._end)
-            if not left:
-                raise
-        self._call = self._begin(left)
-        async for part in self._parts():
-            yield part
-
-    async def _parts(self) -> AsyncIterator[api.TextPart]:
-        async with in_flight(self._call, self._connection.options, self._timeout):
-            async for message in self._call:
-                if message.HasField("response"):
-                    self._response = message.response
-                elif message.HasField("part"):
-                    yield message.part
-            # grpc.aio raises the error in the first loop over a call; another one just ends.
-            if error := await error_of(self._call):
-                raise error
-
-    async def response(self) -> Response:
-        """Returns the whole response. Reads the remaining parts first. Leaving the loop over the
-        parts early cancels the call, and this then raises LinnetError."""
-        if self._response is None:
-            async for _ in self:
-                pass
-        if self._response is None:
-            raise no_response()
-        return self._response
-
 
 class AsyncClient:
-    """The asynchronous Client: its methods are awaited, and a list of strings is sent in concurrent
-    calls. Create and use it in one event loop. Cancelling the task that awaits a call cancels the
-    call on the server as well."""
+    """The asynchronous Client: its methods are awaited, and a list of strings to translate or to
+    summarise is sent in concurrent calls. Use it in one event loop, that of its first call.
+    Cancelling the task that awaits a call cancels the call on the server as well."""
 
     def __init__(self, server: str | Options = "127.0.0.1:50051"):
         self.options = server if isinstance(server, Options) else Options(server=server)
         self._connection = AsyncConnection(self.options)
-        self._text = self._connection.text
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -170,7 +106,9 @@ class AsyncClient:
                 direct_only=direct_only,
                 reranking=reranking,
             )
-            return await self._connection.unary(self._text.Translate, text, timeout, request_id)
+            return await self._connection.unary(
+                self._connection.text.Translate, text, timeout, request_id
+            )
         settings = translation(to, source, model, glossary, options, direct_only, reranking)
         plan = Plan.of(text)
 
@@ -178,7 +116,9 @@ class AsyncClient:
             request = api.TranslateRequest()
             request.CopyFrom(settings)
             request.contents.extend(contents)
-            reply = await self._connection.unary(self._text.Translate, request, timeout, request_id)
+            reply = await self._connection.unary(
+                self._connection.text.Translate, request, timeout, request_id
+            )
             keep_language(settings, reply)
             return list(reply.translations)
 
@@ -231,47 +171,137 @@ class AsyncClient:
             check_request_alone(
                 language=language, model=model, words=words, sentences=sentences, style=style
             )
-            return await self._connection.unary(self._text.Summarize, text, timeout, request_id)
+            return await self._connection.unary(
+                self._connection.text.Summarize, text, timeout, request_id
+            )
         settings = summary(language, model, words, sentences, style)
 
         async def answers(contents: list[str]) -> list[TextAnswer]:
             request = api.SummarizeRequest()
             request.CopyFrom(settings)
             request.contents.extend(contents)
-            reply = await self._connection.unary(self._text.Summarize, request, timeout, request_id)
+            reply = await self._connection.unary(
+                self._connection.text.Summarize, request, timeout, request_id
+            )
             keep_language(settings, reply)
             return list(reply.summaries)
 
         return await run_plan(Plan.of(text, whole=True), answers, first_alone=not language)
 
+    @overload
     async def score(
-        self, request: api.ScoreRequest, *, timeout: float | None = None, request_id: str = ""
-    ) -> api.ScoreResponse:
-        check_message(request, api.ScoreRequest, "request")
-        return await self._connection.unary(self._text.Score, request, timeout, request_id)
+        self, pairs: api.ScoreRequest, *, timeout: float | None = None, request_id: str = ""
+    ) -> api.ScoreResponse: ...
+    @overload
+    async def score(
+        self,
+        pairs: Pair,
+        *,
+        source: str = "",
+        to: str = "",
+        model: str = "",
+        style: str = "",
+        options: api.ScoringOptions | None = None,
+        timeout: float | None = None,
+        request_id: str = "",
+    ) -> api.TargetScore: ...
+    @overload
+    async def score(
+        self,
+        pairs: Iterable[Pair],
+        *,
+        source: str = "",
+        to: str = "",
+        model: str = "",
+        style: str = "",
+        options: api.ScoringOptions | None = None,
+        timeout: float | None = None,
+        request_id: str = "",
+    ) -> list[api.TargetScore]: ...
+    async def score(
+        self,
+        pairs: api.ScoreRequest | Pair | Iterable[Pair],
+        *,
+        source: str = "",
+        to: str = "",
+        model: str = "",
+        style: str = "",
+        options: api.ScoringOptions | None = None,
+        timeout: float | None = None,
+        request_id: str = "",
+    ) -> api.ScoreResponse | api.TargetScore | list[api.TargetScore]:
+        """Same as Client.score."""
+        if isinstance(pairs, api.ScoreRequest):
+            check_request_alone(source=source, to=to, model=model, style=style, options=options)
+            return await self._connection.unary(
+                self._connection.text.Score, pairs, timeout, request_id
+            )
+        request = scoring(source, to, model, style, options)
+        batches = scores(pairs)
+        while batch := batches.next():
+            del request.pairs[:]
+            for text, target in batch.items:
+                request.pairs.add(source_text=text, target_text=target)
+            try:
+                reply = await self._connection.unary(
+                    self._connection.text.Score, request, timeout, request_id
+                )
+            except LinnetError as error:
+                batches.refused(batch, error)
+            else:
+                batches.answer(batch, reply.scores)
+        return batches.answers()
 
+    @overload
+    async def detect_language(
+        self, text: api.DetectLanguageRequest, *, timeout: float | None = None, request_id: str = ""
+    ) -> api.DetectLanguageResponse: ...
+    @overload
+    async def detect_language(  # type: ignore[overload-overlap]
+        self, text: str, *, timeout: float | None = None, request_id: str = ""
+    ) -> api.LanguageDetection: ...
+    @overload
+    async def detect_language(
+        self, text: Iterable[str], *, timeout: float | None = None, request_id: str = ""
+    ) -> list[api.LanguageDetection]: ...
     async def detect_language(
         self,
-        request: api.DetectLanguageRequest,
+        text: api.DetectLanguageRequest | str | Iterable[str],
         *,
         timeout: float | None = None,
         request_id: str = "",
-    ) -> api.DetectLanguageResponse:
-        check_message(request, api.DetectLanguageRequest, "request")
-        return await self._connection.unary(self._text.DetectLanguage, request, timeout, request_id)
+    ) -> api.DetectLanguageResponse | api.LanguageDetection | list[api.LanguageDetection]:
+        """Same as Client.detect_language."""
+        method = self._connection.text.DetectLanguage
+        if isinstance(text, api.DetectLanguageRequest):
+            return await self._connection.unary(method, text, timeout, request_id)
+        batches = detections(text)
+        while batch := batches.next():
+            request = api.DetectLanguageRequest(contents=batch.items)
+            try:
+                reply = await self._connection.unary(method, request, timeout, request_id)
+            except LinnetError as error:
+                batches.refused(batch, error)
+            else:
+                batches.answer(batch, reply.detections)
+        return batches.answers()
 
     async def list_models(
         self, *, timeout: float | None = None, request_id: str = ""
     ) -> api.ListModelsResponse:
         request = api.ListModelsRequest()
-        return await self._connection.unary(self._text.ListModels, request, timeout, request_id)
+        return await self._connection.unary(
+            self._connection.text.ListModels, request, timeout, request_id
+        )
 
     async def get_model(
         self, name: str, *, timeout: float | None = None, request_id: str = ""
     ) -> api.GetModelResponse:
         request = api.GetModelRequest()
         set_field(request, "name", name)
-        return await self._connection.unary(self._text.GetModel, request, timeout, request_id)
+        return await self._connection.unary(
+            self._connection.text.GetModel, request, timeout, request_id
+        )
 
     def stream_translate(
         self, request: api.TranslateRequest, *, timeout: float | None = None, request_id: str = ""
@@ -279,7 +309,7 @@ class AsyncClient:
         check_message(request, api.TranslateRequest, "request")
         message = api.StreamTranslateRequest(request=request)
         return AsyncStream(
-            self._connection, self._text.StreamTranslate, message, timeout, request_id
+            self._connection, self._connection.text.StreamTranslate, message, timeout, request_id
         )
 
     def stream_summarize(
@@ -288,7 +318,7 @@ class AsyncClient:
         check_message(request, api.SummarizeRequest, "request")
         message = api.StreamSummarizeRequest(request=request)
         return AsyncStream(
-            self._connection, self._text.StreamSummarize, message, timeout, request_id
+            self._connection, self._connection.text.StreamSummarize, message, timeout, request_id
         )
 
     async def translate_document(
@@ -312,7 +342,7 @@ class AsyncClient:
                 yield api.TranslateDocumentRequest(lines=[line])
 
         results = self._connection.results(
-            self._text.TranslateDocument, messages(), failure, request_id
+            self._connection.text.TranslateDocument, messages(), failure, request_id
         )
         async for result in results:
             yield result
@@ -338,7 +368,7 @@ class AsyncClient:
                 yield api.SummarizeDocumentRequest(lines=[line])
 
         results = self._connection.results(
-            self._text.SummarizeDocument, messages(), failure, request_id
+            self._connection.text.SummarizeDocument, messages(), failure, request_id
         )
         async for result in results:
             yield result

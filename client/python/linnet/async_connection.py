@@ -104,34 +104,77 @@ async def in_flight(
         call.cancel()  # no effect after its end
 
 
-class AsyncConnection(shared.CallStarter):
-    """The channels of an AsyncClient and the calls over them. Belongs to one event loop."""
+class _Channels:
+    """The channels of one event loop."""
 
-    def __init__(self, options: Options):
-        super().__init__(options)
-        self._channel = self._connect(health=True)
-        self.text = TextServiceStub(cast(Any, self._channel))
+    def __init__(self, options: Options, secret: grpc.ChannelCredentials | None):
+        self.main = self._connect(options, secret, health=True)
+        self.text = TextServiceStub(cast(Any, self.main))
         balanced = options.is_balanced()
-        self._health_channel = self._connect(health=False) if balanced else self._channel
-        check: Any = self._health_channel.unary_unary(
+        self.health = self._connect(options, secret, health=False) if balanced else self.main
+        check: Any = self.health.unary_unary(
             shared.HEALTH_CHECK,
             request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
             response_deserializer=health_pb2.HealthCheckResponse.FromString,
         )
         self.check: grpc.UnaryUnaryMultiCallable[Any, health_pb2.HealthCheckResponse] = check
-        self._ready: asyncio.Future[None] | None = None
 
-    def _connect(self, health: bool) -> grpc.aio.Channel:
-        name = addresses.target(self.options.server)
-        arguments = shared.arguments(self.options, health)
-        secret = shared.credentials(self.options)
+    @staticmethod
+    def _connect(
+        options: Options, secret: grpc.ChannelCredentials | None, health: bool
+    ) -> grpc.aio.Channel:
+        name = addresses.target(options.server)
+        arguments = shared.arguments(options, health)
         if secret is None:
             return grpc.aio.insecure_channel(name, options=arguments)
         return grpc.aio.secure_channel(name, secret, options=arguments)
 
+
+class AsyncConnection(shared.CallStarter):
+    """The channels of an AsyncClient and the calls over them. Belongs to the event loop of its
+    first call: grpc.aio's channels cannot leave the loop in which they were made."""
+
+    def __init__(self, options: Options):
+        super().__init__(options)
+        self._secret = shared.credentials(options)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._made: _Channels | None = None
+        self._ready: asyncio.Future[None] | None = None
+
+    @property
+    def _channels(self) -> _Channels:
+        """The channels, made at the first use. Raises LinnetError outside of their loop, where
+        grpc.aio would raise a RuntimeError about futures and tasks, or hang."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            raise LinnetError.local(
+                "an AsyncClient is used where no event loop runs: call it in a coroutine, as with "
+                "asyncio.run(main()), or use Client",
+                grpc.StatusCode.FAILED_PRECONDITION,
+            ) from None
+        if self._made is None:
+            self._loop, self._made = loop, _Channels(self.options, self._secret)
+        elif self._loop is not loop:
+            raise LinnetError.local(
+                "this AsyncClient belongs to another event loop, the one of its first call: create "
+                "one in each loop; every asyncio.run has a loop of its own",
+                grpc.StatusCode.FAILED_PRECONDITION,
+            )
+        return self._made
+
+    @property
+    def text(self) -> TextServiceStub:
+        return self._channels.text
+
+    @property
+    def check(self) -> grpc.UnaryUnaryMultiCallable[Any, health_pb2.HealthCheckResponse]:
+        return self._channels.check
+
     async def close(self) -> None:
-        await self._channel.close(None)
-        await self._health_channel.close(None)
+        channels = self._channels
+        await channels.main.close(None)
+        await channels.health.close(None)
 
     def has_waited(self) -> bool:
         return self.options.wait == 0 or (self._ready is not None and self._ready.done())
@@ -148,7 +191,7 @@ class AsyncConnection(shared.CallStarter):
     async def _wait_until_ready(self) -> None:
         with suppress(TimeoutError, grpc.aio.UsageError):  # UsageError: the channel is closed
             async with asyncio.timeout(self.options.wait):
-                await self._channel.channel_ready()
+                await self._channels.main.channel_ready()
                 await self._wait_behind_proxy()
 
     async def _wait_behind_proxy(self) -> None:

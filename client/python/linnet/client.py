@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Any, Generic, TypeVar, overload
+from typing import overload
 
 from grpc_health.v1 import health_pb2
 
-from . import channel as shared
+from .batches import Pair, detections, scores, scoring
 from .connection import Connection, IteratorError
-from .errors import LinnetError, no_response
+from .errors import LinnetError
 from .options import Options
+from .stream import Stream
 from .texts import (
     Plan,
     Terms,
@@ -25,59 +25,6 @@ from .texts import (
     translation,
 )
 from .v1 import text_service_pb2 as api
-
-Response = TypeVar("Response", covariant=True)
-
-
-class Stream(Generic[Response]):
-    """Iterates over the parts of a text as they become stable: the concatenated parts of a content
-    are its text. `response()` returns the whole response. After an error, discard the parts."""
-
-    def __init__(
-        self,
-        connection: Connection,
-        method: Callable[..., Any],
-        request: Any,
-        timeout: float | None,
-        request_id: str,
-    ):
-        self._connection = connection
-        self._begin = connection.starter(method, request, request_id)
-        self._timeout = connection.limit(timeout)
-        connection.wait()
-        self._end = time.monotonic() + self._timeout
-        self._call = self._begin(self._timeout)
-        connection.add(self._call)  # also where its parts are read later, or never
-        self._response: Response | None = None
-
-    def __iter__(self) -> Iterator[api.TextPart]:
-        try:
-            yield from self._parts()
-            return
-        except LinnetError as error:  # DEADLINE_TOO_CLOSE arrives before the first part
-            left = shared.time_for_another_server(self._connection.options, error, self._end)
-            if not left:
-                raise
-        self._call = self._begin(left)
-        yield from self._parts()
-
-    def _parts(self) -> Iterator[api.TextPart]:
-        with self._connection.in_flight(self._call, self._timeout):
-            for message in self._call:
-                if message.HasField("response"):
-                    self._response = message.response
-                elif message.HasField("part"):
-                    yield message.part
-
-    def response(self) -> Response:
-        """Returns the whole response. Reads the remaining parts first. Leaving the loop over the
-        parts early cancels the call, and this then raises LinnetError."""
-        if self._response is None:
-            for _ in self:
-                pass
-        if self._response is None:
-            raise no_response()
-        return self._response
 
 
 def _run_plan(
@@ -265,21 +212,101 @@ class Client:
 
         return _run_plan(Plan.of(text, whole=True), answers)
 
+    @overload
     def score(
-        self, request: api.ScoreRequest, *, timeout: float | None = None, request_id: str = ""
-    ) -> api.ScoreResponse:
-        check_message(request, api.ScoreRequest, "request")
-        return self._connection.unary(self._text.Score, request, timeout, request_id)
+        self, pairs: api.ScoreRequest, *, timeout: float | None = None, request_id: str = ""
+    ) -> api.ScoreResponse: ...
+    @overload
+    def score(
+        self,
+        pairs: Pair,
+        *,
+        source: str = "",
+        to: str = "",
+        model: str = "",
+        style: str = "",
+        options: api.ScoringOptions | None = None,
+        timeout: float | None = None,
+        request_id: str = "",
+    ) -> api.TargetScore: ...
+    @overload
+    def score(
+        self,
+        pairs: Iterable[Pair],
+        *,
+        source: str = "",
+        to: str = "",
+        model: str = "",
+        style: str = "",
+        options: api.ScoringOptions | None = None,
+        timeout: float | None = None,
+        request_id: str = "",
+    ) -> list[api.TargetScore]: ...
+    def score(
+        self,
+        pairs: api.ScoreRequest | Pair | Iterable[Pair],
+        *,
+        source: str = "",
+        to: str = "",
+        model: str = "",
+        style: str = "",
+        options: api.ScoringOptions | None = None,
+        timeout: float | None = None,
+        request_id: str = "",
+    ) -> api.ScoreResponse | api.TargetScore | list[api.TargetScore]:
+        """Scores a request, or a pair of a source and a target or a list of pairs: the probability
+        that the model gives to each target. Pairs are sent in as many calls as they need."""
+        if isinstance(pairs, api.ScoreRequest):
+            check_request_alone(source=source, to=to, model=model, style=style, options=options)
+            return self._connection.unary(self._text.Score, pairs, timeout, request_id)
+        request = scoring(source, to, model, style, options)
+        batches = scores(pairs)
+        while batch := batches.next():
+            del request.pairs[:]
+            for text, target in batch.items:
+                request.pairs.add(source_text=text, target_text=target)
+            try:
+                reply = self._connection.unary(self._text.Score, request, timeout, request_id)
+            except LinnetError as error:
+                batches.refused(batch, error)
+            else:
+                batches.answer(batch, reply.scores)
+        return batches.answers()
 
+    @overload
+    def detect_language(
+        self, text: api.DetectLanguageRequest, *, timeout: float | None = None, request_id: str = ""
+    ) -> api.DetectLanguageResponse: ...
+    @overload
+    def detect_language(  # type: ignore[overload-overlap]
+        self, text: str, *, timeout: float | None = None, request_id: str = ""
+    ) -> api.LanguageDetection: ...
+    @overload
+    def detect_language(
+        self, text: Iterable[str], *, timeout: float | None = None, request_id: str = ""
+    ) -> list[api.LanguageDetection]: ...
     def detect_language(
         self,
-        request: api.DetectLanguageRequest,
+        text: api.DetectLanguageRequest | str | Iterable[str],
         *,
         timeout: float | None = None,
         request_id: str = "",
-    ) -> api.DetectLanguageResponse:
-        check_message(request, api.DetectLanguageRequest, "request")
-        return self._connection.unary(self._text.DetectLanguage, request, timeout, request_id)
+    ) -> api.DetectLanguageResponse | api.LanguageDetection | list[api.LanguageDetection]:
+        """Detects the languages of a request, or of a text or a list of texts; for white space the
+        detection is empty. Texts are sent in as many calls as they need."""
+        method = self._text.DetectLanguage
+        if isinstance(text, api.DetectLanguageRequest):
+            return self._connection.unary(method, text, timeout, request_id)
+        batches = detections(text)
+        while batch := batches.next():
+            request = api.DetectLanguageRequest(contents=batch.items)
+            try:
+                reply = self._connection.unary(method, request, timeout, request_id)
+            except LinnetError as error:
+                batches.refused(batch, error)
+            else:
+                batches.answer(batch, reply.detections)
+        return batches.answers()
 
     def list_models(
         self, *, timeout: float | None = None, request_id: str = ""
