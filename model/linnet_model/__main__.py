@@ -1,5 +1,6 @@
 """linnet-model: brings models of other toolkits in, and looks after bundles.
 
+    linnet-model fetch                downloads a model, imports and checks it
     linnet-model import fairseq       checkpoints of fairseq
     linnet-model import marian        models of Marian and of Firefox Translations
     linnet-model import huggingface   folders of Hugging Face's MarianMT (OPUS-MT)
@@ -29,6 +30,7 @@ IMPORTERS = {
     "summariser": "linnet_model.importers.summarisers.import_summariser",
 }
 COMMANDS = {
+    "fetch": "linnet_model.commands.fetch",
     "info": "linnet_model.commands.info",
     "check": "linnet_model.commands.check",
     "convert": "linnet_model.commands.convert",

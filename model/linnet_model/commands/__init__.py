@@ -1,1 +1,1 @@
-"""Commands of linnet-model beside the importers: info, check, convert."""
+"""Commands of linnet-model beside the importers: fetch, info, check, convert."""
