@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy
 import sacrebleu
-from rouge_score import rouge_scorer
 from sacrebleu.metrics.base import Metric
 
 from linnet_model.bundle import sha256
@@ -30,6 +29,7 @@ from linnet_model.network.model_config import require
 from linnet_model.tokenizer import load_tokenizer
 from linnet_model.train.command import DIVERGED
 from linnet_model.train.datasets import labelled
+from linnet_model.train.rouge import rouge_of_rows
 from linnet_model.train.validation import bleu, exact_match
 
 BOOTSTRAP_SAMPLES = 1000
@@ -302,12 +302,7 @@ def interval(
             found[name] = [float(score.score), middle - half, middle + half]
         return found
     kinds = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
-    scorer = rouge_scorer.RougeScorer(list(kinds), use_stemmer=True)
-    of_rows: dict[str, list[float]] = {kind: [] for kind in kinds}
-    for wanted, answer in zip(references, answers, strict=True):
-        scores = [scorer.score(reference, answer) for reference in wanted]
-        for kind in kinds:
-            of_rows[kind].append(100.0 * max(score[kind].fmeasure for score in scores))
+    of_rows = rouge_of_rows(references, answers, language)
     shape = (BOOTSTRAP_SAMPLES, len(answers))
     samples = numpy.random.default_rng(1).integers(len(answers), size=shape)
     found = {}

@@ -42,8 +42,9 @@ from linnet_model.reranking import add_channel_flags, channel_of
 from linnet_model.styles import before_source, styles_of
 from linnet_model.text_files import DataError, Pair, read_lines
 from linnet_model.texts import card_examples
+from linnet_model.train.rouge import ROUGE, rouge, rouge_signature
 from linnet_model.train.stages import result_of
-from linnet_model.train.validation import ROUGE, bleu, rouge
+from linnet_model.train.validation import bleu
 
 FACT_SENTENCES = 1000
 EXAMPLES = """examples:
@@ -85,13 +86,9 @@ def measure(
             "BLEU": bleu(language).corpus_score(answers, first).score,
             "chrF": sacrebleu.corpus_chrf(answers, first).score,
         }
-    return dict(
-        zip(
-            ("ROUGE-1", "ROUGE-2", "ROUGE-L"),
-            (rouge(references, answers)[k] for k in ROUGE),
-            strict=True,
-        )
-    )
+    found = rouge(references, answers, language)
+    names = ("ROUGE-1", "ROUGE-2", "ROUGE-L")
+    return {name: found[kind] for name, kind in zip(names, ROUGE, strict=True)}
 
 
 def length_ratio(references: list[list[str]], answers: list[str], language: str = "") -> float:
@@ -109,7 +106,7 @@ def length_ratio(references: list[list[str]], answers: list[str], language: str 
 def signatures(task: str, language: str = "") -> dict[str, str]:
     if task != "translate":
         version = importlib.metadata.version("rouge-score")
-        return {"ROUGE": f"rouge-score {version}, F1, use_stemmer=True, the best of all references"}
+        return {"ROUGE": rouge_signature(version, language)}
     found = {"BLEU": bleu(language), "chrF": sacrebleu.CHRF()}
     for metric in found.values():
         metric.corpus_score(["a"], [["a"]])

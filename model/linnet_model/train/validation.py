@@ -20,8 +20,7 @@ from linnet_model.network.dropout import Dropout, KeepAll
 from linnet_model.network.encoder_decoder import EOS, PAD, EncoderDecoder
 from linnet_model.train.datasets import Batch, PairDataset, make_batch, sequential_batches
 from linnet_model.train.objectives import LanguageModelDataset
-
-ROUGE = ("rouge1", "rouge2", "rougeL")
+from linnet_model.train.rouge import rouge
 
 
 def features_of(model: EncoderDecoder, batch: Batch, drop: Dropout) -> torch.Tensor:
@@ -95,20 +94,6 @@ def greedy(
     return [row[: row.index(EOS)] if EOS in row else row for row in rows]
 
 
-def rouge(references: Sequence[Sequence[str]], predictions: Sequence[str]) -> dict[str, float]:
-    """Returns the mean F1 of ROUGE-1, 2 and L in percent, with stemming; with several references
-    the best one counts for each measure."""
-    from rouge_score import rouge_scorer  # only needed for summaries
-
-    scorer = rouge_scorer.RougeScorer(list(ROUGE), use_stemmer=True)
-    sums = dict.fromkeys(ROUGE, 0.0)
-    for wanted, predicted in zip(references, predictions, strict=True):
-        scores = [scorer.score(reference, predicted) for reference in wanted]
-        for kind in ROUGE:
-            sums[kind] += max(score[kind].fmeasure for score in scores)
-    return {kind: 100.0 * total / len(predictions) for kind, total in sums.items()}
-
-
 def exact_match(references: Sequence[str], predictions: Sequence[str]) -> float:
     """Returns the share of answers that are the reference, in percent."""
     pairs = list(zip(references, predictions, strict=True))
@@ -150,7 +135,7 @@ def text_scores(
     if task == "parse":
         return {"exact_match": exact_match(references, predictions)}
     if task == "summarize":
-        return rouge([[reference] for reference in references], predictions)
+        return rouge([[reference] for reference in references], predictions, language)
     return {}
 
 
