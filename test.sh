@@ -21,6 +21,7 @@ and with --all
   tidy       clang-tidy 14 on every C++ source; pytest checks a few folders where it is installed
   transport  two minutes of connections with damaged HTTP/2 to a real server
   soak       20 minutes of a server with clients of every kind, in which its memory must not grow, beside tidy and fuzz
+  references folders that the other version of transformers writes, imported
   deployment balancers and replicas; the image and the compose project, built and run, where podman or docker works
 
 and with --long, which takes some hours, in place of these three
@@ -184,6 +185,7 @@ if [[ $all ]]; then
     joined
     suite transport env LINNET_TRANSPORT_SECONDS=120 .venv/bin/python -m pytest tests/e2e/security/transport_test.py -q --junitxml="$logs/pytest-transport.xml"
   fi
+  suite references .venv/bin/python -m pytest -m slow tests/linnet_model -q --junitxml="$logs/pytest-references.xml"
   suite deployment .venv/bin/python -m pytest -m slow tests/deploy -q --junitxml="$logs/pytest-deployment.xml"
 fi
 if [[ $long ]]; then

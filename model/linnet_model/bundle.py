@@ -87,12 +87,17 @@ class SpecialIds:
         return ids if self.start is None else {**ids, "start_id": self.start}
 
 
+def content_of(file: Path | bytes) -> bytes:
+    return file if isinstance(file, bytes) else file.read_bytes()
+
+
 @dataclass
 class TokenizerFiles:
     """The tokenizer of a bundle: files and options in the manifest."""
 
-    source: Path  # a SentencePiece model, or merge operations of subword-nmt or GPT-2
-    target: Path | None = None  # None: the source's file
+    # A SentencePiece model, or merge operations of subword-nmt or GPT-2: a file, or its content.
+    source: Path | bytes
+    target: Path | bytes | None = None  # None: the source's file
     # Pieces in the order of their ids, if the ids differ from those of the files above.
     source_vocabulary: list[str] | None = None
     target_vocabulary: list[str] | None = None
@@ -108,11 +113,12 @@ class TokenizerFiles:
         """Writes the files and returns their fields of the manifest."""
         kind = "merges" if self.byte_level else "codes" if self.bpe_codes else "spm"
         names = {"source_tokenizer_file": f"source.{kind}"}
-        (folder / names["source_tokenizer_file"]).write_bytes(self.source.read_bytes())
+        source, target = content_of(self.source), content_of(self.target or self.source)
+        (folder / names["source_tokenizer_file"]).write_bytes(source)
         names["target_tokenizer_file"] = names["source_tokenizer_file"]
-        if self.target is not None and self.target.read_bytes() != self.source.read_bytes():
+        if target != source:
             names["target_tokenizer_file"] = f"target.{kind}"
-            (folder / names["target_tokenizer_file"]).write_bytes(self.target.read_bytes())
+            (folder / names["target_tokenizer_file"]).write_bytes(target)
         for side in ("source", "target"):
             pieces = getattr(self, f"{side}_vocabulary")
             if pieces is not None:

@@ -44,13 +44,14 @@ SOURCES = sentences("ka lo mi ter run ba est qui no ven tal or", seed=1)
 TARGETS = sentences("schö gu ren ün lich bär auf ze wo dan ist öl", seed=2)
 
 
-def train_pieces(lines: list[str], pieces: int) -> bytes:
+def train_pieces(lines: list[str], pieces: int, algorithm: str = "unigram") -> bytes:
     """Trains a SentencePiece model with the special tokens at the ids of OPUS-MT."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(lines),
         model_writer=model,
         vocab_size=pieces,
+        model_type=algorithm,
         hard_vocab_limit=False,
         num_threads=1,
         minloglevel=2,

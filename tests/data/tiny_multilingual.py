@@ -23,7 +23,7 @@ NAMES = {
     "mbart50": {"en": "en_XX", "de": "de_DE", "fr": "fr_XX"},
 }
 # Seed of the weights, and share of the norm in the end token, with which targets have many lengths.
-WEIGHTS = {"m2m100": (2, 0.6), "nllb": (1, 0.6), "mbart50": (1, 1.6)}
+WEIGHTS = {"m2m100": (2, 0.6), "nllb": (1, 0.8), "mbart50": (1, 1.6)}
 MAX_LENGTH = 24  # as transformers counts: with the start token, the language and the end token
 
 
@@ -82,7 +82,8 @@ def randomize(model: Any, seed: int, ending: float) -> None:
 def make_tokenizer(kind: str, folder: Path) -> Any:
     hf = marian.transformers_quietly()
     spm = folder / "sentencepiece.bpe.model"
-    spm.write_bytes(marian.train_pieces(marian.SOURCES + marian.TARGETS, 150))
+    algorithm = "bpe" if kind == "nllb" else "unigram"
+    spm.write_bytes(marian.train_pieces(marian.SOURCES + marian.TARGETS, 150, algorithm))
     if kind == "m2m100":
         pieces = ["<s>", "<pad>", "</s>", "<unk>"]
         processor = marian.sentencepiece.SentencePieceProcessor(model_file=str(spm))

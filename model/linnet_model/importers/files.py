@@ -34,10 +34,15 @@ def refuse_compressed(archive: Path) -> None:
 
 def load_sentencepiece(file: Path) -> sentencepiece.SentencePieceProcessor:
     check_downloaded(file)
+    return read_sentencepiece(file.read_bytes(), file)
+
+
+def read_sentencepiece(content: bytes, file: Path) -> sentencepiece.SentencePieceProcessor:
+    """`file` is what an error names."""
     # SentencePiece takes no bytes for no model, and crashes when it is asked something.
-    require(file.stat().st_size > 0, f"{file} is no SentencePiece model: it is empty")
+    require(bool(content), f"{file} is no SentencePiece model: it is empty")
     try:
-        return sentencepiece.SentencePieceProcessor(model_proto=file.read_bytes())
+        return sentencepiece.SentencePieceProcessor(model_proto=content)
     except (OSError, RuntimeError) as error:
         raise ConfigError(f"{file} is no SentencePiece model: {error}") from None
 

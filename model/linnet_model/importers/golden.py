@@ -1,24 +1,26 @@
 """Golden examples of imported bundles: texts with the answers of the reference implementation.
 
 An answer of Linnet's own would prove only that Linnet agrees with itself. Folders of Hugging Face
-are answered by transformers, if it is installed, with the folder's tokenizer and the folder's
-options of the search, except early_stopping, which is true as in Linnet, and renormalize_logits,
-which is off. Kept are the answers that do not change in bfloat16, have no unknown token, and end
-before the limit on tokens. The answers of fairseq and Marian come from a file that these programs
-wrote.
+are answered by transformers, if it is installed, with a tokenizer of the folder's vocabulary and
+the folder's options of the search, except early_stopping, which is true as in Linnet, and
+renormalize_logits, which is off. Kept are the answers that do not change in bfloat16, have no
+unknown token, and end before the limit on tokens. The answers of fairseq and Marian come from a
+file that these programs wrote.
 """
 
 from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import json
+import tempfile
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from linnet_model.bundle import GoldenExample
+from linnet_model.bundle import GoldenExample, TokenizerFiles, content_of
 from linnet_model.importers.golden_texts import SUMMARIES, TEXTS
 from linnet_model.languages import LanguageTokens
 from linnet_model.network.model_config import ConfigError, require
@@ -98,8 +100,9 @@ def transformers_version() -> str | None:
     return importlib.metadata.version("transformers")
 
 
-def load_tokenizer(hf: Any, folder: Path, kind: str) -> Any:
-    """Returns transformers' tokenizer in Python of a folder, with no language set."""
+def load_tokenizer(hf: Any, folder: Path, kind: str, files: TokenizerFiles) -> Any:
+    """Returns transformers' tokenizer in Python of a folder, with no language set. It is made of
+    the vocabulary alone: transformers 4 cannot read the settings that transformers 5 writes."""
     if kind == "marian":
         apart = (folder / "target_vocab.json").is_file()
         return hf.MarianTokenizer(
@@ -109,17 +112,30 @@ def load_tokenizer(hf: Any, folder: Path, kind: str) -> Any:
             target_vocab_file=str(folder / "target_vocab.json") if apart else None,
             separate_vocabs=apart,
         )
-    if kind == "m2m_100":
-        named = "M2M100Tokenizer" if (folder / "vocab.json").is_file() else "NllbTokenizer"
-    else:
-        named = {"mbart": "MBart50Tokenizer", "bart": "BartTokenizer"}.get(kind, "PegasusTokenizer")
-    return getattr(hf, named).from_pretrained(folder, local_files_only=True)
+    with tempfile.TemporaryDirectory() as name:
+        vocabulary, other = Path(name) / "vocab.json", Path(name) / "other"
+        numbers = {piece: i for i, piece in enumerate(files.source_vocabulary or []) if piece}
+        vocabulary.write_text(json.dumps(numbers), encoding="utf-8")
+        other.write_bytes(content_of(files.source))
+        if kind == "bart":
+            return hf.BartTokenizer(str(vocabulary), str(other))
+        if kind == "m2m_100" and (folder / "vocab.json").is_file():
+            return hf.M2M100Tokenizer(str(folder / "vocab.json"), str(other))
+        names = {"mbart": "MBart50Tokenizer", "m2m_100": "NllbTokenizer"}
+        return getattr(hf, names.get(kind, "PegasusTokenizer"))(str(other))
 
 
 class Reference:
     """A model of a folder in transformers."""
 
-    def __init__(self, folder: Path, kind: str, max_source_tokens: int, silent: frozenset[int]):
+    def __init__(
+        self,
+        folder: Path,
+        kind: str,
+        files: TokenizerFiles,
+        max_source_tokens: int,
+        silent: frozenset[int],
+    ):
         """`silent` are ids that are no text, such as those of languages."""
         import transformers as hf
 
@@ -128,7 +144,7 @@ class Reference:
             hf.logging.set_verbosity_error()
             hf.logging.disable_progress_bar()
             self.max_source_tokens, self.silent = max_source_tokens, silent
-            self.tokenizer = load_tokenizer(hf, folder, kind)
+            self.tokenizer = load_tokenizer(hf, folder, kind, files)
             self.model = hf.AutoModelForSeq2SeqLM.from_pretrained(
                 folder, local_files_only=True, trust_remote_code=False, dtype="float32"
             ).eval()
@@ -186,6 +202,7 @@ def transformers_examples(
     choice: GoldenChoice,
     folder: Path,
     kind: str,
+    files: TokenizerFiles,
     own: tuple[str, str],
     pairs: Sequence[LanguageTokens],
     max_source_tokens: int,
@@ -217,7 +234,7 @@ def transformers_examples(
     try:
         tokens = [(*pair.before, *pair.after, *pair.forced) for pair in pairs]
         silent = frozenset(control_ids).union(*tokens)
-        answers = Reference(folder, kind, max_source_tokens, silent).answers(texts)
+        answers = Reference(folder, kind, files, max_source_tokens, silent).answers(texts)
     except ConfigError:
         raise
     except Exception as error:  # of a library that we do not know

@@ -117,6 +117,7 @@ def write_transformers_bundle(
         stated.golden,
         read.folder,
         read.model_type,
+        read.tokenizer,
         (config.source_language, config.target_language),
         read.pairs,
         config.max_source_tokens,

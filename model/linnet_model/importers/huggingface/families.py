@@ -22,7 +22,8 @@ TOKENIZERS = {
     "marian": ("MarianTokenizer",),
     "m2m_100": ("M2M100Tokenizer", "NllbTokenizer"),
     "mbart": ("MBart50Tokenizer",),
-    "bart": ("BartTokenizer",),
+    # transformers 5 has the byte-level BPE of both families under the name of RoBERTa.
+    "bart": ("BartTokenizer", "RobertaTokenizer"),
     "pegasus": ("PegasusTokenizer",),
 }
 ANY_TOKENIZER = ("PreTrainedTokenizer", "TokenizersBackend")

@@ -14,7 +14,11 @@ ADDED, FAST = "added_tokens.json", "tokenizer.json"
 
 def read_vocabulary(file: Path, rows: int) -> list[str]:
     """Returns the pieces in the order of their ids, which must be 0, 1, 2 … without a gap."""
-    table = required_json(file)
+    return numbered(file, required_json(file), rows)
+
+
+def numbered(file: Path, table: Mapping[str, Any], rows: int) -> list[str]:
+    """Returns the pieces of a table of ids by piece, in their order."""
     pieces: list[str | None] = [None] * len(table)
     for piece, number in table.items():
         require(

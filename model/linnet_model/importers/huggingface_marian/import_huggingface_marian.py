@@ -30,6 +30,7 @@ from linnet_model.importers.huggingface.bundle import (
     write_transformers_bundle,
 )
 from linnet_model.importers.huggingface.config import ModelFacts
+from linnet_model.importers.huggingface.tokenizer_json import copy_from
 from linnet_model.importers.huggingface.vocabulary import (
     read_vocabulary,
     refuse_added,
@@ -102,7 +103,7 @@ def read_tokenizer(folder: Path, facts: ModelFacts) -> TokenizerFiles:
     """Returns the SentencePiece models and the vocabularies. Sets the unknown token's id, which the
     configuration lacks."""
     for name in (SOURCE_SPM, TARGET_SPM):
-        require((folder / name).is_file(), f"{folder} has no {name}")
+        require((folder / name).is_file(), f"{folder} has no {name}: {copy_from(name)}")
         load_sentencepiece(folder / name)
     files = {"source": folder / VOCABULARY, "target": folder / VOCABULARY}
     if (folder / TARGET_VOCABULARY).is_file():

@@ -1,8 +1,10 @@
 """linnet-model import multilingual: makes a bundle of M2M-100, NLLB-200 or mBART-50 (Hugging Face).
 
-Reads a folder with config.json, model.safetensors or pytorch_model.bin, sentencepiece.bpe.model, of
-M2M-100 vocab.json, of NLLB-200 special_tokens_map.json, and if present generation_config.json and
-tokenizer_config.json. Unknown keys or weights and unsupported values are refused by name.
+Reads a folder with config.json, model.safetensors or pytorch_model.bin, sentencepiece.bpe.model (or
+tokenizer.json, as transformers 5 saves it), of M2M-100 vocab.json, of NLLB-200
+special_tokens_map.json or tokenizer_config.json with the languages, and if present
+generation_config.json and tokenizer_config.json. Unknown keys or weights and unsupported values are
+refused by name.
 
 Name each language that is to be served with its name in the model, --language de=de_DE
 --language en=en_XX; the bundle has all pairs of them, or those that --source-language and

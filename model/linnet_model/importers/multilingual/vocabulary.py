@@ -4,7 +4,10 @@ M2M-100 has vocab.json, whose pieces are followed by the languages. The others h
 fairseq: <s> <pad> </s> <unk>, the pieces of the SentencePiece model from its fourth on, the
 languages, <mask>.
 
-Source: transformers 4.57, M2M100Tokenizer, NllbTokenizer and MBart50Tokenizer.
+transformers 5 writes tokenizer.json in place of the SentencePiece model (but of M2M-100), and the
+languages of NLLB-200 as extra_special_tokens of tokenizer_config.json.
+
+Source: transformers 4.57 and 5.24, M2M100Tokenizer, NllbTokenizer and MBart50Tokenizer.
 """
 
 from __future__ import annotations
@@ -15,8 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from linnet_model.bundle import TokenizerFiles
-from linnet_model.importers.files import sentencepiece_pieces
+from linnet_model.importers.files import pieces_of, read_sentencepiece
 from linnet_model.importers.huggingface.config import TOKENIZER, required_json
+from linnet_model.importers.huggingface.tokenizer_json import (
+    FAIRSEQ_LAYOUT,
+    sentencepiece_content,
+)
 from linnet_model.importers.huggingface.vocabulary import (
     added_tokens,
     name_of,
@@ -26,6 +33,7 @@ from linnet_model.importers.huggingface.vocabulary import (
 )
 from linnet_model.importers.multilingual.codes import M2M100, MBART50, WMT21
 from linnet_model.importers.multilingual.config import MBART, MultilingualFacts
+from linnet_model.importers.sentencepiece_model import user_defined_pieces
 from linnet_model.network.model_config import require
 
 SPM, VOCABULARY = "sentencepiece.bpe.model", "vocab.json"
@@ -59,12 +67,20 @@ def language_names(folder: Path, kind: str, tokenizer: dict[str, Any]) -> list[s
         )
         return [f"__{code}__" for code in known[codes].split()]
     # NLLB-200: every folder lists them.
-    file = folder / SPECIAL
-    require(file.is_file(), f"{folder} has no {SPECIAL}, which names the languages in their order")
-    listed = required_json(file).get("additional_special_tokens")
+    file, key = folder / SPECIAL, "additional_special_tokens"
+    if file.is_file():
+        listed = required_json(file).get(key)
+    else:
+        file, key = folder / TOKENIZER, "extra_special_tokens"
+        listed = tokenizer.get(key)
+        require(
+            isinstance(listed, list) and bool(listed),
+            f"{folder} has no {SPECIAL}, and no {key} in {TOKENIZER}, which name the languages in "
+            "their order: without them transformers 5 reads each language as <unk>",
+        )
     require(
         isinstance(listed, list) and all(isinstance(t, str | dict) for t in listed),
-        f"{file} has no list additional_special_tokens, which names the languages",
+        f"{file} has no list {key}, which names the languages",
     )
     assert isinstance(listed, list)
     names = [name for name in map(name_of, listed) if name not in (*FAIRSEQ, MASK)]
@@ -96,8 +112,8 @@ def language_ids(
     return ids
 
 
-def spm_pieces(file: Path) -> list[str]:
-    pieces = sentencepiece_pieces(file)
+def spm_pieces(content: bytes, file: Path) -> list[str]:
+    pieces = pieces_of(read_sentencepiece(content, file), file)
     require(
         pieces[:3] == ["<unk>", "<s>", "</s>"],
         f"{file} begins with the pieces {', '.join(pieces[:3])}, it must with <unk>, <s>, </s>",
@@ -106,11 +122,12 @@ def spm_pieces(file: Path) -> list[str]:
 
 
 def read_tokens(folder: Path, facts: MultilingualFacts) -> Tokens:
-    require((folder / SPM).is_file(), f"{folder} has no {SPM}")
     rows = facts.sizes.vocabulary
     nllb = facts.model_type != MBART and not (folder / VOCABULARY).is_file()
-    spm = spm_pieces(folder / SPM)
-    if facts.model_type == MBART or nllb:
+    m2m100 = facts.model_type != MBART and not nllb
+    content = sentencepiece_content(folder, SPM, None if m2m100 else FAIRSEQ_LAYOUT)
+    spm = spm_pieces(content, folder / SPM)
+    if not m2m100:
         pieces = FAIRSEQ + spm[3:]
     else:
         pieces = read_vocabulary(folder / VOCABULARY, rows)
@@ -135,10 +152,12 @@ def read_tokens(folder: Path, facts: MultilingualFacts) -> Tokens:
             ours.get(piece, number) == number,
             f"{folder} gives {piece} the id {number}, the configuration has {ours.get(piece)}",
         )
+    # A tokenizer in Rust lists the user's symbols among the added tokens, with their own ids.
+    own = user_defined_pieces(content) | languages.keys()
     refuse_added(
         folder,
         tokenizer,
-        {piece: i for i, piece in enumerate(whole) if i < 4 or piece in languages},
+        {piece: i for i, piece in enumerate(whole) if i < 4 or piece in own},
         (MASK,),
     )
     twice = [piece for piece, count in Counter(filter(None, whole)).items() if count > 1]
@@ -146,7 +165,7 @@ def read_tokens(folder: Path, facts: MultilingualFacts) -> Tokens:
     bad = next((piece for piece in pieces if "\n" in piece or not piece), None)
     require(bad is None, f"{folder} has the piece {bad!r}, which no line of a file can hold")
     return Tokens(
-        files=TokenizerFiles(source=folder / SPM, source_vocabulary=whole, target_vocabulary=whole),
+        files=TokenizerFiles(source=content, source_vocabulary=whole, target_vocabulary=whole),
         languages=languages,
         # Languages, <mask>, made-up words and rows without a token.
         control_ids=list(range(len(pieces), rows)),

@@ -1,8 +1,9 @@
 """linnet-model import summariser: makes a bundle of BART, distilBART or PEGASUS (Hugging Face).
 
 Reads a folder with config.json, model.safetensors or pytorch_model.bin, of BART vocab.json and
-merges.txt, of PEGASUS spiece.model, and if present generation_config.json and
-tokenizer_config.json. Unknown keys or weights and unsupported values are refused by name.
+merges.txt, of PEGASUS spiece.model (or of both tokenizer.json, as transformers 5 saves it), and if
+present generation_config.json and tokenizer_config.json. Unknown keys or weights and unsupported
+values are refused by name.
 
 The bundle has the decoding options of the files: beam, length penalty, lengths, n-grams that are
 not repeated, and the forced first token.

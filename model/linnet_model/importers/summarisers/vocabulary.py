@@ -3,29 +3,53 @@
 BART has vocab.json and merges.txt, a byte-level BPE. PEGASUS has a SentencePiece model whose ids
 are shifted: <pad> </s> <mask_1> <mask_2> <unk_2> … <unk_102>, then the pieces from the third on.
 
-Source: transformers 4.57, BartTokenizer and PegasusTokenizer.
+transformers 5 writes tokenizer.json in place of all three files, and numbers <mask_2> before
+<mask_1>. Neither occurs in a text to summarise.
+
+Source: transformers 4.57 and 5.24, BartTokenizer and PegasusTokenizer.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 from linnet_model.bundle import SpecialIds, TokenizerFiles
-from linnet_model.importers.files import sentencepiece_pieces
+from linnet_model.importers.files import pieces_of, read_sentencepiece
 from linnet_model.importers.huggingface.config import TOKENIZER
+from linnet_model.importers.huggingface.tokenizer_json import (
+    FAST,
+    Layout,
+    byte_level,
+    copy_from,
+    sentencepiece_content,
+)
 from linnet_model.importers.huggingface.vocabulary import (
+    added_tokens,
+    numbered,
     read_vocabulary,
     refuse_added,
     tokenizer_table,
 )
 from linnet_model.importers.multilingual.vocabulary import FAIRSEQ, MASK
+from linnet_model.importers.sentencepiece_model import (
+    Kind,
+    SpecialPieces,
+    user_defined_pieces,
+)
 from linnet_model.importers.summarisers.config import BART, SummariserFacts
 from linnet_model.network.model_config import ConfigError, require
 
 VOCABULARY, MERGES, SPM = "vocab.json", "merges.txt", "spiece.model"
 PEGASUS_OFFSET = 103  # ids before the first piece of PEGASUS's SentencePiece model
+PEGASUS_MASKS = ("<mask_1>", "<mask_2>")
+PEGASUS_LAYOUT = Layout(
+    (("<pad>", Kind.CONTROL), ("</s>", Kind.CONTROL), ("<unk>", Kind.UNKNOWN)),
+    SpecialPieces(unk=2, bos=-1, eos=1, pad=0),
+    first=PEGASUS_OFFSET + 3,
+)
 
 
 @dataclass
@@ -58,7 +82,7 @@ def check_special(
         )
 
 
-def check_added(folder: Path, known: dict[str, int]) -> None:
+def check_added(folder: Path, known: dict[str, int], anywhere: Collection[str] = ()) -> None:
     """Refuses tokens that were added to a tokenizer: text would be split at them."""
     file = folder / TOKENIZER
     table = tokenizer_table(folder)
@@ -66,13 +90,13 @@ def check_added(folder: Path, known: dict[str, int]) -> None:
         not table.get("add_prefix_space"),
         f"{file} has add_prefix_space true, a blank before each text is not supported",
     )
-    refuse_added(folder, table, known)
+    refuse_added(folder, table, known, anywhere)
 
 
-def check_merges(file: Path, pieces: set[str]) -> None:
+def check_merges(content: bytes, file: Path, pieces: set[str], vocabulary: str) -> None:
     """Refuses merges of pieces that are not in the vocabulary, as tokenizers does."""
     try:
-        text = file.read_text(encoding="utf-8")
+        text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ConfigError(f"{file} is not UTF-8: {error}") from None
     lines = text.rstrip("\n").split("\n")
@@ -86,16 +110,27 @@ def check_merges(file: Path, pieces: set[str]) -> None:
         )
         lost = [piece for piece in (*parts, "".join(parts)) if piece not in pieces]
         require(
-            not lost, f"{file}: line {number} merges {', '.join(lost)}, which {VOCABULARY} lacks"
+            not lost, f"{file}: line {number} merges {', '.join(lost)}, which {vocabulary} lacks"
         )
 
 
-def read_bart(folder: Path, facts: SummariserFacts) -> Tokens:
+def bart_files(folder: Path, rows: int) -> tuple[list[str], Path, bytes, Path]:
+    """Returns the pieces and the merges, each with the file that has them."""
+    present = [name for name in (VOCABULARY, MERGES) if (folder / name).is_file()]
+    if not present and (folder / FAST).is_file():
+        vocabulary, merges = byte_level(folder, (VOCABULARY, MERGES))
+        file = folder / FAST
+        return numbered(file, vocabulary, rows), file, merges, file
     for name in (VOCABULARY, MERGES):
-        require((folder / name).is_file(), f"{folder} has no {name}")
-    file, rows = folder / VOCABULARY, facts.sizes.vocabulary
+        require(name in present, f"{folder} has no {name}: {copy_from(name)}")
+    pieces = read_vocabulary(folder / VOCABULARY, rows)
+    return pieces, folder / VOCABULARY, (folder / MERGES).read_bytes(), folder / MERGES
+
+
+def read_bart(folder: Path, facts: SummariserFacts) -> Tokens:
+    rows = facts.sizes.vocabulary
     # The table of some models has no row for <mask>, which is the last piece.
-    pieces = read_vocabulary(file, rows + 1)
+    pieces, file, merges, merges_file = bart_files(folder, rows + 1)
     ids = {piece: i for i, piece in enumerate(pieces)}
     if len(pieces) > rows:
         require(
@@ -108,11 +143,11 @@ def read_bart(folder: Path, facts: SummariserFacts) -> Tokens:
     lost = byte_characters() - ids.keys()
     require(not lost, f"{file} lacks {len(lost)} of the 256 bytes, it is no byte-level vocabulary")
     check_added(folder, {name: ids[name] for name in (*FAIRSEQ, MASK) if name in ids})
-    check_merges(folder / MERGES, set(pieces))
+    check_merges(merges, merges_file, set(pieces), file.name)
     mask = [ids[MASK]] if MASK in ids and ids[MASK] < rows else []
     return Tokens(
         TokenizerFiles(
-            source=folder / MERGES,
+            source=merges,
             source_vocabulary=pieces,
             target_vocabulary=pieces,
             byte_level=True,
@@ -125,8 +160,8 @@ def read_bart(folder: Path, facts: SummariserFacts) -> Tokens:
 
 def read_pegasus(folder: Path, facts: SummariserFacts) -> Tokens:
     file, rows = folder / SPM, facts.sizes.vocabulary
-    require(file.is_file(), f"{folder} has no {SPM}")
-    spm = sentencepiece_pieces(file)
+    content = sentencepiece_content(folder, SPM, PEGASUS_LAYOUT)
+    spm = pieces_of(read_sentencepiece(content, file), file)
     require(
         spm[:3] == ["<pad>", "</s>", "<unk>"],
         f"{file} begins with the pieces {', '.join(spm[:3])}, it must with <pad>, </s>, <unk>",
@@ -149,9 +184,19 @@ def read_pegasus(folder: Path, facts: SummariserFacts) -> Tokens:
     special = dataclasses.replace(facts.special, unk=PEGASUS_OFFSET + 2)
     ids = {piece: i for i, piece in enumerate(pieces)}
     check_special(folder, ids, special, {"pad": "<pad>", "eos": "</s>"})
-    check_added(folder, {name: ids[name] for name in ("<unk>", *pieces[: PEGASUS_OFFSET + 2])})
+    added = added_tokens(folder, table)
+    masks = {added[name] for name in PEGASUS_MASKS if name in added}
+    require(
+        masks <= {2, 3},
+        f"{folder} gives {' and '.join(PEGASUS_MASKS)} the ids {sorted(masks)}, they must be 2 and "
+        "3 in either order",
+    )
+    # A tokenizer in Rust lists the user's symbols among the added tokens, with their own ids.
+    own = user_defined_pieces(content) & ids.keys()
+    names = ("<unk>", *pieces[: PEGASUS_OFFSET + 2], *own)
+    check_added(folder, {name: ids[name] for name in names}, PEGASUS_MASKS)
     return Tokens(
-        TokenizerFiles(source=file, source_vocabulary=pieces, target_vocabulary=pieces),
+        TokenizerFiles(source=content, source_vocabulary=pieces, target_vocabulary=pieces),
         special,
         control_ids=[*range(2, PEGASUS_OFFSET + 2), *range(len(pieces), rows)],
     )
