@@ -1,81 +1,214 @@
 #include "model/runtime/text/abbreviations.h"
 
+#include <unicode/dtfmtsym.h>
+#include <unicode/resbund.h>
+#include <unicode/ubrk.h>
+#include <unicode/unistr.h>
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "absl/synchronization/mutex.h"
+#include "model/runtime/text/characters.h"
+
 namespace linnet::model {
 namespace {
 
-// ICU's own suppression lists are not used for these languages: in ICU 72 the English list lacks
-// "Dr." and contains "In." and "Go.", the German one "Test." and "am.", and they have no entries
-// like "usw." that may end a sentence.
+constexpr char kBreakRules[] = U_ICUDATA_NAME "-brkitr";
 
-// clang-format off
-constexpr absl::string_view kEnglishNeverLast[] = {
-    "Mr.", "Mrs.", "Ms.", "Mx.", "Dr.", "Drs.", "Prof.", "Rev.", "Hon.", "Gov.", "Sen.", "Rep.", "Pres.", "Gen.", "Col.",
-    "Maj.", "Capt.", "Cpt.", "Lt.", "Sgt.", "Cpl.", "Pvt.", "Adm.", "Cmdr.", "Messrs.", "Mme.", "Mlle.", "Mt.", "Ft.",
-    "vs.", "e.g.", "eg.", "i.e.", "ie.", "cf.", "viz.", "ca.", "approx.", "resp.", "incl.", "esp.", "Ph.", "Univ.", "Assn.",
-    "Supt.", "Insp.", "Det.", "Fr.", "w.r.t.", "a.k.a.",
-};
-constexpr absl::string_view kEnglishSeldomLast[] = {
-    "etc.", "al.", "Inc.", "Ltd.", "Co.", "Corp.", "Bros.", "LLC.", "plc.", "Jr.", "Sr.", "Esq.", "Ph.D.", "M.D.", "B.A.",
-    "M.A.", "B.Sc.", "M.Sc.", "D.C.", "U.S.", "U.K.", "U.N.", "E.U.", "U.S.A.", "U.S.S.R.", "N.Y.", "L.A.", "a.m.", "p.m.",
-    "A.M.", "P.M.", "A.D.", "B.C.", "C.E.", "B.C.E.", "Jan.", "Feb.", "Apr.", "Aug.", "Sept.", "Sep.", "Oct.", "Nov.", "Dec.",
-    "St.", "Ave.", "Blvd.", "Rd.", "Dept.", "est.", "ed.", "eds.", "trans.", "repr.", "sq.", "ft.", "lb.", "lbs.", "oz.", "hr.", "hrs.",
-};
-constexpr absl::string_view kEnglishBeforeNumber[] = {
-    "No.", "Nos.", "Nr.", "Fig.", "Figs.", "Eq.", "Eqs.", "Sec.", "Sect.", "Ch.", "Chap.", "Vol.", "Vols.", "p.", "pp.", "Art.",
-    "Tab.", "Ref.", "Refs.", "Ex.", "Thm.", "Mar.", "Jun.", "Jul.", "Mon.", "Tue.", "Wed.", "Thu.", "Fri.", "Sat.", "Sun.", "c.",
-};
-constexpr absl::string_view kEnglishStarters[] = {
-    "A", "An", "The", "This", "That", "These", "Those", "There", "Then", "It", "Its", "He", "His", "She", "Her", "They", "Their",
-    "We", "Our", "You", "Your", "I", "My", "In", "On", "At", "As", "If", "When", "While", "Where", "Why", "How", "What", "Who",
-    "But", "And", "Or", "So", "However", "Please", "Do", "Does", "Did", "Is", "Are", "Was", "Were", "Can", "After", "Before",
-    "For", "From", "With", "Both", "Some", "Many", "Most", "All", "No", "Yes", "Not", "Now", "Today", "Here", "Let", "Since",
-};
+std::string Utf8(const icu::UnicodeString& text) {
+  std::string utf8;
+  text.toUTF8String(utf8);
+  return utf8;
+}
 
-constexpr absl::string_view kGermanNeverLast[] = {
-    "Dr.", "Drs.", "Prof.", "Hr.", "Hrn.", "Fr.", "Frl.", "Dipl.", "Dipl.-Ing.", "Ing.", "Mag.", "Univ.", "Pfr.", "Hl.", "hl.",
-    "St.", "Gebr.", "Fam.", "Fa.", "Nr.", "Nrn.", "Abb.", "Tab.", "Bd.", "Bde.", "Kap.", "Abs.", "Anm.", "Hrsg.", "hrsg.",
-    "bzw.", "vgl.", "ca.", "evtl.", "ggf.", "ggfs.", "inkl.", "exkl.", "einschl.", "zzgl.", "abzgl.", "max.", "min.", "sog.",
-    "insb.", "insbes.", "bes.", "allg.", "gem.", "lt.", "geb.", "gest.", "verh.", "ehem.", "urspr.", "eigtl.", "entspr.", "jew.",
-    "dt.", "engl.", "frz.", "lat.", "griech.", "ital.", "österr.", "schweiz.",
-    "kath.", "ev.", "staatl.", "städt.", "techn.", "wiss.", "zit.", "vs.", "mind.", "z.B.", "d.h.", "u.a.", "i.d.R.",
-    "i.Allg.", "i.A.", "i.V.", "i.e.", "i.S.", "i.S.d.", "i.S.v.", "z.T.", "z.Z.", "z.Zt.", "z.Hd.", "s.o.", "s.u.", "o.g.", "u.U.",
-    "u.Z.", "v.a.", "o.ä.", "o.Ä.", "m.E.", "m.a.W.", "a.a.O.", "a.d.", "b.a.w.", "ggü.", "bzgl.", "betr.", "Betr.",
-    "eingetr.", "Ges.", "Abt.", "Inh.", "Verf.", "Übers.", "Aufl.", "Ausg.", "u.d.T.", "e.g.",
-};
-constexpr absl::string_view kGermanSeldomLast[] = {
-    "usw.", "etc.", "usf.", "u.s.w.", "u.v.m.", "u.v.a.", "u.v.a.m.", "u.ä.", "u.Ä.", "u.ä.m.", "dgl.", "u.dgl.", "u.dgl.m.",
-    "v.Chr.", "n.Chr.", "e.V.", "a.D.", "jun.", "sen.", "jr.", "Jr.", "Inc.", "Co.", "Ltd.", "Corp.", "U.S.", "U.S.A.", "M.A.",
-    "B.A.", "Ph.D.", "f.", "ff.", "i.R.", "a.M.", "a.d.R.", "Chr.",
-    "Str.", "Tel.", "Mio.", "Mrd.", "Tsd.", "Std.", "Min.", "Sek.", "Jh.", "Jhd.", "Jhdt.", "Jan.", "Feb.", "Febr.", "Apr.",
-    "Aug.", "Sept.", "Okt.", "Nov.", "Dez.", "Mo.", "Di.", "Mi.", "Do.", "Sa.",
-};
-constexpr absl::string_view kGermanBeforeNumber[] = {"S.", "Art.", "Vol.", "Fig.", "No.", "Ziff.", "Rn.", "Rdnr.", "Z.", "p.", "pp.", "Mär."};
-constexpr absl::string_view kGermanStarters[] = {
-    "Der", "Die", "Das", "Den", "Dem", "Des", "Ein", "Eine", "Einen", "Einem", "Einer", "Dies", "Diese", "Dieser", "Dieses",
-    "Ich", "Du", "Er", "Sie", "Es", "Wir", "Ihr", "Ihre", "Mein", "Meine", "Sein", "Seine", "Unser", "Unsere", "Man", "Wer",
-    "Was", "Wann", "Wo", "Wie", "Warum", "Wenn", "Als", "Da", "Dann", "Danach", "Daher", "Dort", "Hier", "Heute", "Und", "Oder",
-    "Aber", "Doch", "Denn", "Auch", "Nur", "Nun", "Jetzt", "Im", "In", "Am", "An", "Auf", "Bei", "Mit", "Nach", "Von", "Vor",
-    "Für", "Aus", "Zu", "Zum", "Zur", "Ist", "Sind", "War", "Hat", "Haben", "Kann", "Bitte", "Ja", "Nein", "Nicht", "Alle",
-    "Kein", "Keine", "Sonst", "So", "Später", "Seit", "Damit", "Dabei", "Dafür", "Trotzdem", "Allerdings", "Außerdem", "Zwei",
-};
-// clang-format on
+icu::UnicodeString Wide(absl::string_view text) {
+  return icu::UnicodeString::fromUTF8({text.data(), static_cast<int32_t>(text.size())});
+}
 
-constexpr Abbreviations kEnglish = {.never_last = kEnglishNeverLast,
-                                    .seldom_last = kEnglishSeldomLast,
-                                    .before_number = kEnglishBeforeNumber,
-                                    .starters = kEnglishStarters};
-constexpr Abbreviations kGerman = {.never_last = kGermanNeverLast,
-                                   .seldom_last = kGermanSeldomLast,
-                                   .before_number = kGermanBeforeNumber,
-                                   .starters = kGermanStarters,
-                                   .ordinals_with_stop = true};
+std::string Lower(absl::string_view text) {
+  return Utf8(Wide(text).toLower(icu::Locale::getRoot()));
+}
+
+// The word with its first letter in lower case, and all others too if all of them are capitals.
+std::string InTitleCase(absl::string_view word) {
+  icu::UnicodeString wide = Wide(word).toLower(icu::Locale::getRoot());
+  const int32_t first = U16_LENGTH(wide.char32At(0));
+  return Utf8(wide.replace(0, first, icu::UnicodeString(u_totitle(wide.char32At(0)))));
+}
+
+// The word with its first letter in lower case, or nothing if that is not a capital.
+std::string WithSmallFirstLetter(absl::string_view word) {
+  const Character first = CharacterAt(word, 0);
+  const UChar32 small = u_tolower(first.code_point);
+  if (small == first.code_point) return {};
+  char bytes[U8_MAX_LENGTH];
+  int size = 0;
+  U8_APPEND_UNSAFE(bytes, size, small);
+  return absl::StrCat(absl::string_view(bytes, size), word.substr(first.end));
+}
+
+bool IsInCapitals(absl::string_view word) {
+  int capitals = 0;
+  for (int at = 0; at < std::ssize(word);) {
+    const Character character = CharacterAt(word, at);
+    if (u_islower(character.code_point)) return false;
+    capitals += static_cast<int>(u_isupper(character.code_point));
+    at = character.end;
+  }
+  return capitals >= 2;
+}
+
+// The part after the last hyphen or apostrophe: "Nr." of "Kunden-Nr.", "art." of "l'art.".
+absl::string_view LastPart(absl::string_view word) {
+  size_t begin = 0;
+  if (const size_t at = word.find_last_of("-'"); at != absl::string_view::npos) begin = at + 1;
+  constexpr absl::string_view kApostrophe = "\u2019";
+  if (const size_t at = word.rfind(kApostrophe); at != absl::string_view::npos)
+    begin = std::max(begin, at + kApostrophe.size());
+  return begin + 1 < word.size() ? word.substr(begin) : word;
+}
+
+const AbbreviationLists* ListsOf(absl::string_view language) {
+  if (language == "no" || language == "nn") language = "nb";
+  if (language == "bs") language = "hr";
+  for (const auto lists : {WesternAbbreviations(), EasternAbbreviations()}) {
+    for (const AbbreviationLists& of_language : lists) {
+      if (of_language.language == language) return &of_language;
+    }
+  }
+  return nullptr;
+}
+
+std::vector<absl::string_view> WordsOf(absl::string_view list) {
+  return absl::StrSplit(list, ' ', absl::SkipEmpty());
+}
 
 }  // namespace
 
-const Abbreviations* AbbreviationsOf(absl::string_view language) {
-  if (language == "en") return &kEnglish;
-  if (language == "de") return &kGerman;
-  return nullptr;
+Abbreviations::Abbreviations(const AbbreviationLists& lists, absl::string_view language)
+    : ordinals_with_stop_(lists.ordinals_with_stop),
+      roman_ordinals_with_stop_(lists.roman_ordinals_with_stop),
+      dates_with_stop_(language != "en"),
+      nouns_with_capital_(language == "de"),
+      goes_on_after_mark_(lists.goes_on_after_mark),
+      vowelless_words_(lists.vowelless_words) {
+  Add(lists.never_last, Kind::kNeverLast);
+  Add(lists.seldom_last, Kind::kSeldomLast);
+  Add(lists.before_number, Kind::kBeforeNumber);
+  Add(lists.closing, Kind::kClosing);
+  Add(lists.measures, Kind::kMeasure);
+  if (const auto words = WordsOf(lists.starters); !words.empty()) any_starter_ = words.front();
+  for (absl::string_view word : WordsOf(lists.starters)) {
+    starters_.insert(std::string(word));
+    small_starters_.insert(Lower(word));
+  }
+  AddFromCldr(std::string(language), lists.without_cldr ? "*" : lists.not_abbreviations);
 }
+
+void Abbreviations::Add(absl::string_view words, Kind kind) {
+  for (absl::string_view word : WordsOf(words)) {
+    if (absl::ConsumePrefix(&word, "*")) {
+      suffixes_before_number_.insert(std::string(word));
+    } else {
+      words_.try_emplace(std::string(word), kind);
+    }
+  }
+}
+
+// CLDR's suppressions are abbreviations that may end a sentence. Its short names of days and months
+// are words as well ("mer." is Wednesday and the sea), so they count only before a number.
+void Abbreviations::AddFromCldr(const std::string& language, absl::string_view excluded) {
+  const icu::Locale locale(language.c_str());
+  UErrorCode error = U_ZERO_ERROR;
+  const icu::DateFormatSymbols dates(locale, error);
+  if (U_SUCCESS(error)) {
+    using Dates = icu::DateFormatSymbols;
+    for (const auto context : {Dates::FORMAT, Dates::STANDALONE}) {
+      int count = 0;
+      for (const auto width : {Dates::WIDE, Dates::ABBREVIATED}) {
+        const icu::UnicodeString* names = dates.getMonths(count, context, width);
+        for (int i = 0; i < count; ++i) {
+          const std::string name = Utf8(names[i]);
+          if (absl::EndsWith(name, ".")) words_.try_emplace(name, Kind::kBeforeNumber);
+          if (width == Dates::WIDE) months_.insert(Lower(name));
+        }
+      }
+      for (const auto width : {Dates::WIDE, Dates::ABBREVIATED}) {
+        const icu::UnicodeString* names = dates.getWeekdays(count, context, width);
+        for (int i = 0; i < count; ++i) {
+          if (names[i].isEmpty()) continue;
+          const std::string name = Utf8(names[i]);
+          if (absl::EndsWith(name, ".")) words_.try_emplace(name, Kind::kBeforeNumber);
+          if (width == Dates::WIDE) days_.insert(Lower(name));
+        }
+      }
+    }
+  }
+  if (excluded == "*") return;
+  const std::vector<absl::string_view> words = WordsOf(excluded);
+  const absl::flat_hash_set<absl::string_view> not_abbreviations(words.begin(), words.end());
+  error = U_ZERO_ERROR;
+  const icu::ResourceBundle rules(kBreakRules, locale, error);
+  // For a language without rules of its own ICU answers with those of the default locale.
+  if (U_FAILURE(error) || language != rules.getLocale(ULOC_ACTUAL_LOCALE, error).getLanguage())
+    return;
+  icu::ResourceBundle suppressions = rules.get("exceptions", error).get("SentenceBreak", error);
+  while (U_SUCCESS(error) && suppressions.hasNext()) {
+    std::string word = Utf8(suppressions.getNextString(error));
+    word.erase(std::remove(word.begin(), word.end(), ' '), word.end());
+    if (U_SUCCESS(error) && absl::EndsWith(word, ".") && !not_abbreviations.contains(word))
+      words_.try_emplace(word, Kind::kSeldomLast);
+  }
+}
+
+const Abbreviations& Abbreviations::Of(absl::string_view language) {
+  // Few languages have lists, and all others share an entry, so the table stays small.
+  struct Table {
+    absl::Mutex mutex;
+    absl::flat_hash_map<std::string, std::unique_ptr<const Abbreviations>> of
+        ABSL_GUARDED_BY(mutex);
+  };
+  static Table* const table = new Table;
+  const AbbreviationLists* lists = ListsOf(language);
+  const std::string key(lists == nullptr ? "" : lists->language);
+  absl::MutexLock lock(&table->mutex);
+  std::unique_ptr<const Abbreviations>& entry = table->of[key];
+  if (entry == nullptr)
+    entry =
+        std::make_unique<const Abbreviations>(lists == nullptr ? AbbreviationLists{} : *lists, key);
+  return *entry;
+}
+
+Abbreviations::Kind Abbreviations::KindOf(absl::string_view word) const {
+  for (absl::string_view form = word; !form.empty();) {
+    if (const auto found = words_.find(form); found != words_.end()) return found->second;
+    const std::string small = WithSmallFirstLetter(form);
+    if (!small.empty()) {
+      if (const auto found = words_.find(small); found != words_.end()) return found->second;
+      if (IsInCapitals(form)) {
+        for (const std::string& other : {Lower(form), InTitleCase(form)}) {
+          if (const auto found = words_.find(other); found != words_.end()) return found->second;
+        }
+      }
+    }
+    const absl::string_view last = LastPart(form);
+    form = last.size() == form.size() ? absl::string_view() : last;
+  }
+  for (const std::string& suffix : suffixes_before_number_) {
+    if (absl::EndsWith(word, suffix)) return Kind::kBeforeNumber;
+  }
+  return Kind::kNone;
+}
+
+bool Abbreviations::IsMonth(absl::string_view word) const { return months_.contains(Lower(word)); }
+
+bool Abbreviations::IsDay(absl::string_view word) const { return days_.contains(Lower(word)); }
 
 }  // namespace linnet::model

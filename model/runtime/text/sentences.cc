@@ -1,7 +1,6 @@
 #include "model/runtime/text/sentences.h"
 
 #include <unicode/brkiter.h>
-#include <unicode/filteredbrk.h>
 #include <unicode/locid.h>
 #include <unicode/utext.h>
 
@@ -11,128 +10,186 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "model/runtime/text/abbreviations.h"
 #include "model/runtime/text/characters.h"
+#include "model/runtime/text/sentence_places.h"
+#include "model/runtime/text/words_around.h"
 #include "proto/status_macros.h"
 
 namespace linnet::model {
 namespace {
 
+using Kind = Abbreviations::Kind;
+
 constexpr int kMaxWordsOfAbbreviation = 4;  // "u. v. a. m."
-constexpr int kLongestListNumber = 64;      // bytes, with the white space before it
-constexpr int kLongestLinkedWord = 8;  // max bytes of a later word in an abbreviation: "i. Allg."
+constexpr int kLongestLinkedWord = 8;   // max bytes of a later word in an abbreviation: "i. Allg."
+constexpr int kLongestListNumber = 64;  // bytes, with the white space before it
+constexpr int kShortestWord = 4;  // letters of a word that is hardly an abbreviation if unknown
 
-bool IsOpening(UChar32 c) {
-  const int8_t type = u_charType(c);
-  return type == U_START_PUNCTUATION || type == U_INITIAL_PUNCTUATION ||
-         type == U_FINAL_PUNCTUATION || c == '"' || c == '\'';
-}
-
-// The last word of text[0, end) without brackets and quotes around it; `begin` is where it starts
-// with them.
-absl::string_view WordBefore(absl::string_view text, int end, int& begin) {
-  end = SkipWhiteSpaceBefore(text, end);
-  begin = end;
-  while (begin > 0) {
-    const Character character = CharacterBefore(text, begin);
-    if (IsWhiteSpace(character.code_point)) break;
-    begin = character.begin;
+// Describes the text behind a possible end of a sentence.
+struct Follower {
+  explicit Follower(absl::string_view after, const Abbreviations& table) : word(FirstWord(after)) {
+    const size_t end = word.empty() ? 0 : word.data() + word.size() - after.data();
+    const bool stop = end < after.size() && after[end] == '.';
+    const UChar32 first = after.empty() ? -1 : CharacterAt(after, 0).code_point;
+    const bool one_letter = !word.empty() && CharacterAt(word, 0).end == std::ssize(word);
+    initial = one_letter && stop;
+    starter = table.IsStarter(word) && !initial;
+    number = (!word.empty() && u_isdigit(CharacterAt(word, 0).code_point)) || first == 0x2116 ||
+             first == '#' || first == 0xA7;
+    day_or_month_number = number && word.size() <= 2 && stop;
+    capital = !word.empty() && u_isupper(CharacterAt(word, 0).code_point);
+    numeral = one_letter || (word.find_first_not_of("IVXLC") == absl::string_view::npos);
   }
-  int first = begin;
-  while (first < end && IsOpening(CharacterAt(text, first).code_point)) {
-    first = CharacterAt(text, first).end;
-  }
-  while (end > first && IsClosing(CharacterBefore(text, end).code_point)) {
-    end = CharacterBefore(text, end).begin;
-  }
-  return text.substr(first, end - first);
-}
 
-// The first word of the text: letters and digits after brackets and quotes.
-absl::string_view FirstWord(absl::string_view text) {
-  int begin = SkipWhiteSpace(text, 0);
-  while (begin < text.size() && IsOpening(CharacterAt(text, begin).code_point)) {
-    begin = CharacterAt(text, begin).end;
-  }
-  int end = begin;
-  while (end < text.size() && u_isalnum(CharacterAt(text, end).code_point)) {
-    end = CharacterAt(text, end).end;
-  }
-  return text.substr(begin, end - begin);
-}
+  absl::string_view word;
+  bool starter = false;
+  bool initial = false;
+  bool capital = false;
+  bool number = false;               // "5", "№ 5"
+  bool day_or_month_number = false;  // "5."
+  bool numeral = false;              // "A", "IV"
+};
 
-// "J.", "J.R.R.": initials, or the last letter of something like "z. B.".
-bool IsInitials(absl::string_view word) {
-  int at = 0;
-  while (at < word.size() && u_isalpha(CharacterAt(word, at).code_point)) {
-    at = CharacterAt(word, at).end;
-    if (at == word.size() || word[at++] != '.') return false;
-  }
-  return !word.empty() && at == word.size();
-}
-
-// "3.", "3.10.": groups of one to `longest` digits, each with its stop.
-bool IsNumbering(absl::string_view word, int longest) {
-  int digits = 0;
-  for (char c : word) {
-    if (absl::ascii_isdigit(c)) {
-      if (++digits > longest) return false;
-    } else if (c == '.' && digits > 0) {
-      digits = 0;
-    } else {
-      return false;
-    }
-  }
-  return !word.empty() && word.back() == '.';
-}
-
-// "XIV."
-bool IsRomanNumber(absl::string_view word) {
-  return word.size() > 2 && word.back() == '.' &&
-         word.substr(0, word.size() - 1).find_first_not_of("IVXLC") == absl::string_view::npos;
-}
-
-// True if `word` is an entry, or an entry with a capital first letter.
-bool Holds(std::span<const absl::string_view> entries, absl::string_view word) {
-  return std::any_of(entries.begin(), entries.end(), [word](absl::string_view entry) {
-    return entry.size() == word.size() && entry.substr(1) == word.substr(1) &&
-           (entry[0] == word[0] || absl::ascii_toupper(entry[0]) == word[0]);
-  });
-}
-
-// True for text such as: "Are you there?" she asked.
-bool GoesOnAfterQuote(absl::string_view before, absl::string_view after) {
+// True for text such as: "Are you there?" she asked. In some languages also without quotes.
+bool GoesOnAfterMark(absl::string_view before, absl::string_view after,
+                     const Abbreviations& table) {
   const int end = SkipWhiteSpaceBefore(before, static_cast<int>(before.size()));
-  return end > 0 && IsClosing(CharacterBefore(before, end).code_point) &&
-         u_islower(CharacterAt(after, 0).code_point);
+  return end > 0 && u_islower(CharacterAt(after, 0).code_point) &&
+         (table.goes_on_after_mark() || IsClosing(CharacterBefore(before, end).code_point));
+}
+
+// Japanese quotes what was said with a particle: 「行こう。」と彼は言った。
+bool GoesOnAfterJapaneseQuote(absl::string_view before, absl::string_view after) {
+  if (before.empty() ||
+      u_charType(CharacterBefore(before, static_cast<int>(before.size())).code_point) !=
+          U_END_PUNCTUATION)
+    return false;
+  for (absl::string_view starter :
+       {"とて", "とこ", "とに", "とき", "とう", "とり", "とも", "のち", "のど", "をと"}) {
+    if (absl::StartsWith(after, starter)) return false;
+  }
+  for (absl::string_view particle : {"と", "って", "など", "なんて", "を", "の", "だの"}) {
+    if (absl::StartsWith(after, particle)) return true;
+  }
+  return false;
+}
+
+// "10:00 a.m." ends the sentence unless a day or a time zone follows, or the sentence has hardly
+// begun: "At 5 p.m. London sleeps."
+bool IsTimeOfDay(absl::string_view word) {
+  for (absl::string_view time : {"a.m.", "p.m.", "A.M.", "P.M."}) {
+    if (word == time) return true;
+  }
+  return false;
+}
+
+int CountWords(absl::string_view text, int limit) {
+  int words = 0;
+  for (int at = SkipWhiteSpace(text, 0); at < std::ssize(text) && words < limit; ++words) {
+    while (at < std::ssize(text) && !IsWhiteSpace(CharacterAt(text, at).code_point)) {
+      at = CharacterAt(text, at).end;
+    }
+    at = SkipWhiteSpace(text, at);
+  }
+  return words;
+}
+
+bool GoesOnAfterTime(absl::string_view before, const Follower& next, const Abbreviations& table) {
+  constexpr int kWordsOfATime = 4;  // "At 5 p.m."
+  return CountWords(before, kWordsOfATime) < kWordsOfATime || table.IsDay(next.word) ||
+         table.IsMonth(next.word) || IsAllCapitals(next.word) || next.number;
+}
+
+// True if a number, or another measure behind a number, precedes: "30 tys. zł.".
+bool IsAfterNumber(absl::string_view before, int begin, const Abbreviations& table) {
+  absl::string_view previous = WordBefore(before, begin, begin);
+  if (table.KindOf(previous) == Kind::kMeasure) previous = WordBefore(before, begin, begin);
+  return !previous.empty() &&
+         (previous.find_first_not_of("IVXLC") == absl::string_view::npos ||
+          u_isdigit(CharacterBefore(previous, static_cast<int>(previous.size())).code_point));
+}
+
+// True if a number with a stop is an ordinal, a part of a date or the number of an item of a list.
+bool GoesOnAfterNumber(absl::string_view before, absl::string_view last, int begin,
+                       const Follower& next, const Abbreviations& table) {
+  int previous_begin = begin;
+  const absl::string_view previous = WordBefore(before, begin, previous_begin);
+  if (IsRomanNumber(last)) {
+    // "po II. Vaticanskom": behind a name it is more often the end, but not where nouns are written
+    // with a capital.
+    const bool name = !previous.empty() && u_isupper(CharacterAt(previous, 0).code_point) &&
+                      !table.IsStarter(previous);
+    return table.roman_ordinals_with_stop() && (table.nouns_with_capital() || !name);
+  }
+  if (!IsNumbering(last, 2)) return false;
+  if (table.nouns_with_capital()) return true;
+  const int mark = SkipWhiteSpaceBefore(before, begin);
+  const bool after_colon =
+      mark > 0 &&
+      (before[mark - 1] == ';' ||
+       (before[mark - 1] == ':' && !(mark > 1 && absl::ascii_isdigit(before[mark - 2]))));
+  if (std::count(last.begin(), last.end(), '.') > 1)  // "18.30." or the number of a section
+    return after_colon || (table.ordinals_with_stop() && IsAllCapitals(previous));
+  if (next.day_or_month_number) return true;  // "21. 5."
+  if (table.dates_with_stop() && table.IsMonth(next.word)) return true;
+  return after_colon ||
+         (table.ordinals_with_stop() && table.KindOf(previous) != Kind::kBeforeNumber);
+}
+
+// True for initials. In scripts without capitals, where a letter is as often a word, a single one
+// counts only beside another.
+bool IsInitialOfName(absl::string_view before, absl::string_view last, int begin,
+                     const Follower& next, const Abbreviations& table) {
+  if (!IsInitials(last)) return false;
+  const Character first = CharacterAt(last, 0);
+  if (u_islower(first.code_point) && table.IsLowerCaseStarter(last.substr(0, last.size() - 1)))
+    return false;  // a word of one letter
+  if (u_hasBinaryProperty(first.code_point, UCHAR_CASED) || next.initial) return true;
+  return std::count(last.begin(), last.end(), '.') > 1 ||
+         IsInitials(WordBefore(before, begin, begin));
 }
 
 // True if the sentence continues in `after`; `before` ends with a full stop.
 bool GoesOn(absl::string_view before, absl::string_view after, const Abbreviations& table) {
   int begin = 0;
   const absl::string_view last = WordBefore(before, static_cast<int>(before.size()), begin);
-  if (last.empty() || last.back() != '.') return false;
+  if (last.empty() || last.back() != '.' || absl::EndsWith(last, "..")) return false;
+  const int last_begin = begin;
 
-  const absl::string_view next = FirstWord(after);
-  const bool starter =
-      std::find(table.starters.begin(), table.starters.end(), next) != table.starters.end();
-  const bool number = !next.empty() && absl::ascii_isdigit(next[0]);
+  const Follower next(after, table);
+  if (IsTimeOfDay(last)) return GoesOnAfterTime(before, next, table);
 
   // "B.", then "z.B.", and so on to the left.
   std::string joined(last);
-  for (int words = 1; words <= kMaxWordsOfAbbreviation; ++words) {
-    if (Holds(table.never_last, joined)) return true;
-    if (Holds(table.seldom_last, joined)) return !starter;
-    if (Holds(table.before_number, joined) && number) return true;
+  const bool number = u_isdigit(CharacterAt(last, 0).code_point);
+  for (int words = 1; words <= kMaxWordsOfAbbreviation && !number; ++words) {
+    const Kind kind = table.KindOf(joined);
+    if (kind == Kind::kNeverLast) return true;
+    if (kind == Kind::kClosing) return !next.capital;
+    if (kind == Kind::kMeasure && next.capital && IsAfterNumber(before, begin, table))
+      return IsAllCapitals(next.word);  // "54 mln. EUR"
+    if (kind == Kind::kSeldomLast || kind == Kind::kMeasure) return !next.starter;
+    if (kind == Kind::kBeforeNumber &&
+        (next.number || (next.numeral && u_isupper(CharacterAt(joined, 0).code_point))))
+      return true;
     const absl::string_view previous = WordBefore(before, begin, begin);
     if (previous.size() < 2 || previous.size() > kLongestLinkedWord || previous.back() != '.')
       break;
     joined = absl::StrCat(previous, joined);
   }
-  if (starter) return false;
-  return IsInitials(last) ||
-         (table.ordinals_with_stop && (IsNumbering(last, 2) || IsRomanNumber(last)));
+  if (next.starter) return false;
+  if (IsInitialOfName(before, last, last_begin, next, table) || HasInnerStops(last) ||
+      GoesOnAfterNumber(before, last, last_begin, next, table))
+    return true;
+  if (!table.vowelless_words() && IsVowelless(last)) return true;
+  // "art. 57": a short word before a number is hardly the last one.
+  const int letters = LettersBeforeStop(last);
+  return next.number && !next.day_or_month_number && letters > 0 && letters < kShortestWord &&
+         u_islower(CharacterBefore(last, static_cast<int>(last.size()) - 1).code_point) &&
+         !table.IsLowerCaseStarter(last.substr(0, last.size() - 1));
 }
 
 // True if the sentence ends with a Latin mark and no white space. ICU would split
@@ -146,21 +203,66 @@ bool IsInsideWord(absl::string_view sentence) {
          (sentence[end - 1] == '.' || sentence[end - 1] == '?' || sentence[end - 1] == '!');
 }
 
-// "1." or "a." alone is the number of what follows. A long text is none, and is not searched for
-// the begin of a word that may be as long.
+// True if a Latin "!" or "?" stands between unspaced letters, where it ends a sentence: そうか?はい
+bool IsBetweenUnspaced(absl::string_view sentence, UChar32 next) {
+  int end = static_cast<int>(sentence.size());
+  while (end > 0 && (sentence[end - 1] == '?' || sentence[end - 1] == '!')) --end;
+  return end > 0 && end < std::ssize(sentence) && IsUnspacedScript(next) &&
+         IsUnspacedScript(CharacterBefore(sentence, end).code_point);
+}
+
+// "1.", "a." or "iv." alone is the number of what follows. A long text is none, and is not searched
+// for the begin of a word that may be as long.
 bool IsListNumber(absl::string_view sentence) {
   int begin = 0;
   if (SkipWhiteSpaceBefore(sentence, static_cast<int>(sentence.size())) > kLongestListNumber)
     return false;
   const absl::string_view word = WordBefore(sentence, static_cast<int>(sentence.size()), begin);
-  return SkipWhiteSpaceBefore(sentence, begin) == 0 && (IsNumbering(word, 3) || IsInitials(word));
+  return SkipWhiteSpaceBefore(sentence, begin) == 0 &&
+         (IsNumbering(word, 3) || IsInitials(word) || IsSmallRomanNumber(word));
 }
 
-// ICU's sentence iterator of one language. Building its filter takes milliseconds, so each thread
-// keeps the last one that it used.
+// True if a sentence ends at a place where ICU sees no end: `end` is behind the white space after
+// a mark.
+bool EndsWithoutIcu(absl::string_view line, int begin, int end, const Abbreviations& table) {
+  const absl::string_view before = line.substr(begin, end - begin);
+  const absl::string_view after = line.substr(end);
+  const UChar32 first = CharacterAt(after, 0).code_point;
+  const int mark = SkipWhiteSpaceBefore(before, static_cast<int>(before.size()));
+  int last = mark;
+  while (last > 0 && IsClosing(CharacterBefore(before, last).code_point)) {
+    last = CharacterBefore(before, last).begin;
+  }
+  if (last == 0) return false;
+  const UChar32 terminal = CharacterBefore(before, last).code_point;
+
+  const absl::string_view next = FirstWord(after);
+  const bool capital = !next.empty() && u_isupper(CharacterAt(next, 0).code_point);
+  if (IsDash(first) || absl::StartsWith(after, ",,"))
+    return capital || (terminal != '.' && IsQuoteAfterDash(after));
+  if (terminal != '.') return capital && (terminal == kEllipsis || IsSmiley(before, mark));
+  if (mark != last) return false;  // a quote before a digit or a small letter
+
+  // A stop after a word that is no abbreviation, before a digit or a word that starts sentences.
+  int word_begin = 0;
+  const absl::string_view word = WordBefore(before, mark, word_begin);
+  const int letters = LettersBeforeStop(word);
+  if (letters == 0 || table.KindOf(word) != Kind::kNone) return false;
+  const Character last_letter = CharacterBefore(word, static_cast<int>(word.size()) - 1);
+  if (u_isdigit(first))
+    return letters >= kShortestWord || !u_hasBinaryProperty(last_letter.code_point, UCHAR_CASED);
+  if (letters < kShortestWord || !u_islower(last_letter.code_point) || !u_islower(first))
+    return false;
+  const bool list_number = next.size() > 1 && IsSmallRomanNumber(after.substr(0, next.size() + 1));
+  return list_number || table.IsLowerCaseStarter(next);
+}
+
+// ICU's sentence iterator of one language. Making one takes a while, so each thread keeps the last
+// one that it used.
 struct SentenceIterator {
   std::string language_code;
   const Abbreviations* table = nullptr;
+  bool japanese = false;
   std::unique_ptr<icu::BreakIterator> icu;
 };
 
@@ -171,17 +273,9 @@ absl::StatusOr<SentenceIterator> MakeIterator(absl::string_view language_code) {
   icu::Locale locale = icu::Locale::forLanguageTag(iterator.language_code, error);
   if (U_FAILURE(error) || locale.isBogus()) locale = icu::Locale::getRoot();
   error = U_ZERO_ERROR;
-  iterator.table = AbbreviationsOf(locale.getLanguage());
+  iterator.table = &Abbreviations::Of(locale.getLanguage());
+  iterator.japanese = absl::string_view(locale.getLanguage()) == "ja";
   iterator.icu.reset(icu::BreakIterator::createSentenceInstance(locale, error));
-  if (U_SUCCESS(error) && iterator.table == nullptr) {
-    const std::unique_ptr<icu::FilteredBreakIteratorBuilder> filter(
-        icu::FilteredBreakIteratorBuilder::createInstance(locale, error));
-    if (U_SUCCESS(error)) {
-      iterator.icu.reset(filter->build(iterator.icu.release(), error));
-    } else if (error == U_MISSING_RESOURCE_ERROR) {
-      error = U_ZERO_ERROR;  // no list for this language: use the rules only
-    }
-  }
   if (U_FAILURE(error)) {
     return absl::InternalError(absl::StrCat("ICU has no sentence rules for \"",
                                             iterator.language_code, "\": ", u_errorName(error)));
@@ -209,21 +303,43 @@ absl::StatusOr<std::vector<int>> SentenceEnds(absl::string_view line,
   iterator->icu->setText(utext.get(), error);
   if (U_FAILURE(error)) return absl::InternalError(absl::StrCat("ICU: ", u_errorName(error)));
 
-  constexpr Abbreviations kNone;
-  const Abbreviations& table = iterator->table != nullptr ? *iterator->table : kNone;
+  const Abbreviations& table = *iterator->table;
   std::vector<int> ends;
+  QuoteCounter quotes(line);
   int begin = 0;
-  // NOLINTNEXTLINE(bugprone-infinite-loop): the loop's own increment changes `end`
-  for (int end = iterator->icu->next(); end != icu::BreakIterator::DONE;
-       end = iterator->icu->next()) {
+  const auto consider = [&](int end, bool by_icu) {
+    if (end <= begin) return;  // behind a mark that was taken along
+    if (by_icu && end < std::ssize(line)) end = BeforeOpening(line, begin, end);
     const absl::string_view sentence = line.substr(begin, end - begin);
-    const absl::string_view rest = line.substr(end);
-    if (!rest.empty() && (IsInsideWord(sentence) || IsListNumber(sentence) ||
-                          GoesOnAfterQuote(sentence, rest) || GoesOn(sentence, rest, table))) {
-      continue;
+    if (end < std::ssize(line)) {
+      if (by_icu && IsInsideWord(sentence) &&
+          !IsBetweenUnspaced(sentence, CharacterAt(line, end).code_point))
+        return;
+      if (!by_icu && !EndsWithoutIcu(line, begin, end, table)) return;
+      const int closed = BehindClosing(line, end, quotes.At(begin, end));
+      if (closed < 0) return;
+      const absl::string_view rest = line.substr(closed);
+      if (!rest.empty() &&
+          (IsListNumber(sentence) ||
+           GoesOnAfterMark(line.substr(begin, closed - begin), rest, table) ||
+           (iterator->japanese && GoesOnAfterJapaneseQuote(sentence, rest)) ||
+           ((by_icu || IsDash(CharacterAt(rest, 0).code_point)) && GoesOn(sentence, rest, table))))
+        return;
+      end = closed;
     }
     ends.push_back(end);
     begin = end;
+  };
+  int searched = 0;
+  // NOLINTNEXTLINE(bugprone-infinite-loop): the loop's own increment changes `end`
+  for (int end = iterator->icu->next(); end != icu::BreakIterator::DONE;
+       end = iterator->icu->next()) {
+    for (int place = NextPlace(line, searched, end); place < end;
+         place = NextPlace(line, place, end)) {
+      consider(place, false);
+    }
+    searched = end;
+    consider(end, true);
   }
   // The iterator outlives the line and must not keep a pointer into it.
   iterator->icu->setText(icu::UnicodeString());

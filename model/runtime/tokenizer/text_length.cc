@@ -78,8 +78,8 @@ int WordsIn(absl::string_view text) { return static_cast<int>(WordsOf(text).size
 int CompleteSentencesIn(absl::string_view text, absl::string_view language_code) {
   // The text behind a sentence decides whether it has ended: "Dr." ends none, "home." does, and
   // "30." does before a word that starts a German sentence.
-  const Abbreviations* table = AbbreviationsOf(language_code.substr(0, language_code.find('-')));
-  const absl::string_view next = table == nullptr ? "The" : table->starters.front();
+  const absl::string_view next =
+      Abbreviations::Of(language_code.substr(0, language_code.find('-'))).any_starter();
   const std::string followed = absl::StrCat(text, " ", next);
   const auto segments = SplitText(followed, language_code, std::numeric_limits<int>::max(),
                                   [](absl::string_view) { return 1; });
