@@ -299,6 +299,25 @@ def language_check() -> str:
     return f"{table(heads, rows)}\n\nLinnet {results['version']}."
 
 
+def sentences() -> str:
+    results = json.loads((RESULTS / "sentences.json").read_text())
+    names = ["icu", "moses", "pysbd", "linnet"]
+    rows = []
+    for language, found in results["languages"].items():
+        scores = [found["f1"][name] for name in names]
+        cells = ["" if score is None else f"{score:.1f}" for score in scores]
+        rows.append([language, f"{found['boundaries']:,}", *cells])
+    mean = results["means"]
+    peers = [f"{mean[name]['peer']:.1f}" for name in names[:-1]]
+    rows.append(["mean of the languages that it knows", "", *peers, f"{mean['icu']['linnet']:.1f}"])
+    same = [f"{mean[name]['linnet']:.1f}" for name in names[:-1]]
+    rows.append(["Linnet in the same languages", "", *same, f"{mean['icu']['linnet']:.1f}"])
+    heads = ["F1 of boundaries, %", "boundaries", "ICU", "Moses", "pysbd", "Linnet"]
+    peers_of = results["peers"]
+    notes = f"Moses: {peers_of['moses']}, {peers_of['pysbd']}, Linnet {results['version']}."
+    return f"{table(heads, rows)}\n\n{notes}"
+
+
 def step_while_many_wait() -> str:
     results = result("batcher")
     rows = []
@@ -432,6 +451,7 @@ FIGURES: dict[str, Callable[[], str]] = {
         reranking.table_rows,
     ),
     "robustness": robustness,
+    "sentences": sentences,
     "soak": soak,
     "step-while-many-wait": step_while_many_wait,
     "time-to-loss": time_to_a_loss,
