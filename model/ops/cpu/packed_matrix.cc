@@ -2,12 +2,28 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <iterator>
+#include <new>
 
 #include "model/ops/huge_pages.h"
 
 namespace linnet::ops {
+namespace {
+
+constexpr size_t kCopyAlignment = 64;  // a line of the cache
+
+// Zeroed memory of the heap, for what lives as long as a sequence.
+std::shared_ptr<std::byte> ZerosOnHeap(size_t bytes) {
+  const size_t whole = (bytes + kCopyAlignment - 1) / kCopyAlignment * kCopyAlignment;
+  void* const memory = std::aligned_alloc(kCopyAlignment, std::max(whole, kCopyAlignment));
+  if (memory == nullptr) throw std::bad_alloc();
+  std::memset(memory, 0, whole);
+  return {static_cast<std::byte*>(memory), std::free};
+}
+
+}  // namespace
 
 PackedMatrix::PackedMatrix(Type type, int64_t outputs, int64_t inputs, const ReadOutputs& read,
                            std::span<const float> scales)
@@ -36,7 +52,9 @@ PackedMatrix::PackedMatrix(const PackedMatrix& from, std::span<const int32_t> ou
   const size_t piece = type_ == Type::kFloat32 ? sizeof(float) : kGroup;
   const size_t stride = kPanel * piece;
   const int64_t pieces = type_ == Type::kFloat32 ? inputs_ : depth() / kGroup;
-  panels_ = ZerosInHugePages(panels() * pieces * stride);
+  // A sequence has such a copy, of some 300 KB: huge pages are never used twice, and would grow to
+  // 64 MB before they are given back.
+  panels_ = ZerosOnHeap(panels() * pieces * stride);
   const auto column = [&](const PackedMatrix& matrix, int64_t n) {
     return matrix.panels_.get() + n / kPanel * pieces * stride + n % kPanel * piece;
   };

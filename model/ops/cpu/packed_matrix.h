@@ -36,8 +36,8 @@ class PackedMatrix {
   // For int8, integers that QuantizeOutput made are packed as they are.
   PackedMatrix(Type type, int64_t outputs, int64_t inputs, const ReadOutputs& read,
                std::span<const float> scales = {});
-  // Copies these outputs of `from`, each from 0 to outputs() - 1, in this order. Their results are
-  // the same bits as with `from`.
+  // Copies these outputs of `from`, each from 0 to outputs() - 1, in this order, to the heap. Their
+  // results are the same bits as with `from`.
   PackedMatrix(const PackedMatrix& from, std::span<const int32_t> outputs);
 
   Type type() const { return type_; }
