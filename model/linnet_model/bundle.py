@@ -37,11 +37,12 @@ from linnet_model.network.encoder_decoder import (
 from linnet_model.network.ensemble import Ensemble
 from linnet_model.network.model_config import CONVOLUTIONS, require
 from linnet_model.new_file import writing
+from linnet_model.shortlist_file import Shortlist, write_shortlist
 from linnet_model.stored_weights import restore, store
 
 SCHEMA_VERSION = 1
 SIZES = "linnet_model.json"  # inside model.pt
-MODEL, MANIFEST, SHORTLIST = "model.pt", "manifest.json", "shortlist.json"
+MODEL, MANIFEST, SHORTLIST = "model.pt", "manifest.json", "shortlist.bin"
 SIGNATURE = f"{MANIFEST}.sig"  # of the signed manifest
 
 
@@ -378,27 +379,30 @@ def add_shortlist(
     *,
     by_default: bool | None = None,
 ) -> dict[str, Any]:
-    """Writes the shortlist into the bundle and returns the changed manifest. With `by_default` the
-    searches of the model use it unless a setting says otherwise; None keeps what the manifest
-    says."""
+    """Writes the shortlist into the bundle, in place of one that it has, and returns the changed
+    manifest. With `by_default` the searches of the model use it unless a setting says otherwise;
+    None keeps what the manifest says."""
     manifest = read_manifest(folder)
     vocabulary = manifest["vocabulary"]
     sources = vocabulary.get("source_size", vocabulary["size"])
     rows = [chosen.get(source, []) for source in range(sources)]
-    content = {
-        "always": list(always),
-        "counts": [len(row) for row in rows],
-        "candidates": [token for row in rows for token in row],
-    }
-    file = folder / SHORTLIST
-    file.write_text(json.dumps(content, separators=(",", ":")) + "\n", encoding="utf-8")
-    entry = {"name": SHORTLIST, "bytes": file.stat().st_size, "sha256": sha256(file)}
-    files = [e for e in manifest["files"] if e["name"] != SHORTLIST]
-    manifest = {**manifest, "shortlist_file": SHORTLIST, "files": [*files, entry]}
+    manifest = put_shortlist(folder, manifest, Shortlist.of_rows(always, rows))
     if by_default is not None:
         manifest["shortlist_by_default"] = by_default
     write_manifest(folder, manifest)
     return manifest
+
+
+def put_shortlist(folder: Path, manifest: dict[str, Any], shortlist: Shortlist) -> dict[str, Any]:
+    """Writes the file of the shortlist, removes a former one, and returns the manifest with it."""
+    former = manifest.get("shortlist_file")
+    if former:
+        (folder / former).unlink(missing_ok=True)
+    file = folder / SHORTLIST
+    write_shortlist(file, shortlist, manifest["vocabulary"]["size"])
+    entry = {"name": SHORTLIST, "bytes": file.stat().st_size, "sha256": sha256(file)}
+    files = [e for e in manifest["files"] if e["name"] not in (SHORTLIST, former)]
+    return {**manifest, "shortlist_file": SHORTLIST, "files": [*files, entry]}
 
 
 def print_files(manifest: dict[str, Any]) -> None:

@@ -194,6 +194,33 @@ def manifests() -> dict[str, bytes]:
     return found
 
 
+def shortlists() -> dict[str, bytes]:
+    """Both forms of a shortlist, for 10 target tokens and, after a "w", for 70,000."""
+    lists: dict[str, tuple[list[int], list[list[int]], int]] = {
+        "narrow": ([9, 4], [[], [7, 5], [], [5, 8, 2]], 10),
+        "empty": ([], [[], [], [], []], 10),
+        "wide": ([69999], [[], [65536, 5], [], [5, 65535, 2]], 70000),
+    }
+    found = {}
+    for name, (always, rows, targets) in lists.items():
+        flat = [token for row in rows for token in row]
+        offsets = [sum(map(len, rows[:i])) for i in range(len(rows) + 1)]
+        ids = "<%dH" if targets <= 1 << 16 else "<%dI"
+        mark = b"w" if targets > 10 else b""
+        found[name] = mark + b"".join(
+            (
+                b"LNSHORT1",
+                struct.pack("<4I", len(rows), targets, len(always), len(flat)),
+                struct.pack(f"<{len(offsets)}I", *offsets),
+                struct.pack(ids % len(always + flat), *always, *flat),
+            )
+        )
+        table = {"always": always, "counts": [len(row) for row in rows], "candidates": flat}
+        found[f"{name}-json"] = mark + json.dumps(table).encode()
+    found["cut"] = found["narrow"][:-3]
+    return found
+
+
 def options() -> dict[str, bytes]:
     """Settings by file (a), flags (b) and environment (c), tokens (d), traceparent headers (e)."""
     page = (ROOT / "docs/SETTINGS.md").read_text()
@@ -307,6 +334,7 @@ def main() -> None:
         },
         "request": requests(),
         "manifest": manifests(),
+        "shortlist": shortlists(),
         "options": options(),
         "transport": transport(),
     }

@@ -70,7 +70,7 @@ def test_shortlist_replaces_served_bundle(tmp_path: Path):
     pairs.write_text("a b\tc d\ttext\nb c\td e\ttext\n", encoding="utf-8")
     with served(out):
         assert add_shortlist(["--bundle", str(out), "--pairs", str(pairs)]) == 0
-    assert read_manifest(out)["shortlist_file"] == "shortlist.json"
+    assert read_manifest(out)["shortlist_file"] == "shortlist.bin"
     assert not (out / SIGNATURE).exists()
 
 

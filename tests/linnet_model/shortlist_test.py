@@ -23,6 +23,7 @@ from linnet_model.export.shortlist import main as shortlist
 from linnet_model.network.encoder_decoder import EncoderDecoder
 from linnet_model.network.ensemble import Ensemble
 from linnet_model.network.presets import preset
+from linnet_model.shortlist_file import MAGIC, Shortlist, read_shortlist, write_shortlist
 from linnet_model.tokenizer import load_tokenizer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -86,23 +87,64 @@ def test_manifest_lists_shortlist_with_sum(tmp_path):
     for chosen in ({3: [7, 8], 39: [1]}, {0: [4]}):
         add_shortlist(out, [5, 6], chosen)
         manifest = read_manifest(out)  # checks sizes and sums
-        assert manifest["shortlist_file"] == "shortlist.json"
-        assert [e["name"] for e in manifest["files"]].count("shortlist.json") == 1
+        assert manifest["shortlist_file"] == "shortlist.bin"
+        assert [e["name"] for e in manifest["files"]].count("shortlist.bin") == 1
         assert manifest["vocabulary"] == before["vocabulary"]
-        content = json.loads((out / "shortlist.json").read_text())
-        assert content["always"] == [5, 6]
-        assert content["counts"] == [len(chosen.get(i, [])) for i in range(40)]
-        assert content["candidates"] == [t for _, row in sorted(chosen.items()) for t in row]
+        content = read_shortlist(out / "shortlist.bin")
+        assert content.always.tolist() == [5, 6]
+        assert [content.row(i) for i in range(40)] == [chosen.get(i, []) for i in range(40)]
 
 
 def test_random_bundle_can_have_random_shortlist(tmp_path):
     words = ["--out", str(tmp_path), "--preset", "tiny", "--vocab", "40", "--shortlist", "3"]
     assert random_bundle(words) == 0
     read_manifest(tmp_path)
-    content = json.loads((tmp_path / "shortlist.json").read_text())
-    assert content["counts"] == [3] * 40
-    assert len(set(content["always"])) == 12
-    assert set(content["candidates"]) <= set(range(40))
+    content = read_shortlist(tmp_path / "shortlist.bin")
+    assert np.diff(content.offsets).tolist() == [3] * 40
+    assert len(set(content.always.tolist())) == 12
+    assert set(content.candidates.tolist()) <= set(range(40))
+
+
+@pytest.mark.parametrize(("targets", "width"), [(65_536, 2), (65_537, 4)])
+def test_file_has_the_layout_that_the_engine_reads(tmp_path, targets, width):
+    """Also at the limit of ids of 2 bytes. The bytes are those of shortlist.h, written out."""
+    file = tmp_path / "shortlist.bin"
+    written = Shortlist.of_rows([7], [[], [targets - 1, 3], [5]])
+    write_shortlist(file, written, targets)
+    numbers = [3, targets, 1, 3, *[0, 0, 2, 3]]
+    ids = [7, targets - 1, 3, 5]
+    assert file.read_bytes() == b"".join(
+        [b"LNSHORT1", *[n.to_bytes(4, "little") for n in numbers],
+         *[i.to_bytes(width, "little") for i in ids]]
+    )  # fmt: skip
+    read = read_shortlist(file)
+    assert read.always.tolist() == [7]
+    assert [read.row(i) for i in range(3)] == [[], [targets - 1, 3], [5]]
+
+
+def test_refuses_damaged_files_and_ids(tmp_path):
+    file = tmp_path / "shortlist.bin"
+    with pytest.raises(ConfigError, match=r"cannot have the target token \[9\], there are 9"):
+        write_shortlist(file, Shortlist.of_rows([], [[9]]), 9)
+    write_shortlist(file, Shortlist.of_rows([], [[8]]), 9)
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-1])
+    with pytest.raises(ConfigError, match="has 33 bytes, its header stands for 34: it is damaged"):
+        read_shortlist(file)
+    file.write_bytes(MAGIC)
+    with pytest.raises(ConfigError, match="has 8 bytes, its header needs 24"):
+        read_shortlist(file)
+
+
+def test_default_of_the_manifest_is_kept_or_set(tmp_path):
+    assert random_bundle(["--out", str(tmp_path), "--preset", "tiny", "--vocab", "40"]) == 0
+    wanted = {None: None, True: True, False: False}
+    for by_default, found in wanted.items():
+        manifest = add_shortlist(tmp_path, [4], {}, by_default=by_default)
+        assert manifest.get("shortlist_by_default") == found
+        again = add_shortlist(tmp_path, [4], {})
+        assert again.get("shortlist_by_default") == found
+        assert read_manifest(tmp_path) == again
 
 
 @pytest.mark.parametrize(
@@ -149,9 +191,7 @@ def test_second_column_is_the_source_of_a_model_trained_in_reverse(tmp_path):
 
     def candidates_of(token: int, *more: str) -> list[int]:
         assert shortlist([*flags, *more]) == 0
-        content = json.loads((bundle / "shortlist.json").read_text())
-        begin = sum(content["counts"][:token])
-        return content["candidates"][begin : begin + content["counts"][token]]
+        return read_shortlist(bundle / "shortlist.bin").row(token)
 
     assert set(dogs) <= set(candidates_of(hunde[0]))
     assert not set(dogs) & set(candidates_of(hunde[0], "--no-reverse"))

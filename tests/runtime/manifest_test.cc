@@ -137,7 +137,8 @@ TEST_F(ManifestTest, RequiresListedVocabularyFiles) {
 
 TEST_F(ManifestTest, RequiresAShortlistWhereItIsTheDefault) {
   manifest_.set_shortlist_by_default(true);
-  ExpectRefusal([](BundleManifest&) {}, {"shortlist_by_default is true", "shortlist_file is empty"});
+  ExpectRefusal([](BundleManifest&) {},
+                {"shortlist_by_default is true", "shortlist_file is empty"});
   Write("shortlist.bin", "any bytes: the engine reads them");
   manifest_.set_shortlist_file("shortlist.bin");
   List("shortlist.bin");

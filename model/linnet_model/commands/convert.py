@@ -22,6 +22,7 @@ from linnet_model.bundle import (
     SIZES,
     new_bundle,
     print_files,
+    put_shortlist,
     read_manifest,
     sha256,
     write_manifest,
@@ -30,6 +31,7 @@ from linnet_model.command_line import command, parser_for
 from linnet_model.config import BundleConfig
 from linnet_model.network import ops
 from linnet_model.network.model_config import require
+from linnet_model.shortlist_file import read_shortlist
 from linnet_model.stored_weights import WEIGHT_TYPES, store
 
 CARD = "MODEL_CARD.md"
@@ -63,6 +65,9 @@ def convert(bundle: Path, out: Path, weight_type: str, name: str | None = None) 
             "architecture": manifest["architecture"] | {"weight_type": weight_type},
             "files": [entry if e["name"] == model_file else e for e in manifest["files"]],
         }
+        if manifest.get("shortlist_file"):  # a shortlist.json of an earlier version becomes binary
+            shortlist = read_shortlist(partial / manifest["shortlist_file"])
+            manifest = put_shortlist(partial, manifest, shortlist)
         write_manifest(partial, manifest)
         if (partial / CARD).is_file():
             told = f"Converted by linnet-model: the weights, stored as {stored}, are {weight_type} "

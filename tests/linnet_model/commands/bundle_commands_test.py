@@ -21,8 +21,16 @@ import tiny_summarisers as summarisers
 
 import linnet_model.__main__ as program_main
 from linnet_model.__main__ import main
-from linnet_model.bundle import load_module, read_bundle_weights, read_manifest
+from linnet_model.bundle import (
+    add_shortlist,
+    load_module,
+    read_bundle_weights,
+    read_manifest,
+    sha256,
+    write_manifest,
+)
 from linnet_model.network.ops import CHECKOUT
+from linnet_model.shortlist_file import read_shortlist
 from linnet_model.torch_version import check_torch
 
 SHIPPED = CHECKOUT / "model/bundles/en-de"
@@ -220,6 +228,30 @@ def test_convert_leaves_out_the_signature(bundle: Path, tmp_path: Path):
     assert main(["convert", str(signed), "--out", str(tmp_path / "a"), "--dtype", "bfloat16"]) == 0
     names = {file.name for file in (tmp_path / "a").iterdir()}
     assert names == {file.name for file in bundle.iterdir()}
+
+
+def test_convert_writes_a_shortlist_in_the_binary_form(bundle: Path, tmp_path: Path):
+    old = Path(shutil.copytree(bundle, tmp_path / "old"))
+    manifest = add_shortlist(old, [5], {6: [7, 8]}, by_default=True)
+    (old / "shortlist.bin").unlink()
+    counts = [2 if token == 6 else 0 for token in range(manifest["vocabulary"]["size"])]
+    table = {"always": [5], "counts": counts, "candidates": [7, 8]}
+    (old / "shortlist.json").write_text(json.dumps(table))
+    manifest["shortlist_file"] = "shortlist.json"
+    manifest["files"][-1] = {
+        "name": "shortlist.json",
+        "bytes": (old / "shortlist.json").stat().st_size,
+        "sha256": sha256(old / "shortlist.json"),
+    }
+    write_manifest(old, manifest)
+    assert main(["convert", str(old), "--out", str(tmp_path / "a"), "--dtype", "bfloat16"]) == 0
+    new = read_manifest(tmp_path / "a")
+    assert new["shortlist_file"] == "shortlist.bin"
+    assert new["shortlist_by_default"] is True
+    assert not (tmp_path / "a" / "shortlist.json").exists()
+    assert "shortlist.json" not in {entry["name"] for entry in new["files"]}
+    read = read_shortlist(tmp_path / "a" / "shortlist.bin")
+    assert (read.always.tolist(), read.row(6), len(read.candidates)) == ([5], [7, 8], 2)
 
 
 def test_convert_writes_into_no_other_folder(bundle: Path, tmp_path: Path, capsys):

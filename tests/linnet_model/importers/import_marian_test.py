@@ -5,7 +5,6 @@ tests/data/marian has the models and what Marian says of them (make.py there).
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from linnet_model.importers.marian.binary import read_binary
 from linnet_model.importers.marian.import_marian import main
 from linnet_model.importers.marian.weights import PAD_BIAS
 from linnet_model.network.encoder_decoder import EncoderDecoder, forced_logits
+from linnet_model.shortlist_file import read_shortlist
 
 MODELS = ("shared", "split", "attention", "int8")
 
@@ -207,15 +207,13 @@ def test_flags_set_limits_name_and_license(tmp_path: Path):
 
 def test_shortlist_has_candidates_of_file(bundles: dict[str, Path]):
     manifest = read_manifest(bundles["shared"])
-    table = json.loads((bundles["shared"] / manifest["shortlist_file"]).read_text())
+    table = read_shortlist(bundles["shared"] / manifest["shortlist_file"])
     wanted = marian.ORACLE["shortlist"]
-    assert table["always"] == list(range(wanted["first"]))
-    assert len(table["counts"]) == manifest["vocabulary"]["size"]
-    rest = iter(table["candidates"])
-    for source, count in enumerate(table["counts"]):
-        found = {next(rest) for _ in range(count)}
-        if source < len(table["counts"]) - 1:  # the last one is <pad>, which no text has
-            assert found == {source, *wanted["candidates"].get(str(source), [])}
+    assert table.always.tolist() == list(range(wanted["first"]))
+    sources = len(table.offsets) - 1
+    assert sources == manifest["vocabulary"]["size"]
+    for source in range(sources - 1):  # the last one is <pad>, which no text has
+        assert set(table.row(source)) == {source, *wanted["candidates"].get(str(source), [])}
     assert "shortlist_file" not in read_manifest(bundles["split"])
 
 
