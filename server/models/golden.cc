@@ -23,6 +23,9 @@ constexpr int kUnknownTokens = 16;
 constexpr absl::string_view kOtherText = "other text";
 // Types in which a few answers are worded differently than in float32.
 constexpr absl::string_view kRounding[] = {"bfloat16", "float16", "int8"};
+// Rounding explains other answers to at most one in so many examples. int8 changes 16 % of the
+// answers of a small imported student, and of a model that linnet-export wrote none.
+constexpr int kMaxRounded = 2;
 
 // Counts open answers; the loading thread waits until there are none.
 struct Answers {
@@ -191,7 +194,8 @@ GoldenResult AnswerGoldenExamples(ServedModel& served) {
   Wait(answers);
   MutexLock lock(answers.mu);
   const bool rounds =
-      std::ranges::count(kRounding, served.scheduler->engine_info().compute_type) != 0;
+      std::ranges::count(kRounding, served.scheduler->engine_info().compute_type) != 0 &&
+      kMaxRounded * std::ssize(answers.different) <= golden.examples;
   for (const auto& [index, status] : answers.different) {
     const bool explained = rounds && status == kOtherText;
     if (!explained) ++golden.unexplained;

@@ -12,8 +12,8 @@ struct ServedModel;
 struct GoldenResult {
   int examples = 0;
   int different = 0;  // another text than in the manifest, or an error
-  // Those of them that rounding does not explain: an error, or another text from an engine that
-  // computes in float32, as the examples were made.
+  // Those of them that rounding does not explain: an error, another text from an engine that
+  // computes in float32, as the examples were made, or any if more than half differ.
   int unexplained = 0;
 };
 

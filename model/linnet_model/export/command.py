@@ -1,9 +1,9 @@
 """linnet-export: writes a bundle from a run folder or checkpoint.
 
 The weights are the running average of the last checkpoint, or the mean of several such averages.
-The recipe's examples are decoded in float32 and bfloat16. Those with equal answers become golden
-examples in the manifest, which the server checks when it loads the bundle; but not those of which
-it copies a part that the vocabulary cannot spell.
+The recipe's examples are decoded in float32, bfloat16 and int8. Those with equal answers become
+golden examples in the manifest, which the server checks when it loads the bundle, in whichever of
+these types it computes; but not those of which it copies a part that the vocabulary cannot spell.
 """
 
 from __future__ import annotations
@@ -66,25 +66,32 @@ def golden_examples(
     texts: list[str],
     sources: list[list[int]],
 ) -> list[tuple[str, str]]:
-    """Returns the texts with equal answers in float32 and bfloat16, and these answers. `sources`:
-    those of the texts, as read_examples returns them. Leaves out texts that the server does not
-    read as they are."""
+    """Returns the texts with equal answers in float32, bfloat16 and int8, and these answers.
+    `sources`: those of the texts, as read_examples returns them. Leaves out texts that the server
+    does not read as they are."""
     if manifest.get("placeholders"):
         whole = [spells(tokenizer, text) for text in texts]
         texts, sources = list(compress(texts, whole)), list(compress(sources, whole))
     if not texts:
         return []
     answers, grammar = [], Grammar.of_manifest(tokenizer, manifest)
-    for dtype in (torch.float32, torch.bfloat16):
+    for compute in ("float32", "bfloat16", "int8"):
+        module = load_module(model_file, torch.bfloat16 if compute == "bfloat16" else torch.float32)
+        if compute == "int8":
+            module.pack(compute)  # as the engine does, with the same products
         found = beam_search(
-            load_module(model_file, dtype),
+            module,
             sources,
             Options.of_manifest(manifest),
             manifest["limits"]["max_target_tokens"],
             grammar=grammar,
         )
         answers.append([tokenizer.decode(hypotheses[0].ids[:-1]) for hypotheses in found])
-    return [(text, a) for text, a, b in zip(texts, *answers, strict=True) if a == b and a.strip()]
+    return [
+        (text, first)
+        for text, first, *others in zip(texts, *answers, strict=True)
+        if first.strip() and all(other == first for other in others)
+    ]
 
 
 def training_facts(run: Path, recipe: Recipe, position: Any, parameters: int) -> dict[str, Any]:
