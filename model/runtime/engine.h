@@ -82,6 +82,7 @@ struct EngineInfo {
   int max_language_tokens = 0;       // at the start of a target
   // The answer to a sequence is the same, bit for bit, in every batch.
   bool batch_invariant = false;
+  bool shortlist = false;       // beam search is limited to the tokens of the bundle's shortlist
   std::string search = "host";  // "host", or "device" with details
   // The chosen algorithms of the gemms on a GPU, a line each, by all engines of this process.
   std::vector<std::string> gemms = {};

@@ -26,6 +26,12 @@
 namespace linnet::model {
 namespace {
 
+// Whether a bundle that has a shortlist is searched with it by an engine that supports shortlists.
+bool WantsShortlist(const Bundle& bundle, ShortlistUse use) {
+  if (bundle.manifest.shortlist_file().empty() || use == ShortlistUse::kNever) return false;
+  return use == ShortlistUse::kAlways || bundle.manifest.shortlist_by_default();
+}
+
 EngineInfo MakeInfo(const Bundle& bundle, const TorchEngineOptions& options, at::Device device,
                     ComputeType compute) {
   EngineInfo info;
@@ -41,28 +47,33 @@ EngineInfo MakeInfo(const Bundle& bundle, const TorchEngineOptions& options, at:
   info.max_language_tokens = LanguagePairs(bundle.manifest).max_forced_tokens();
   info.batch_invariant =
       options.batch_invariant || (device.is_cpu() && compute != ComputeType::kBfloat16);
+  info.shortlist = WantsShortlist(bundle, options.shortlist) && device.is_cpu() &&
+                   compute != ComputeType::kBfloat16;
   info.limits.max_beam_size = std::min(info.limits.max_beam_size, info.rows);
   info.limits.max_source_tokens = bundle.manifest.limits().max_source_tokens();
   info.limits.max_target_tokens = bundle.manifest.limits().max_target_tokens();
   return info;
 }
 
-absl::StatusOr<Shortlist> ReadShortlist(const Bundle& bundle, const ScriptedModel& model) {
-  const std::string& file = bundle.manifest.shortlist_file();
-  if (file.empty()) {
-    return absl::FailedPreconditionError(
-        "the bundle has no shortlist: linnet-shortlist makes one, or serve it without");
-  }
+// Returns the bundle's shortlist if it is to be used. kAuto gives way to an engine that does not
+// support it.
+absl::StatusOr<std::optional<Shortlist>> ReadShortlist(const Bundle& bundle, ShortlistUse use,
+                                                       const ScriptedModel& model) {
+  if (!WantsShortlist(bundle, use)) return std::nullopt;
+  absl::Status refused;
   if (!model.packed()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("a shortlist needs float32 or int8 on the CPU, this is ",
-                     ComputeTypeName(model.compute()), " on ", model.device().str()));
+    refused = absl::FailedPreconditionError(absl::StrCat(
+        "a shortlist needs float32 or int8 on the CPU, this is ", ComputeTypeName(model.compute()),
+        " on ", model.device().str(), ": set shortlist to auto or false"));
+  } else if (!model.picks_best()) {
+    refused = absl::FailedPreconditionError(
+        "an ensemble has no shortlists: set shortlist to auto or false");
   }
-  if (!model.picks_best()) {
-    return absl::FailedPreconditionError("an ensemble has no shortlists: serve it without");
-  }
-  return Shortlist::Read(bundle.path / file, bundle.source_vocabulary_size(),
-                         bundle.manifest.vocabulary().size(), bundle.special_tokens());
+  if (!refused.ok() && use == ShortlistUse::kAuto) return std::nullopt;
+  RETURN_IF_ERROR(refused);
+  return Shortlist::Read(bundle.path / bundle.manifest.shortlist_file(),
+                         bundle.source_vocabulary_size(), bundle.manifest.vocabulary().size(),
+                         bundle.special_tokens());
 }
 
 // Makes cuBLAS accumulate half-precision gemms in float32, for the whole process. By default it may
@@ -104,10 +115,9 @@ absl::Status Build(const Bundle& bundle, const TorchEngineOptions& options, at::
   EngineInfo info = MakeInfo(bundle, options, device, model.compute());
   ASSIGN_OR_RETURN(info.grammar, bundle.target_grammar());
   model.GiveLogitsInFloat32(info.vocabulary_size);
-  std::optional<Shortlist> shortlist;
-  if (options.shortlist) {
-    ASSIGN_OR_RETURN(shortlist, ReadShortlist(bundle, model));
-  }
+  ASSIGN_OR_RETURN(std::optional<Shortlist> shortlist,
+                   ReadShortlist(bundle, options.shortlist, model));
+  info.shortlist = shortlist.has_value();
   at::set_num_threads(info.threads);  // for parallel regions of this thread
   const ScriptedEngineOptions engine_options = {
       .mask_eos = options.mask_eos,

@@ -54,12 +54,12 @@ struct Options {
   std::string admin_listen;  // empty: not served
   SecurityOptions security;
 
-  // Settings of each engine. Device and compute are names parsed by the engine's library, which
-  // knows what is built.
+  // Settings of each engine. Device, compute and shortlist are names parsed by the engine's
+  // library, which knows what is built.
   std::string device = "cpu";
   std::string compute = "auto";
   bool graphs = true;
-  bool shortlist = false;  // TorchEngineOptions
+  std::string shortlist = "auto";
   int threads = 0;         // 0 = one per core that this process may use
   int max_batch_rows = 0;  // CompleteOptions sets it if it is 0
   int64_t encoder_cache_tokens = 16384;

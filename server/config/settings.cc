@@ -183,11 +183,10 @@ void AddEngine(CLI::App& app, Options& options) {
       .Add("graphs", options.graphs,
            "Launch each step on the device as a CUDA graph, captured when a model is loaded")
       ->default_str("true");
-  group
-      .Add("shortlist", options.shortlist,
-           "Restrict searches to the tokens of a bundle's shortlist for a source: faster with a "
-           "large vocabulary; every bundle must have one")
-      ->default_str("false");
+  group.Add("shortlist", options.shortlist,
+            "auto, true or false: restrict searches to the tokens of a bundle's shortlist for a "
+            "source, which is faster with a large vocabulary; auto where the bundle says so, but "
+            "not on cuda, true in every bundle that has one");
   group
       .Add("batch-invariant", options.batch_invariant,
            "Compute every step in one shape, so that an answer does not depend on what else is in "

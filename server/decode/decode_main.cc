@@ -42,7 +42,7 @@ struct Flags {
   bool batch_invariant = false;
   bool time_gemms = true;
   bool print_gemms = false;
-  bool shortlist = false;
+  std::string shortlist = "auto";
   int threads = 0;
   int batch = 32;
   linnet::v1::DecodingOptions options;
@@ -75,8 +75,14 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_flag(
       "--batch-invariant", flags.batch_invariant,
       "Run all steps with the same number of rows, so that results are bit-identical in any batch");
-  app.add_flag("--shortlist", flags.shortlist,
-               "Search only among the tokens that the bundle's shortlist gives for a source");
+  // Without a value it is true.
+  app.add_option_function<std::string>(
+         "--shortlist",
+         [&flags](const std::string& value) { flags.shortlist = value.empty() ? "true" : value; },
+         "auto, true or false: search only among the tokens that the bundle's shortlist gives for "
+         "a source; auto does if the bundle says so; without a value true")
+      ->expected(0, 1)
+      ->default_str(flags.shortlist);
   app.add_option("--threads", flags.threads, "Threads inside a step; 0 is one per core")
       ->capture_default_str()
       ->check(CLI::Range(0, 1024))
@@ -214,6 +220,8 @@ int Main(int argc, char** argv) {
   if (!compute.ok()) return Fail(kUsage, compute.status());
   const absl::StatusOr<model::SearchPlace> search = model::ParseSearchPlace(flags.search);
   if (!search.ok()) return Fail(kUsage, search.status());
+  const absl::StatusOr<model::ShortlistUse> shortlist = model::ParseShortlistUse(flags.shortlist);
+  if (!shortlist.ok()) return Fail(kUsage, shortlist.status());
 
   const absl::StatusOr<model::Bundle> bundle = model::ReadBundle(flags.bundle);
   if (!bundle.ok()) return Fail(kUnusable, bundle.status());
@@ -231,7 +239,7 @@ int Main(int argc, char** argv) {
   auto engine = MakeEngine(*bundle, flags, options.beam_size,
                            {.device = *device,
                             .compute = *compute,
-                            .shortlist = flags.shortlist,
+                            .shortlist = *shortlist,
                             .search = *search,
                             .graphs = flags.graphs,
                             .time_gemms = flags.time_gemms,

@@ -150,6 +150,7 @@ absl::Status StartModel(ServedModel& served, const LoadOptions& options, double 
        {"languages", served.languages.Summary()},
        {"device", info.device},
        {"compute", info.compute_type},
+       {"shortlist", info.shortlist ? "true" : "false"},
        {"threads", info.threads},
        {"rows", info.rows},
        {"encoder_cache_tokens", info.encoder_cache_tokens},
@@ -185,6 +186,7 @@ linnet::v1::Model ServedModel::Describe() const {
       AsRequest(bundle.default_options(manifest.limits().max_source_tokens()));
   model.set_device(info.device);
   model.set_compute_type(info.compute_type);
+  model.set_shortlist(info.shortlist);
   model.set_parameters(manifest.architecture().parameters());
   model.set_sha256(bundle.model_sha256());
   model.set_license(manifest.license());

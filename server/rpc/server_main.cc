@@ -34,7 +34,9 @@ int Main(int argc, char** argv) {
   if (!compute.ok()) return Fail(compute.status(), kUsageError);
   engine.compute = *compute;
   engine.graphs = options.graphs;
-  engine.shortlist = options.shortlist;
+  auto shortlist = model::ParseShortlistUse(options.shortlist);
+  if (!shortlist.ok()) return Fail(shortlist.status(), kUsageError);
+  engine.shortlist = *shortlist;
   engine.batch_invariant = options.batch_invariant;
   if (auto status = SetLogLevel(options.log_level); !status.ok()) return Fail(status, kUsageError);
   if (auto status = SetLogFormat(options.log_format); !status.ok())

@@ -166,4 +166,4 @@ def test_shortlist_of_an_ensemble_is_refused(served, command, tmp_path):
         command(bundle, "--shortlist"), input="", capture_output=True, text=True, check=False
     )
     assert done.returncode == 3
-    assert "an ensemble has no shortlists: serve it without" in done.stderr
+    assert "an ensemble has no shortlists: set shortlist to auto or false" in done.stderr

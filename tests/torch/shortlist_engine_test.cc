@@ -49,7 +49,7 @@ Bundle WithShortlist(const Bundle& of, int each, int seed) {
   return bundle;
 }
 
-absl::StatusOr<std::unique_ptr<Engine>> Make(const Bundle& bundle, bool shortlist,
+absl::StatusOr<std::unique_ptr<Engine>> Make(const Bundle& bundle, ShortlistUse shortlist,
                                              ComputeType compute = ComputeType::kFloat32,
                                              int threads = 2) {
   return MakeTorchEngine(bundle, {.compute = compute,
@@ -57,6 +57,12 @@ absl::StatusOr<std::unique_ptr<Engine>> Make(const Bundle& bundle, bool shortlis
                                   .rows = 60,
                                   .encoder_cache_tokens = 640,
                                   .shortlist = shortlist});
+}
+
+absl::StatusOr<std::unique_ptr<Engine>> Make(const Bundle& bundle, bool shortlist,
+                                             ComputeType compute = ComputeType::kFloat32,
+                                             int threads = 2) {
+  return Make(bundle, shortlist ? ShortlistUse::kAlways : ShortlistUse::kNever, compute, threads);
 }
 
 SequenceInput Sequence(SequenceId id, int tokens, int beam) {
@@ -169,16 +175,62 @@ TEST(ShortlistEngineTest, SamplingAndScoringUseTheWholeVocabulary) {
   }
 }
 
-TEST(ShortlistEngineTest, RefusesMissingShortlist) {
-  EXPECT_THAT(std::string(Make(TinyBundle(), true).status().message()),
-              HasSubstr("the bundle has no shortlist: linnet-shortlist makes one"));
+// Whether the engine of a bundle uses its shortlist, and whether it says so before it is loaded.
+void ExpectUse(const Bundle& bundle, ShortlistUse use, bool wanted,
+               ComputeType compute = ComputeType::kFloat32) {
+  const auto engine = Make(bundle, use, compute);
+  ASSERT_THAT(engine, IsOk());
+  EXPECT_EQ((*engine)->info().shortlist, wanted);
+  const auto info =
+      TorchEngineInfo(bundle, {.compute = compute, .encoder_cache_tokens = 640, .shortlist = use});
+  ASSERT_THAT(info, IsOk());
+  EXPECT_EQ(info->shortlist, wanted);
 }
 
-TEST(ShortlistEngineTest, RefusesShortlistInBfloat16) {
+TEST(ShortlistEngineTest, AutoDoesWhatTheManifestSays) {
+  Bundle bundle = WithShortlist(TinyBundle(), 3, 4);
+  ExpectUse(bundle, ShortlistUse::kAuto, false);
+  ExpectUse(bundle, ShortlistUse::kAlways, true);
+  ExpectUse(bundle, ShortlistUse::kNever, false);
+  bundle.manifest.set_shortlist_by_default(true);
+  ExpectUse(bundle, ShortlistUse::kAuto, true);
+  ExpectUse(bundle, ShortlistUse::kAlways, true);
+  ExpectUse(bundle, ShortlistUse::kNever, false);
+}
+
+TEST(ShortlistEngineTest, AutoLimitsTheSearchAsAlwaysDoes) {
+  Bundle bundle = WithShortlist(TinyBundle(), 3, 5);
+  bundle.manifest.set_shortlist_by_default(true);
+  auto with = Make(bundle, ShortlistUse::kAlways), by_default = Make(bundle, ShortlistUse::kAuto);
+  ASSERT_THAT(with, IsOk());
+  ASSERT_THAT(by_default, IsOk());
+  const Results want = Decode(**with, Some(), 1), got = Decode(**by_default, Some(), 1);
+  for (const auto& [id, hypotheses] : want) ExpectSame(got.at(id), hypotheses);
+}
+
+TEST(ShortlistEngineTest, ABundleWithoutShortlistIsSearchedWithout) {
+  for (const auto use : {ShortlistUse::kAuto, ShortlistUse::kAlways, ShortlistUse::kNever})
+    ExpectUse(TinyBundle(), use, false);
+}
+
+TEST(ShortlistEngineTest, OnlyAlwaysRefusesATypeWithoutShortlists) {
   if (!ops::HasBfloat16Gemm()) GTEST_SKIP() << "this processor has no gemm in bfloat16";
-  const Bundle bundle = WithShortlist(TinyBundle(), 3, 4);
-  EXPECT_THAT(std::string(Make(bundle, true, ComputeType::kBfloat16).status().message()),
-              HasSubstr("a shortlist needs float32 or int8 on the CPU"));
+  Bundle bundle = WithShortlist(TinyBundle(), 3, 4);
+  bundle.manifest.set_shortlist_by_default(true);
+  EXPECT_THAT(
+      std::string(Make(bundle, true, ComputeType::kBfloat16).status().message()),
+      HasSubstr("a shortlist needs float32 or int8 on the CPU, this is bfloat16 on cpu: set "
+                "shortlist to auto or false"));
+  ExpectUse(bundle, ShortlistUse::kAuto, false, ComputeType::kBfloat16);
+  ExpectUse(TinyBundle(), ShortlistUse::kAlways, false, ComputeType::kBfloat16);
+}
+
+TEST(ShortlistEngineTest, NamesOfUsesAreParsed) {
+  EXPECT_EQ(*ParseShortlistUse("auto"), ShortlistUse::kAuto);
+  EXPECT_EQ(*ParseShortlistUse("true"), ShortlistUse::kAlways);
+  EXPECT_EQ(*ParseShortlistUse("false"), ShortlistUse::kNever);
+  EXPECT_THAT(ParseShortlistUse("on").status().message(),
+              HasSubstr("shortlist \"on\" is unknown, there are auto, true and false"));
 }
 
 }  // namespace

@@ -202,7 +202,8 @@ Row Describe(const v1::Model& model) {
           absl::StrCat(model.version(), model.provisional() ? " (provisional)" : ""),
           Millions(model.parameters()),
           absl::StrCat(model.limits().max_source_tokens(), "/", model.limits().max_target_tokens()),
-          absl::StrCat(model.device(), " ", model.compute_type())};
+          absl::StrCat(model.device(), " ", model.compute_type(),
+                       model.shortlist() ? ", shortlist" : "")};
 }
 
 }  // namespace

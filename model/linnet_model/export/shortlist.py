@@ -4,8 +4,9 @@ adds them to a bundle.
 The table of IBM model 1 (Brown et al. 1993, The Mathematics of Statistical Machine Translation,
 section 4.2) is estimated over the bundle's tokens. Each source token keeps its most likely target
 tokens and, if both sides share a vocabulary, itself, so that names can be copied. The most frequent
-target tokens are candidates in every target. The engine uses the file only with --shortlist. The
-bundle is replaced by a copy that has the shortlist: sign its manifest again.
+target tokens are candidates in every target. The engine uses the file with --shortlist true, and
+without that setting if the bundle says so (--by-default). The bundle is replaced by a copy that has
+the shortlist: sign its manifest again.
 """
 
 from __future__ import annotations
@@ -153,7 +154,7 @@ def learn(
     with new_bundle(folder, replace=True) as partial:
         left_out = shutil.ignore_patterns(SIGNATURE)
         shutil.copytree(folder, partial, ignore=left_out, dirs_exist_ok=True)
-        return add_shortlist(partial, always, chosen)
+        return add_shortlist(partial, always, chosen, by_default=options.by_default)
 
 
 def probability(text: str) -> float:
@@ -173,6 +174,8 @@ def main(arguments: list[str] | None = None) -> None:
         help="a .tsv of source, target and domain, plain or compressed (repeatable)")  # fmt: skip
     add("--reverse", action=argparse.BooleanOptionalAction,
         help="the second column is the source [data.reverse of its training]")  # fmt: skip
+    add("--by-default", action=argparse.BooleanOptionalAction,
+        help="searches use it unless a setting says otherwise [what the bundle says]")  # fmt: skip
     add("--sentences", type=count_from(1), default=100_000, metavar="N",
         help="max pairs used, evenly spaced; 100,000 pairs of 25 tokens take 3 GB of memory "
         "[%(default)s]")  # fmt: skip

@@ -32,6 +32,14 @@ absl::StatusOr<ComputeType> ParseComputeType(absl::string_view name) {
                    "cuda, float16"));
 }
 
+absl::StatusOr<ShortlistUse> ParseShortlistUse(absl::string_view name) {
+  if (name == "auto") return ShortlistUse::kAuto;
+  if (name == "true") return ShortlistUse::kAlways;
+  if (name == "false") return ShortlistUse::kNever;
+  return absl::InvalidArgumentError(
+      absl::StrCat("shortlist \"", name, "\" is unknown, there are auto, true and false"));
+}
+
 absl::StatusOr<SearchPlace> ParseSearchPlace(absl::string_view name) {
   if (name == "auto") return SearchPlace::kAuto;
   if (name == "host") return SearchPlace::kHost;

@@ -23,7 +23,10 @@ from decoding import SIZES
 from engines import Sizes
 from quality import score
 
+from linnet_model.shortlist_file import read_shortlist
+
 COMPUTE = ("float32", "int8")
+BOTH = (("without", ["--shortlist", "false"]), ("with", ["--shortlist", "true"]))
 PARTS = ("random", "learned", "quality")
 SETTINGS = ((1, 1), (1, 5), (32, 1), (32, 5))  # batch, beam
 EACH = 50  # candidates of a source token in random lists, the max of linnet-shortlist
@@ -36,7 +39,7 @@ def speeds(bundle: Path, sizes: Sizes, options: argparse.Namespace) -> list[dict
         for batch, beam in SETTINGS:
             found: dict[str, list[float]] = {"without": [], "with": []}
             for _ in range(options.rounds):
-                for name, more in (("without", []), ("with", ["--shortlist"])):
+                for name, more in BOTH:
                     engines.settle()
                     engine = engines.Linnet(
                         name,
@@ -58,7 +61,7 @@ def speeds(bundle: Path, sizes: Sizes, options: argparse.Namespace) -> list[dict
 
 def quality(bundle: Path, options: argparse.Namespace) -> dict[str, Any]:
     found = {}
-    for name, more in (("without", []), ("with", ["--shortlist"])):
+    for name, more in BOTH:
         found[name] = score(bundle, options.domain, options, ["--compute", "int8", *more])
     answers = [one.pop("answers") for one in found.values()]
     others = sum(a != b for a, b in zip(*answers, strict=True))
@@ -161,11 +164,11 @@ def main(words: list[str] | None = None) -> int:
         data["random"] = speeds(bundle, sizes, options)
     if "learned" in options.parts:
         manifest = json.loads((options.bundle / "manifest.json").read_text())
-        counts = json.loads((options.bundle / manifest["shortlist_file"]).read_text())["counts"]
+        table = read_shortlist(options.bundle / manifest["shortlist_file"])
         data["learned"] = {
             "bundle": manifest["name"],
             "vocabulary": manifest["vocabulary"]["size"],
-            "mean_candidates": sum(counts) / len(counts),
+            "mean_candidates": len(table.candidates) / (len(table.offsets) - 1),
             "speeds": speeds(options.bundle, sizes, options),
         }
     if "quality" in options.parts:

@@ -328,12 +328,14 @@ TEST_F(CliTest, HealthExitsZeroOnlyWhileServing) {
 TEST_F(CliTest, ListsModelsAsTableOrJsonLines) {
   *server_.models.add_models() = ModelOf("en-de", v1::TASK_TRANSLATE, "en", "de");
   *server_.models.add_models() = ModelOf("en-summary", v1::TASK_SUMMARIZE, "en", "en");
+  server_.models.mutable_models(0)->set_shortlist(true);
   server_.models.mutable_models(1)->set_provisional(true);
   EXPECT_EQ(Run({"models"}), kExitOk);
-  EXPECT_EQ(out_,
-            "NAME        TASK       LANGUAGES  VERSION          SIZE   TOKENS   RUNS ON\n"
-            "en-de       translate  en to de   7                10.5M  256/200  cpu float32\n"
-            "en-summary  summarize  en         7 (provisional)  10.5M  256/200  cpu float32\n");
+  EXPECT_EQ(
+      out_,
+      "NAME        TASK       LANGUAGES  VERSION          SIZE   TOKENS   RUNS ON\n"
+      "en-de       translate  en to de   7                10.5M  256/200  cpu float32, shortlist\n"
+      "en-summary  summarize  en         7 (provisional)  10.5M  256/200  cpu float32\n");
   EXPECT_EQ(Run({"models", "--json"}), kExitOk);
   EXPECT_THAT(out_, MatchesRegex("\\{\"name\":\"en-de\".*\\}\n\\{\"name\":\"en-summary\".*\\}\n"));
 }
