@@ -85,8 +85,10 @@ class Parser {
 Parser::Parser()
     : app_(
           "linnet-server: serves translation and summarisation over gRPC (linnet.v1.TextService).\n"
-          "Prints \"ready grpc=HOST:PORT metrics=HOST:PORT\" on standard output when it is ready; "
-          "logs go to standard error.\n"
+          "Prints \"ready grpc=HOST:PORT metrics=HOST:PORT\" on standard output when it is ready, "
+          "with "
+          "missing=NAME,NAME for bundles that --allow-missing true left out; logs go to standard "
+          "error.\n"
           "Signals: SIGTERM and SIGINT drain the server, a second one ends it at once; SIGHUP "
           "reloads the models; SIGUSR1 logs everything, SIGUSR2 restores --log-level.\n"
           "Each flag --some-name can also be set as LINNET_SERVER_SOME_NAME in the environment "

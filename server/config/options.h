@@ -49,6 +49,7 @@ struct Options {
   int64_t max_model_bytes = 0;        // of all models in memory; 0: no limit
   bool load_on_demand = false;        // engines are loaded when they are first used
   std::string pinned_models;          // names of those that are loaded at start, with commas
+  bool allow_missing = false;         // start without the bundles that cannot be loaded
   std::string listen = "127.0.0.1:50051";
   std::string metrics_listen = "127.0.0.1:9464";
   std::string admin_listen;  // empty: not served

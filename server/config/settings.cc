@@ -80,6 +80,11 @@ void AddModels(CLI::App& app, Options& options) {
   group.Add("pinned-models", options.pinned_models,
             "Names of models, separated by commas, that --load-on-demand loads at start and never "
             "unloads");
+  group
+      .Add("allow-missing", options.allow_missing,
+           "Start although some of the bundles in --models cannot be loaded, and serve the others; "
+           "false: the start fails and names each of them with its cause")
+      ->default_str("false");
 }
 
 void AddNetwork(CLI::App& app, Options& options) {

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "model/runtime/bundle/sha256.h"
@@ -26,9 +27,7 @@ absl::StatusOr<std::unique_ptr<Catalog>> Catalog::Load(
   const ReloadReport report = catalog->Reload();
   RETURN_IF_ERROR(report.status);
   if (!catalog->models().empty()) return catalog;
-  for (const ReloadReport::Outcome& outcome : report.outcomes) {
-    RETURN_IF_ERROR(outcome.status);
-  }
+  RETURN_IF_ERROR(catalog->MissingError());
   return absl::InternalError(absl::StrCat("nothing was loaded from ", root.string()));
 }
 
@@ -45,9 +44,23 @@ Catalog::~Catalog() {
   while (std::any_of(all.begin(), all.end(), held)) absl::SleepFor(absl::Milliseconds(1));
 }
 
-std::set<std::string> Catalog::not_loaded() const {
+std::map<std::string, absl::Status> Catalog::not_loaded() const {
   MutexLock lock(mu_);
   return not_loaded_;
+}
+
+absl::Status Catalog::MissingError() const {
+  const std::map<std::string, absl::Status> missing = not_loaded();
+  if (missing.empty()) return absl::OkStatus();
+  const size_t all = missing.size() + models().size();
+  std::string message = absl::StrCat(missing.size(), " of ", all, all == 1 ? " bundle" : " bundles",
+                                     " in ", root_.string(), " cannot be loaded");
+  // One line each: a cause has commas, colons and semicolons.
+  for (const auto& [folder, cause] : missing) {
+    const std::string name = folder == "." ? root_.filename().string() : folder;
+    absl::StrAppend(&message, "\n  ", absl::CHexEscape(name), ": ", cause.message());
+  }
+  return absl::Status(missing.begin()->second.code(), message);
 }
 
 std::vector<Catalog::Entry> Catalog::entries() const {
@@ -266,13 +279,14 @@ void Catalog::Serve(const std::string& name, ReloadPlan& plan) {
     for (const Entry& entry : entries_) {
       if (!is_in(plan.before, entry)) entry.model->ShowIn(metrics_);
     }
-    std::erase_if(not_loaded_, [&](const std::string& folder) {
+    std::erase_if(not_loaded_, [&](const auto& missing) {
+      const std::string& folder = missing.first;
       return name.empty() || plan.folders.contains(folder.substr(0, folder.find('/')));
     });
     for (const ReloadReport::Outcome& outcome : plan.report.outcomes) {
       // If a previous version remains served, requests still get an answer.
       if (outcome.what == ReloadReport::Outcome::What::kFailed && outcome.model.empty())
-        not_loaded_.insert(outcome.folder);
+        not_loaded_.emplace(outcome.folder, outcome.status);
     }
   }
   // Without the lock: a cache may have millions of answers.

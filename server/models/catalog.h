@@ -62,7 +62,7 @@ class Catalog {
   using StepObserver = server::StepObserver;
 
   // Loads every bundle of the registry at `root` (ReadRegistry). A bundle that cannot be loaded is
-  // not served; if none can be loaded, returns the error of the first. `max_bytes` limits the total
+  // not served; if none can be loaded, returns MissingError(). `max_bytes` limits the total
   // file size of all models in memory; 0 = no limit. If `bundle_keys` names a file of BundleKeys,
   // which is read at every load, bundles must be signed. With a `cache`, which outlives the
   // catalog, the models keep their answers there. With `on_demand` the engines of models that are
@@ -90,8 +90,12 @@ class Catalog {
 
   // All served models, sorted by key.
   std::vector<std::shared_ptr<ServedModel>> models() const;
-  // Folders of bundles that could not be loaded and in whose place no other version is served.
-  std::set<std::string> not_loaded() const;
+  // The bundles that could not be loaded and in whose place no other version is served: their
+  // folders in the root, with their errors.
+  std::map<std::string, absl::Status> not_loaded() const;
+  // An error that names the bundles of not_loaded(), each with its cause; OK if there are none. Its
+  // code is that of the first cause.
+  absl::Status MissingError() const;
   // All served models, each with the name by which a request selects it.
   std::vector<linnet::v1::Model> List() const;
   // The one that Named finds, as in the list.
@@ -215,7 +219,7 @@ class Catalog {
   Mutex reload_mu_;  // held during a reload
   mutable Mutex mu_;
   std::vector<Entry> entries_ ABSL_GUARDED_BY(mu_);  // by key
-  std::set<std::string> not_loaded_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, absl::Status> not_loaded_ ABSL_GUARDED_BY(mu_);
   // Replaced versions, until Sweep finds that their last call has ended. The thread of that call
   // must not destroy them: it may be the scheduler's own thread.
   std::vector<std::shared_ptr<ServedModel>> retired_ ABSL_GUARDED_BY(mu_);

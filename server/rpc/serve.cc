@@ -7,9 +7,12 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "server/base/failure_record.h"
@@ -50,6 +53,12 @@ void LogFailure(const EngineFailure& failure, const std::filesystem::path& recor
   }
   for (const auto& [request_id, failures] : *suspects)
     Log(LogLevel::kError, "suspect_request", {{"request_id", request_id}, {"failures", failures}});
+}
+
+// Appends the name of a folder as one word of the ready line. A name may hold any byte.
+void AppendEscaped(std::string* line, absl::string_view name) {
+  absl::StrAppend(line, absl::StrReplaceAll(absl::CHexEscape(std::string(name)),
+                                            {{" ", "\\x20"}, {",", "\\x2c"}}));
 }
 
 // Ends the process within moments, even while its other threads hang. The log may be what hangs, so
@@ -93,10 +102,13 @@ int Serve(const ParsedOptions& parsed, const Catalog::EngineFactory& factory,
   auto server = Server::Start(options, factory, info, EndAtOnce);
   if (!server.ok()) return refuse(server.status().message());
   signals.Serving([&server] { (*server)->ReloadSoon(); });
-  const std::string admin = (*server)->admin_address();
-  std::printf("ready grpc=%s metrics=%s%s\n", (*server)->grpc_address().c_str(),
-              (*server)->metrics_address().c_str(),
-              admin.empty() ? "" : (" admin=" + admin).c_str());
+  std::string ready = absl::StrCat("ready grpc=", (*server)->grpc_address(),
+                                   " metrics=", (*server)->metrics_address());
+  if (const std::string admin = (*server)->admin_address(); !admin.empty())
+    absl::StrAppend(&ready, " admin=", admin);
+  if (const std::vector<std::string> missing = (*server)->Missing(); !missing.empty())
+    absl::StrAppend(&ready, " missing=", absl::StrJoin(missing, ",", AppendEscaped));
+  std::printf("%s\n", ready.c_str());
   std::fflush(stdout);
 
   const int signal = WaitForEnd(**server, signals);

@@ -34,6 +34,11 @@ constexpr size_t kMaxNotServing = 1000;
 // Interval at which the end of the certificate is read: gRPC reloads it within five seconds.
 constexpr absl::Duration kCertificateInterval = absl::Seconds(5);
 
+// The name in health and metrics of a bundle that is not loaded: "en-de@2" for the folder en-de/2.
+std::string ModelOfFolder(const std::string& folder) {
+  return absl::StrReplaceAll(folder, {{"/", "@"}});
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
@@ -79,6 +84,14 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
        .supervisor = &server->supervisor_},
       options.bundle_keys, options.answer_cache_bytes > 0 ? &server->cache_ : nullptr, on_demand);
   ASSIGN_OR_RETURN(server->catalog_, std::move(catalog));
+  if (absl::Status missing = server->catalog_->MissingError();
+      !missing.ok() && !options.allow_missing) {
+    return absl::Status(
+        missing.code(),
+        absl::StrCat(missing.message(),
+                     "\nrepair or remove them, or set --allow-missing true to serve "
+                     "the others without them"));
+  }
   for (const std::string& name : on_demand.pinned) {
     const auto model = server->catalog_->Named(name);
     if (!model.ok()) {
@@ -138,6 +151,12 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
 
 Server::~Server() { Drain(absl::ZeroDuration(), absl::ZeroDuration()); }
 
+std::vector<std::string> Server::Missing() const {
+  std::vector<std::string> names;
+  for (const auto& [folder, cause] : catalog_->not_loaded()) names.push_back(ModelOfFolder(folder));
+  return names;
+}
+
 void Server::ReloadSoon() { reloader_->Ask("").IgnoreError(); }
 
 void Server::Maintain() {
@@ -163,8 +182,8 @@ void Server::ShowHealth() {
     model->metrics->SetLoads(model->scheduler->load_stats());
     serving[model->key()] = up;
   }
-  for (const std::string& folder : catalog_->not_loaded())
-    serving.emplace(absl::StrReplaceAll(folder, {{"/", "@"}}), false);
+  for (const auto& [folder, cause] : catalog_->not_loaded())
+    serving.emplace(ModelOfFolder(folder), false);
   std::map<std::string, bool> states;
   std::string not_serving;
   bool ready = false;

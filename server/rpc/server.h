@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -60,6 +61,9 @@ class Server {
   // Empty if there is no admin port.
   std::string admin_address() const { return admin_port_ == nullptr ? "" : admin_port_->address(); }
   const std::string& metrics_address() const { return metrics_address_; }
+  // The names of the models whose bundles could not be loaded, as in health and metrics. Empty at
+  // start without Options::allow_missing.
+  std::vector<std::string> Missing() const;
 
   // Queues Catalog::Reload of all models on another thread.
   void ReloadSoon();

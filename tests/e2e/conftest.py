@@ -146,10 +146,13 @@ class Running:
 
     def __init__(self, process: subprocess.Popen, ready: str, api: Api):
         match = re.fullmatch(
-            r"ready grpc=(\S+:\d+) metrics=(\S+:\d+)(?: admin=(\S+:\d+))?\n", ready
+            r"ready grpc=(\S+:\d+) metrics=(\S+:\d+)(?: admin=(\S+:\d+))?"
+            r"(?: missing=(\S+))?\n",
+            ready,
         )
         assert match, f"not the line that scripts wait for: {ready!r}"
-        self.grpc, self.metrics, self.admin = match.groups()
+        self.grpc, self.metrics, self.admin, missing = match.groups()
+        self.missing = missing.split(",") if missing else []
         self.process = process
         self.api = api
         self.channel = grpc.insecure_channel(self.grpc, options=[("grpc.enable_retries", 0)])

@@ -24,6 +24,11 @@ namespace {
 
 using grpc::health::v1::Health;
 using linnet::v1::TextService;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr char kAll[] = "";
 constexpr char kService[] = "linnet.v1.TextService";
@@ -44,7 +49,14 @@ class ServerHealthTest : public ::testing::Test {
 
   // The translator's engines call `on_step` at each step. Creating one fails if `refused`.
   void Start() {
-    auto server = Server::Start(
+    auto server = TryStart();
+    ASSERT_THAT(server, IsOk());
+    server_ = *std::move(server);
+    channel_ = grpc::CreateChannel(server_->grpc_address(), grpc::InsecureChannelCredentials());
+  }
+
+  absl::StatusOr<std::unique_ptr<Server>> TryStart() {
+    return Server::Start(
         options_,
         [this](const model::Bundle& bundle) -> absl::StatusOr<std::unique_ptr<model::Engine>> {
           test::EchoEngine::Options engine;
@@ -57,9 +69,6 @@ class ServerHealthTest : public ::testing::Test {
           return std::make_unique<test::EchoEngine>(engine);
         },
         /*info=*/nullptr, [this] { ++ends; });
-    ASSERT_THAT(server, IsOk());
-    server_ = *std::move(server);
-    channel_ = grpc::CreateChannel(server_->grpc_address(), grpc::InsecureChannelCredentials());
   }
 
   bool Serving(const std::string& name) {
@@ -126,8 +135,32 @@ TEST_F(ServerHealthTest, DownEngineMakesOnlyItsModelNotServing) {
   EXPECT_EQ(not_serving_, "");
 }
 
+TEST_F(ServerHealthTest, AMissingModelFailsTheStartUnlessAllowed) {
+  refused = true;
+  EXPECT_THAT(TryStart(), StatusIs(absl::StatusCode::kInternal,
+                                   AllOf(HasSubstr("1 of 2 bundles in "), HasSubstr("\n  en-de: "),
+                                         HasSubstr("no device"),
+                                         HasSubstr("\nrepair or remove them, or set "
+                                                   "--allow-missing true to serve the "
+                                                   "others without them"))));
+  options_.allow_missing = true;
+  Start();
+  EXPECT_THAT(server_->Missing(), ElementsAre("en-de"));
+  // Without any model there is nothing to serve, and the flag is no way out.
+  std::filesystem::remove_all(folder_.path() / "en-summary");
+  EXPECT_THAT(TryStart(), StatusIs(absl::StatusCode::kInternal,
+                                   AllOf(HasSubstr("1 of 1 bundle in "), HasSubstr("no device"),
+                                         Not(HasSubstr("allow-missing")))));
+}
+
+TEST_F(ServerHealthTest, NothingIsMissingWhereAllIsLoaded) {
+  Start();
+  EXPECT_THAT(server_->Missing(), IsEmpty());
+}
+
 TEST_F(ServerHealthTest, UnloadableModelIsNotServing) {
   refused = true;
+  options_.allow_missing = true;
   Start();
   EXPECT_FALSE(Serving(kTranslator));
   EXPECT_TRUE(Serving(kSummarizer));
@@ -147,6 +180,7 @@ TEST_F(ServerHealthTest, NamesOfUnloadableModelsFitATrailer) {
     std::ofstream(folder_.path() / name / "manifest.json") << "{}";
   };
   damaged("b\u00fcndel\n");
+  options_.allow_missing = true;
   Start();
   EXPECT_TRUE(Serving(kAll));
   EXPECT_EQ(not_serving_, "b\\xc3\\xbcndel\\n");

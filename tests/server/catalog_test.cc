@@ -21,6 +21,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Key;
 using ::testing::Not;
 
 struct CatalogTest : ::testing::Test {
@@ -125,13 +126,24 @@ TEST_F(CatalogTest, ServesAModelWithADifferingGoldenExample) {
   EXPECT_THAT(Load(), IsOk());
 }
 
-TEST_F(CatalogTest, RoundingExplainsAnotherAnswerToAGoldenExample) {
+TEST_F(CatalogTest, RoundingExplainsOtherAnswersToHalfOfTheGoldenExamples) {
   auto manifest = test::TinyManifest("en-de", linnet::v1::TASK_TRANSLATE, "en", "de");
-  auto& golden = *manifest.add_golden_examples();
-  golden.set_source_text("The dog runs.");
-  golden.set_target_text("Der Hund läuft.");
-  test::WriteBundle(root / "en-de", manifest);
-  for (const auto& [compute, unexplained] : {std::pair{"float32", 1}, {"int8", 0}}) {
+  const auto add = [&](const char* source, const char* target) {
+    auto& golden = *manifest.add_golden_examples();
+    golden.set_source_text(source);
+    golden.set_target_text(target);
+  };
+  add("The dog runs.", "Der Hund läuft.");
+  add("one", "one");  // the answer of an echo engine
+  struct Case {
+    const char* compute;
+    bool half;
+    int different, unexplained;
+  };
+  for (const auto& [compute, half, different, unexplained] :
+       {Case{"float32", true, 1, 1}, Case{"int8", true, 1, 0}, Case{"int8", false, 2, 2}}) {
+    if (!half) add("two", "zwei");
+    test::WriteBundle(root / "en-de", manifest);
     test::EchoEngine::Options options;
     options.compute_type = compute;
     const auto catalog = Catalog::Load(
@@ -140,7 +152,7 @@ TEST_F(CatalogTest, RoundingExplainsAnotherAnswerToAGoldenExample) {
     ASSERT_THAT(catalog, IsOk());
     const auto model = (*catalog)->Named("en-de");
     ASSERT_THAT(model, IsOk());
-    EXPECT_EQ((*model)->golden.different, 1);
+    EXPECT_EQ((*model)->golden.different, different);
     EXPECT_EQ((*model)->golden.unexplained, unexplained) << compute;
   }
 }
@@ -156,7 +168,7 @@ TEST_F(CatalogTest, ServesOtherBundlesBesideADamagedOne) {
   ASSERT_THAT(catalog, IsOk());
   ASSERT_EQ((*catalog)->List().size(), 1);
   EXPECT_EQ((*catalog)->List()[0].name(), "en-summary");
-  EXPECT_THAT((*catalog)->not_loaded(), ElementsAre("en-de"));
+  EXPECT_THAT((*catalog)->not_loaded(), ElementsAre(Key("en-de")));
   EXPECT_EQ((*catalog)->Named("en-de").status().code(), absl::StatusCode::kNotFound);
   TextFixture::WriteBundles(root);  // intact again
   EXPECT_TRUE((*catalog)->Reload().ok());
@@ -164,11 +176,33 @@ TEST_F(CatalogTest, ServesOtherBundlesBesideADamagedOne) {
   EXPECT_THAT((*catalog)->Named("en-de"), IsOk());
 }
 
-TEST_F(CatalogTest, ReturnsTheFirstErrorIfNothingCanBeLoaded) {
+TEST_F(CatalogTest, ReturnsEveryErrorIfNothingCanBeLoaded) {
   for (const char* name : {"en-de", "en-summary"})
     std::ofstream(root / name / "model.pt") << "flip";
-  EXPECT_THAT(Load(), StatusIs(absl::StatusCode::kFailedPrecondition,
-                               AllOf(HasSubstr("en-de"), HasSubstr("model.pt"))));
+  EXPECT_THAT(Load(),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("2 of 2 bundles in " + root.string() + " cannot be loaded"),
+                             HasSubstr("\n  en-de: "), HasSubstr("en-de/model.pt"),
+                             HasSubstr("\n  en-summary: "), HasSubstr("en-summary/model.pt"))));
+}
+
+TEST_F(CatalogTest, TellsWhichBundlesAreMissingAndWhy) {
+  {
+    const auto catalog = Load();
+    ASSERT_THAT(catalog, IsOk());
+    EXPECT_THAT((*catalog)->MissingError(), IsOk());
+  }
+  std::ofstream(root / "en-de" / "manifest.json") << "{";
+  std::filesystem::create_directories(root / "versions" / "1");
+  std::filesystem::create_symlink("2", root / "versions" / "stable");
+  const auto catalog = Load();
+  ASSERT_THAT(catalog, IsOk());
+  EXPECT_THAT((*catalog)->not_loaded(), ElementsAre(Key("en-de"), Key("versions/stable")));
+  EXPECT_THAT((*catalog)->MissingError(),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("2 of 3 bundles in "), HasSubstr("\n  en-de: "),
+                             HasSubstr("is not a manifest"), HasSubstr("\n  versions/stable: "),
+                             HasSubstr("which is no version in"))));
 }
 
 TEST_F(CatalogTest, RemovedBundleIsNoLongerNotLoaded) {
@@ -176,7 +210,8 @@ TEST_F(CatalogTest, RemovedBundleIsNoLongerNotLoaded) {
   auto catalog = Load();
   ASSERT_THAT(catalog, IsOk());
   EXPECT_FALSE((*catalog)->Reload("en-summary").outcomes.empty());
-  EXPECT_THAT((*catalog)->not_loaded(), ElementsAre("en-de")) << "it was not part of the reload";
+  EXPECT_THAT((*catalog)->not_loaded(), ElementsAre(Key("en-de")))
+      << "it was not part of the reload";
   std::filesystem::remove_all(root / "en-de");
   (*catalog)->Reload();
   EXPECT_THAT((*catalog)->not_loaded(), IsEmpty());
@@ -187,7 +222,7 @@ TEST_F(CatalogTest, RejectsASecondBundleOfTheSameName) {
                     test::TinyManifest("en-de", linnet::v1::TASK_TRANSLATE, "en", "fr"));
   auto catalog = Load();
   ASSERT_THAT(catalog, IsOk());
-  EXPECT_THAT((*catalog)->not_loaded(), ElementsAre("other"));
+  EXPECT_THAT((*catalog)->not_loaded(), ElementsAre(Key("other")));
   const ReloadReport report = (*catalog)->Reload();
   ASSERT_EQ(report.outcomes.size(), 3);
   EXPECT_THAT(report.outcomes[2].status,
