@@ -1,17 +1,19 @@
 #!/usr/bin/env bash
-# Sets Linnet up, builds it and serves the models in model/bundles: see --help.
+# Sets Linnet up, builds it and serves the models in model/bundles, or those that --model fetches: see --help.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 . deps/setup.sh
 
 usage() {
   cat <<'U'
-usage: ./start.sh [--build | --check | --deps] [--tools] [--import] [--patched-grpc] [--device cpu|cuda]
+usage: ./start.sh [--model NAME]… [--build | --check | --deps] [--tools] [--import] [--patched-grpc] [--device cpu|cuda]
                   [-- FLAGS…]
 
 Installs what is missing (Debian 12), builds, starts linnet-server with the models in model/bundles,
 shows a translation and a summary, and serves until Ctrl-C. The second time it takes seconds.
 
+  --model NAME    fetch this model into models/ and serve the models there in place of those in model/bundles; implies
+                  --import. May be given several times. `linnet-model fetch --list` (docs/IMPORT.md) has the names: en-pt, pt-en
   --build         build only: programs in build/release/bin
   --check         build, serve on free ports, make a translation, a summary, a health check and a scrape of
                   the metrics with the real client, stop; fails if any of them fails
@@ -29,10 +31,15 @@ U
 }
 
 mode=serve device=cpu
-declare -a extras=() server_flags=()
+declare -a extras=() models=() server_flags=()
 while (($#)); do
   case $1 in
     --build | --check | --deps) mode=${1#--} ;;
+    --model)
+      [[ ${2:-} =~ ^[a-z]+(-[a-zA-Z]+)+$ ]] || die "--model '${2:-}' is no name of a model, such as en-pt"
+      models+=("$2")
+      shift
+      ;;
     --tools) extras+=(python) ;;
     --import) extras+=(import) ;;
     --patched-grpc) extras+=(grpc) ;;
@@ -53,7 +60,9 @@ while (($#)); do
 done
 [[ $device == cpu ]] || extras+=(cuda)
 
-readonly bin=build/release/bin
+if ((${#models[@]})) && [[ " ${extras[*]} " != *" import "* ]]; then extras+=(import); fi
+
+readonly bin=build/release/bin linnet_model=build/linnet-model
 
 configure() {
   local -a options=()
@@ -69,9 +78,25 @@ build() {
   step "Building the programs" cmake --build --preset release --target programs
 }
 
+# Fetches the models that are not in models/ yet. linnet-model runs there without CUDA's libraries (deploy/stage_model.py).
+fetch_models() {
+  local name
+  for name in "${models[@]}"; do
+    if [[ -e models/$name/manifest.json ]]; then
+      printf '  %-46s there\n' "Model $name"
+      continue
+    fi
+    once "$linnet_model/.linnet" "$({ section libtorch; section import; cat deploy/stage_model.py; } | key_of)" \
+      "linnet-model" .venv/bin/python deploy/stage_model.py --links "$linnet_model"
+    step "Fetching the model $name" "$linnet_model/bin/linnet-model" fetch "$name" --out models
+    grep -h '^licence: ' "$logs/Fetching-the-model-$name.log" | sed 's/^/    /' || true
+  done
+}
+
 # ---- the server, and a few calls to it
 
-server='' grpc='' metrics=''
+server='' grpc='' metrics='' served=model/bundles
+((${#models[@]} == 0)) || served=models
 log=$logs/server.log
 [[ $mode != check ]] || log=$logs/check.log  # beside a server that serves
 
@@ -87,7 +112,7 @@ start_server() {
   mkdir -p "$logs" && : >"$log"  # create it before the server's shell opens it
   printf '\nStarting linnet-server on the %s ... ' "$device"
   set -m  # a separate process group: Ctrl-C reaches only this script, which then asks the server to drain
-  "$bin/linnet-server" --models model/bundles --device "$device" "$@" </dev/null >>"$log" 2>&1 &
+  "$bin/linnet-server" --models "$served" --device "$device" "$@" </dev/null >>"$log" 2>&1 &
   set +m
   server=$!
   trap 'stop_server || true' EXIT
@@ -136,7 +161,15 @@ sys.exit(not totals)
 P
 }
 
+# A text for each language that a model of the catalogue translates from.
+declare -A texts=([en]="Where is the train station?" [pt]="Onde está a estação de trem?")
+
 show_the_models_at_work() {
+  local name
+  for name in "${models[@]}"; do
+    call translate --from "${name%%-*}" --to "${name#*-}" "${texts[${name%%-*}]}"
+  done
+  ((${#models[@]} == 0)) || return 0
   call translate --to de "Where is the train station?"
   call translate --to en "Wann fährt der nächste Zug nach Berlin?"
   call summarize --file tests/data/abstract.txt
@@ -157,7 +190,18 @@ serve() {
   show_the_models_at_work
   trap 'exit 0' INT TERM  # from here on a stop is the normal end
   [[ $grpc == 127.0.0.1:50051 ]] || export="  export LINNET_SERVER=$grpc"$'\n'
-  cat <<T
+  if ((${#models[@]})); then
+    cat <<T
+
+Linnet serves ${models[*]} on $grpc. In another terminal, try the commands above, or:
+
+$export  $bin/linnet models
+  $bin/linnet --help
+
+Metrics are at http://$metrics/metrics, the log is $log. Ctrl-C stops the server.
+T
+  else
+    cat <<T
 
 Linnet serves on $grpc. In another terminal, try:
 
@@ -168,6 +212,7 @@ $export  $bin/linnet translate --to de "Where is the station?"
 
 Metrics are at http://$metrics/metrics, the log is $log. Ctrl-C stops the server.
 T
+  fi
   wait "$server" || status=$?
   server=''
   tail -n 30 "$log" >&2
@@ -177,7 +222,10 @@ T
 echo "Setting up Linnet in $PWD"
 begin_setup
 install_dependencies "${extras[@]}"
-[[ $mode == deps ]] || build
+if [[ $mode != deps ]]; then
+  build
+  fetch_models
+fi
 end_setup
 case $mode in
   check) check ;;

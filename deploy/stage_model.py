@@ -4,6 +4,8 @@
     deploy/stage_model.py DIR           beside the programs of the server, in packages
     deploy/stage_model.py --only DIR    for the image of linnet-model: removes from DIR the programs
                                         and libraries that linnet-model does not need
+    deploy/stage_model.py --links DIR   for start.sh: links to the packages and programs of this
+                                        checkout in place of copies, so that it takes seconds
 
 DIR/python holds linnet_model, torch and the packages [import] of deps/versions.txt, from
 .deps/python (./start.sh --deps --import). The torch of PyPI is a build for CUDA, of which
@@ -19,13 +21,14 @@ from __future__ import annotations
 
 import argparse
 import compileall
+import os
 import py_compile
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
@@ -66,6 +69,9 @@ sys.exit(main())' "$here/../python" "$@"
 UNCHECKED = py_compile.PycInvalidationMode.UNCHECKED_HASH
 
 
+Place = Callable[[Path, Path], object]  # puts a file at another path
+
+
 def fail(message: str) -> None:
     sys.exit(f"error: {message}")
 
@@ -84,7 +90,7 @@ def normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def copy_packages(python: Path) -> None:
+def copy_packages(python: Path, place: Place = shutil.copy2) -> None:
     wanted = {normal(name): version for name, version in pinned("import").items()}
     wanted["torch"] = pinned("libtorch")["torch"]
     installed = {normal(it.metadata["Name"]): it for it in distributions(path=[str(SITE)])}
@@ -97,7 +103,7 @@ def copy_packages(python: Path) -> None:
         for file in files_of(found):
             target = python / file
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(SITE / file, target)
+            place(SITE / file, target)
 
 
 def files_of(distribution: Distribution) -> Iterator[str]:
@@ -205,6 +211,43 @@ def torch_libraries(python: Path) -> None:
         (torch / name).symlink_to(f"../../../lib/{name}")
 
 
+def link(source: Path, target: Path) -> None:
+    """A hard link: the loader and Python look for neighbours where a symbolic one leads."""
+    try:
+        os.link(source.resolve(), target)
+    except OSError:  # on another file system
+        shutil.copy2(source, target)
+
+
+def link_checkout(folder: Path) -> None:
+    """Fills the folder with links to what this checkout has installed and built."""
+    python, libraries = folder / "python", folder / "python/torch/lib"
+    copy_packages(python, link)
+    libraries.mkdir(parents=True)
+    for name in (*COPIED, *CPU):
+        link(SITE / "torch/lib" / name, libraries / name)
+    for name in CUDA_RUNTIME:
+        found = next(iter(SITE.glob(f"nvidia/*/lib/{name}")), None)
+        if found is None:
+            fail(f"{SITE} has no {name}: run ./start.sh --deps --import")
+        assert found is not None
+        link(found, libraries / name)
+    write_substitutes(libraries)
+    (python / "linnet_model").symlink_to(ROOT / "model/linnet_model")
+    built = ROOT / "build/release"
+    text = COMMAND.replace('"$here:$PATH"', f'"{built}/bin:$PATH"')
+    text = text.replace("$here/../lib/liblinnet_ops.so", f"{built}/lib/liblinnet_ops.so")
+    # Without -B: Python keeps what it compiles beside the links.
+    write_command(folder, text.replace("/usr/bin/python3 -I -B", f"{ROOT}/.venv/bin/python -I"))
+
+
+def write_command(folder: Path, text: str) -> None:
+    (folder / "bin").mkdir(exist_ok=True)
+    command = folder / "bin/linnet-model"
+    command.write_text(text)
+    command.chmod(0o755)
+
+
 def only(folder: Path) -> None:
     """Leaves the programs and libraries that linnet-model runs and loads."""
     for program in (folder / "bin").iterdir():
@@ -224,11 +267,15 @@ def main() -> None:
     parser.add_argument(
         "--only", action="store_true", help="remove what linnet-model does not need"
     )
+    parser.add_argument("--links", action="store_true", help="link to this checkout, copy nothing")
     parser.add_argument("folder", type=Path, metavar="DIR", help="the folder to add to")
     options = parser.parse_args()
     folder: Path = options.folder
     python = folder / "python"
     shutil.rmtree(python, ignore_errors=True)
+    if options.links:
+        link_checkout(folder)
+        return
     copy_packages(python)
     torch_libraries(python)
     skip = shutil.ignore_patterns("__pycache__")
@@ -237,10 +284,7 @@ def main() -> None:
     compileall.compile_dir(
         python, quiet=2, workers=0, invalidation_mode=UNCHECKED, stripdir=str(python)
     )
-    (folder / "bin").mkdir(exist_ok=True)
-    command = folder / "bin/linnet-model"
-    command.write_text(COMMAND)
-    command.chmod(0o755)
+    write_command(folder, COMMAND)
     if options.only:
         only(folder)
 

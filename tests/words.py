@@ -58,9 +58,9 @@ EXCEPTIONS = {
 FRAGMENT = re.compile(r"(?:^|[^:])(?://\s+|#\s+|\"\"\")(?:What|Of|Whether|How) [a-z]")
 UNTRACKED = {"build", "__pycache__"}
 CODE = {".cc", ".h", ".cu", ".cuh", ".proto", ".py", ".sh", ".txt", ".cmake"}
-# Texts of other people, data, and the record of what changed.
+# Models that were fetched, texts of other people, data, and the record of what changed.
 SKIPPED = re.compile(
-    r"tests/(data|fuzz/corpus|bench/results)/|model/bundles/|deps/|LICENSE"
+    r"^models/|tests/(data|fuzz/corpus|bench/results)/|model/bundles/|deps/|LICENSE"
     r"|tests/words|linnet_model/texts/.*\.txt$|\.(spm|pt|svg|npz|lock|png|bin|tsv|gz|xz)$"
 )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ipaddress
 import re
 import subprocess
+import tomllib
 
 import pytest
 import yaml
@@ -132,6 +133,42 @@ def test_all_servers_have_the_bundles_of_the_models_overlay():
     assert set(changed) == set(SERVERS)
     folders = {volume.split(":", 2)[-1] for it in changed.values() for volume in it["volumes"]}
     assert len(folders) == 1
+
+
+FETCH = yaml.safe_load((ROOT / "docker-compose.fetch.yml").read_text())
+
+
+def test_fetched_models_are_served_when_they_are_whole():
+    services = FETCH["services"]
+    assert set(services) == {"model", *SERVERS}
+    for name in SERVERS:
+        condition = services[name]["depends_on"]["model"]["condition"]
+        assert condition == "service_completed_successfully"
+        assert services[name]["volumes"] == ["fetched:/opt/linnet/models:ro"]
+    assert set(FETCH["volumes"]) == {"fetched"}
+
+
+def test_fetching_service_is_unprivileged_and_ends():
+    model = FETCH["services"]["model"]
+    assert model["read_only"] is True
+    assert model["cap_drop"] == ["ALL"]
+    assert model["security_opt"] == ["no-new-privileges:true"]
+    assert model["restart"] == "no"
+    assert model["mem_limit"]
+    dockerfile = (ROOT / "deploy/Dockerfile").read_text()
+    assert f"FROM base AS {model['build']['target']}\n" in dockerfile
+    (volume,) = model["volumes"]
+    folder = volume.removeprefix("fetched:")
+    assert f"install --directory --owner linnet --group linnet {folder}" in dockerfile
+
+
+def test_fetching_service_runs_a_command_of_linnet_model():
+    """With a name of the catalogue, and so that it may run again and again."""
+    command, name, *flags = with_defaults(FETCH["services"]["model"]["command"]).split()
+    assert command == "fetch"
+    catalog = (ROOT / "model/linnet_model/fetch/catalog.toml").read_text()
+    assert name in tomllib.loads(catalog)["model"]
+    assert flags == ["--keep", "--out", "/var/lib/linnet"]
 
 
 def test_every_published_port_leads_to_one_service():

@@ -48,6 +48,22 @@ def test_missing_package_is_named_with_the_way_out(stage, tmp_path, monkeypatch)
     assert "run ./start.sh --deps --import" in str(ended.value)
 
 
+def test_links_make_a_command_of_the_checkout(stage, tmp_path):
+    """For start.sh: nothing is copied, and libtorch_cuda is a substitute of a few kilobytes."""
+    stage.link_checkout(tmp_path)
+    package = tmp_path / "python/numpy/__init__.py"
+    assert package.samefile(stage.SITE / "numpy/__init__.py")
+    assert (tmp_path / "python/linnet_model/__main__.py").is_file()
+    assert (tmp_path / "python/torch/lib/libtorch_cuda.so").stat().st_size < 100_000
+    done = subprocess.run(
+        [str(tmp_path / "bin/linnet-model"), "fetch", "--list"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "en-pt  en to pt " in done.stdout
+
+
 def test_substitute_is_defined_and_ends_the_process(stage, tmp_path):
     """A function, the type and the functions of a class, as libtorch_python names them."""
     names = ["cudnnGetProperty", "_ZTIN1a1bE", "_ZTVN1a1bE", stage.AT_START]

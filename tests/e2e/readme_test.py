@@ -1,8 +1,9 @@
 """The commands of README.md and docs/COMMAND_LINE.md are run, and their output is compared.
 
 A ```console block holds commands ("$ …") and, below each, the standard output with the bundles that
-ship. `python tests/e2e/readme_test.py HOST:PORT` runs them against a server and writes the answers
-into the pages; start that server with --compute float32.
+ship; real_model_test.py runs those of ```console en-pt. `python tests/e2e/readme_test.py HOST:PORT`
+runs them against a server and writes the answers into the pages; start that server with --compute
+float32.
 """
 
 from __future__ import annotations
@@ -40,11 +41,15 @@ def blocks(kind: str) -> list[str]:
     return re.findall(rf"^```{kind}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
-def shown() -> Iterator[Shown]:
-    for block in blocks("console"):
+def examples(kind: str) -> Iterator[Shown]:
+    for block in blocks(kind):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, _, output = part.partition("\n")
             yield Shown(command, output)
+
+
+def shown() -> Iterator[Shown]:
+    return examples("console")
 
 
 def run(command: str, server: str) -> str:

