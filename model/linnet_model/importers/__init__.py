@@ -37,7 +37,7 @@ def import_parser(
         type=Path,
         metavar="FILE",
         help="texts of the golden examples, one per line; or TEXT TAB ANSWER, with answers of the "
-        "toolkit [a few sentences, answered by transformers if it reads the model]",
+        "toolkit [a few sentences, answered by transformers if it reads the model, else by Linnet]",
     )
     golden.add_argument("--no-golden", action="store_true", help="make no golden examples")
     parser.add_argument(

@@ -136,12 +136,25 @@ def ask(marian: Marian, model: Path, folder: Path, lines: tuple[list[str], list[
         assert ended or len(ids) >= LENGTH_FACTOR * len(source), answer
         ids += [pieces[1].eos_id()] * ended
         greedy.append({"ids": ids, "score": float(total.removeprefix("F0= "))})
+    flags = f"--beam-size 1 --alignment soft --mini-batch 1 --max-length-factor {LENGTH_FACTOR}"
+    aligned = marian("decode", "-i", str(texts[0]), *words(flags), *common)
     return {
         "sources": sources,
         "targets": targets,
+        "alignments": alignments(aligned),
         "scores": [float(score) for score in scores],
         "greedy": greedy,
     }
+
+
+def alignments(lines: list[str]) -> list[list[list[float]]]:
+    """Returns for each line and target token, the end token included, the source token with the
+    highest weight, and the weight. `lines` are answers with `--alignment soft`."""
+    found = []
+    for line in lines:
+        rows = [[float(x) for x in row.split(",")] for row in line.split(" ||| ")[1].split()]
+        found.append([[row.index(max(row)), round(max(row), 5)] for row in rows])
+    return found
 
 
 def write_firefox_bin(weights: dict[str, np.ndarray], file: Path) -> dict[str, np.ndarray]:

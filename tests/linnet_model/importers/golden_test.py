@@ -17,6 +17,7 @@ import tiny_summarisers as summarisers
 
 from linnet_model.bundle import TokenizerFiles, read_manifest
 from linnet_model.commands import check
+from linnet_model.decode_command import decode_texts
 from linnet_model.importers import golden
 from linnet_model.importers.huggingface_marian import import_huggingface_marian
 from linnet_model.importers.marian import import_marian
@@ -150,9 +151,41 @@ def test_answers_of_marian_come_from_a_file(tmp_path: Path, capsys):
     ]
     card = (tmp_path / "a/MODEL_CARD.md").read_text(encoding="utf-8")
     assert "2, with the answers of answers, given as those of marian-decoder" in card
-    answered.write_text("a b\n", encoding="utf-8")
+    assert "Linnet" not in read_manifest(tmp_path / "a")["description"]
+    answered.write_text("a b\tc\nd\n", encoding="utf-8")
     assert import_marian.main([*flags, "--out", str(tmp_path / "b")]) == 1
     assert "has texts without answers, give those of marian-decoder" in capsys.readouterr().err
+
+
+def test_linnet_answers_where_marian_is_not_at_hand(tmp_path: Path, program, capsys):
+    """Texts of the model's own syllables, whose answers are the same in float32 and int8."""
+    folder = marian_models.folder("shared", tmp_path / "model")
+    texts = tmp_path / "texts"
+    texts.write_text("kalo.\nmiter runba.\nkalo est.\n", encoding="utf-8")
+    flags = ["--model", str(folder), *PAIR, "--golden", str(texts)]
+    bundle = tmp_path / "a"
+    assert import_marian.main([*flags, "--out", str(bundle)]) == 0
+    manifest = read_manifest(bundle)
+    examples = manifest["golden_examples"]
+    assert examples
+    assert manifest["description"].endswith("; golden examples are Linnet's own answers")
+    card = (bundle / "MODEL_CARD.md").read_text(encoding="utf-8")
+    assert f"golden examples: {len(examples)}, made by Linnet itself in float32" in card
+    sources = [example["source_text"] for example in examples]
+    decode = program("linnet-decode")
+    for flags in ([], ["--compute", "int8"], ["--shortlist=true"]):
+        answers = decode_texts(decode, bundle, sources, flags)
+        assert answers == [example["target_text"] for example in examples]
+
+
+def test_without_linnet_decode_there_are_no_own_answers(tmp_path: Path, monkeypatch, capsys):
+    monkeypatch.setattr("linnet_model.importers.own_answers.find_decode", lambda named: None)
+    folder = marian_models.folder("shared", tmp_path / "model")
+    flags = ["--model", str(folder), *PAIR, "--out", str(tmp_path / "a")]
+    assert import_marian.main(flags) == 0
+    assert read_manifest(tmp_path / "a")["golden_examples"] == []
+    card = (tmp_path / "a/MODEL_CARD.md").read_text(encoding="utf-8")
+    assert "golden examples: none: linnet-decode, which makes them, is not built" in card
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,8 @@ from linnet_model.importers.fairseq.dictionary import Dictionary, read_dictionar
 from linnet_model.importers.fairseq.names import from_fairseq, to_new_names
 from linnet_model.importers.fairseq.options import ModelFacts, model_facts
 from linnet_model.importers.files import load_sentencepiece
-from linnet_model.importers.golden import given_examples
+from linnet_model.importers.golden import Golden, given_examples
+from linnet_model.importers.own_answers import add_own_examples, has_answers
 from linnet_model.network.encoder_decoder import EncoderDecoder, parameter_count
 from linnet_model.network.ensemble import Ensemble, check_members
 from linnet_model.network.model_config import ConfigError, ModelConfig, require
@@ -270,10 +271,12 @@ def import_fairseq(
     imported.facts.notes += text.notes([config.source_language, config.target_language])
     digests = [(file.name, sha256(file)) for file in checkpoints]
     digest = joined_digest([digest for _, digest in digests])
-    golden = given_examples(stated.golden, "fairseq-interactive")
+    golden = Golden(told="the bundle reads token ids only")
+    if has_answers(stated.golden):
+        golden = given_examples(stated.golden, "fairseq-interactive")
     tokenizer = text.tokenizer(source, target)
     require(
-        tokenizer is not None or not golden.examples,
+        tokenizer is not None or stated.golden.file is None,
         "--golden has texts, but the bundle reads token ids only; give --sentencepiece or "
         "--bpe-codes",
     )
@@ -296,6 +299,8 @@ def import_fairseq(
         )
         (partial / SOURCE_DICTIONARY).write_bytes(source_dictionary.read_bytes())
         (partial / TARGET_DICTIONARY).write_bytes(target_dictionary.read_bytes())
+        if not golden.examples and tokenizer is not None:
+            golden, manifest = add_own_examples(partial, manifest, stated.golden)
         found = ", ".join(f"`{file.resolve().parent.name}/{file.name}`" for file in checkpoints)
         card = model_card(imported, config, digests, stated.card(found, golden))
         (partial / "MODEL_CARD.md").write_text(card, encoding="utf-8")

@@ -31,7 +31,7 @@ from linnet_model.command_line import command
 from linnet_model.config import BundleConfig, to_tables
 from linnet_model.importers import card_flags_of, import_parser, report
 from linnet_model.importers.card_flags import NO_CARD_FLAGS, CardFlags
-from linnet_model.importers.golden import GoldenChoice, given_examples
+from linnet_model.importers.golden import Golden, GoldenChoice, given_examples
 from linnet_model.importers.marian.binary import has_int8_matrices
 from linnet_model.importers.marian.config import model_sizes
 from linnet_model.importers.marian.decoder_config import DecoderConfig, read_decoder_config
@@ -47,6 +47,7 @@ from linnet_model.importers.marian.folder import (
 from linnet_model.importers.marian.settings import read_settings
 from linnet_model.importers.marian.shortlist import LexicalShortlist, read_shortlist
 from linnet_model.importers.marian.weights import SETTINGS, our_weights
+from linnet_model.importers.own_answers import add_own_examples, has_answers
 from linnet_model.importers.tensors import WithoutRandomNumbers
 from linnet_model.network.encoder_decoder import EncoderDecoder, parameter_count
 from linnet_model.network.model_config import ConfigError, ModelConfig, require
@@ -208,7 +209,9 @@ def import_marian(
     sides = read_pieces(files.source_spm), read_pieces(files.target_spm)
     tokenizer, special = tokenizer_of(*sides, pad=sizes.vocabulary - 1)
     digest = sha256(files.model)
-    golden = given_examples(stated.golden, "marian-decoder")
+    golden = Golden()
+    if has_answers(stated.golden):
+        golden = given_examples(stated.golden, "marian-decoder")
     facts = BundleFacts(
         version=f"marian-{digest[:12]}",
         license=stated.license,
@@ -228,6 +231,8 @@ def import_marian(
             # Firefox uses a shortlist that stands beside a model; a configuration may leave it out.
             enabled = search is None or search.shortlist
             manifest = add_shortlist(partial, range(shortlist.first), chosen, by_default=enabled)
+        if not golden.examples:
+            golden, manifest = add_own_examples(partial, manifest, stated.golden)
         found = f"folder `{folder.resolve().name}`, file `{files.model.name}`"
         card = model_card(parameters, sizes, config, digest, stated.card(found, golden))
         (partial / "MODEL_CARD.md").write_text(card, encoding="utf-8")
