@@ -185,6 +185,7 @@ ReloadReport Catalog::Reload(const std::string& name) {
   CompleteReport(plan);
   std::sort(plan.next.begin(), plan.next.end(),
             [](const Entry& a, const Entry& b) { return a.model->key() < b.model->key(); });
+  WarnOfSharedPairs(plan.next);
   Serve(name, plan);
   return std::move(plan.report);
 }

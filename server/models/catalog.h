@@ -110,11 +110,11 @@ class Catalog {
     const linnet::v1::LanguageTokens* languages = nullptr;  // of model->languages
   };
   // Finds the model and its pair for a task. With a `name`, languages are optional if they leave
-  // only one pair, but must match if they are set. Without one, returns the first model by name one
-  // of whose pairs matches: the whole tags, ignoring case, else their primary subtags ("en-US"
-  // finds "en"). INVALID_ARGUMENT for an invalid tag, a model of another task, or languages that
-  // leave several pairs of the named model; NOT_FOUND with the list of models. `source_field` is
-  // the request's name for its source language, for the error.
+  // only one pair, but must match if they are set. Without one, returns the model whose pair is
+  // nearest (model::LanguageDistance: "en-US" finds "en", "zh-TW" finds "zh-Hant" before "zh"), and
+  // of several the first by name. INVALID_ARGUMENT for an invalid tag, a model of another task, or
+  // languages that leave several pairs of the named model; NOT_FOUND with the list of models.
+  // `source_field` is the request's name for its source language, for the error.
   absl::StatusOr<Found> Find(linnet::v1::Task task, absl::string_view name,
                              absl::string_view source_language, absl::string_view target_language,
                              absl::string_view source_field) const;
@@ -170,9 +170,12 @@ class Catalog {
   std::vector<Entry> entries() const;
   // The served models and the replaced ones that are still in use.
   std::vector<std::shared_ptr<ServedModel>> InMemory() const;
-  // The first default model by name one of whose pairs matches, or one without a model.
+  // The default model whose pair is nearest to these languages, the first by name of several, or
+  // one without a model.
   static Found FindPair(linnet::v1::Task task, absl::string_view source, absl::string_view target,
                         const std::vector<Entry>& entries);
+  // Logs which models have a pair that a model before them by name answers.
+  static void WarnOfSharedPairs(const std::vector<Entry>& entries);
   static absl::StatusOr<Entry> FindEntry(absl::string_view name, const std::vector<Entry>& entries);
   static absl::Status Unknown(absl::string_view name, const std::vector<Entry>& entries);
   // Adds to `languages`, those of models that translate directly, those that need a third language.

@@ -11,8 +11,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "model/runtime/bundle/language_code.h"
+#include "model/runtime/bundle/languages.h"
 #include "proto/status_macros.h"
 #include "server/base/errors.h"
+#include "server/base/log.h"
 #include "server/models/catalog.h"
 
 namespace linnet::server {
@@ -57,6 +60,23 @@ absl::string_view Primary(absl::string_view tag) { return tag.substr(0, tag.find
 
 bool SamePrimary(absl::string_view a, absl::string_view b) {
   return absl::EqualsIgnoreCase(Primary(a), Primary(b));
+}
+
+// "en to de", with the codes in their canonical form.
+std::string PairName(const linnet::v1::LanguageTokens& pair) {
+  const auto canonical = [](const std::string& code) {
+    return model::CanonicalLanguage(code).value_or(absl::AsciiStrToLower(code));
+  };
+  return absl::StrCat(canonical(pair.source_language_code()), " to ",
+                      canonical(pair.target_language_code()));
+}
+
+// The languages of a summariser's entries: "en/de".
+std::string LanguagesOf(const std::vector<linnet::v1::LanguageTokens>& pairs) {
+  std::vector<std::string> languages;
+  for (const linnet::v1::LanguageTokens& pair : pairs)
+    languages.push_back(pair.source_language_code());
+  return absl::StrJoin(languages, "/");
 }
 
 // Joins names for an error, which has three copies of them. A client that gets details of more than
@@ -170,16 +190,21 @@ absl::StatusOr<Catalog::Found> Catalog::Find(Task task, absl::string_view name,
 
 Catalog::Found Catalog::FindPair(Task task, absl::string_view source, absl::string_view target,
                                  const std::vector<Entry>& entries) {
-  for (const bool exact : {true, false}) {
-    for (const Entry& entry : entries) {
-      const ServedModel& model = *entry.model;
-      if (!entry.registered.by_default || model.bundle.manifest.task() != task) continue;
-      const auto* const languages =
-          exact ? model.languages.Exact(source, target) : model.languages.Find(source, target);
-      if (languages != nullptr) return {entry.model, languages};
+  Found nearest;
+  int distance = 0;
+  for (const Entry& entry : entries) {
+    const ServedModel& model = *entry.model;
+    if (!entry.registered.by_default || model.bundle.manifest.task() != task) continue;
+    const model::LanguagePairs::Match match = model.languages.Nearest(source, target);
+    if (match.pair == nullptr) continue;
+    // Of models that are equally near, the first by name.
+    if (nearest.model == nullptr || match.distance < distance) {
+      nearest = {entry.model, match.pair};
+      distance = match.distance;
     }
+    if (distance == 0) break;
   }
-  return {};
+  return nearest;
 }
 
 std::optional<Catalog::Pivot> Catalog::FindPivot(absl::string_view source_language,
@@ -231,14 +256,48 @@ void Catalog::AddPivotSources(absl::string_view target_language, const std::vect
 
 absl::Status Catalog::NoPair(Task task, const std::string& asked,
                              const std::vector<Entry>& entries) {
-  std::vector<std::string> pairs;
+  std::vector<std::string> listed;
+  std::set<std::string> seen;
   for (const Entry& entry : entries) {
-    if (entry.registered.by_default && entry.model->bundle.manifest.task() == task)
-      pairs.push_back(PairsOf(*entry.model));
+    if (!entry.registered.by_default || entry.model->bundle.manifest.task() != task) continue;
+    // A pair of several models is listed once.
+    std::vector<linnet::v1::LanguageTokens> pairs;
+    for (const linnet::v1::LanguageTokens& pair : entry.model->languages.all()) {
+      if (seen.insert(PairName(pair)).second) pairs.push_back(pair);
+    }
+    if (pairs.empty()) continue;
+    listed.push_back(task == linnet::v1::TASK_TRANSLATE ? model::PairSummary(pairs)
+                                                        : LanguagesOf(pairs));
   }
   return NoSuchModel(asked,
                      absl::StrCat("no model ", TaskVerb(task), asked.empty() ? "" : " ", asked,
-                                  ": there is ", pairs.empty() ? "none at all" : Listed(pairs)));
+                                  ": there is ", listed.empty() ? "none at all" : Listed(listed)));
+}
+
+void Catalog::WarnOfSharedPairs(const std::vector<Entry>& entries) {
+  std::map<std::pair<Task, std::string>, const ServedModel*> first;  // by pair
+  for (const Entry& entry : entries) {
+    if (!entry.registered.by_default) continue;
+    const ServedModel& model = *entry.model;
+    std::map<const ServedModel*, std::vector<std::string>> shared;  // with a model before it
+    std::set<std::string> own;  // a pair with several styles has several entries
+    for (const linnet::v1::LanguageTokens& pair : model.languages.all()) {
+      const std::string name = PairName(pair);
+      if (!own.insert(name).second) continue;
+      const auto [found, added] =
+          first.emplace(std::pair(model.bundle.manifest.task(), name), &model);
+      if (!added) shared[found->second].push_back(name);
+    }
+    for (const auto& [other, pairs] : shared) {
+      Log(LogLevel::kWarning, "pair_served_twice",
+          {{"model", model.name()},
+           {"pairs", Listed(pairs)},
+           {"answered_by", other->name()},
+           {"why",
+            "the first model by name answers requests that name none; a request chooses "
+            "the other one with `model`"}});
+    }
+  }
 }
 
 absl::StatusOr<std::vector<std::string>> Catalog::SourceLanguages(Task task, absl::string_view name,

@@ -59,6 +59,55 @@ TEST_F(LanguagesTest, FindsWholeTagsBeforePrimarySubtags) {
   EXPECT_EQ(pairs.Summary(), "en to de/pt-BR/pt/fr, de to en");
 }
 
+TEST_F(LanguagesTest, FindsTheNearestVariety) {
+  for (const char* target : {"de", "zh-Hant", "zh", "pt-PT", "pt-BR", "sr-Latn", "iw", "nb"})
+    Add(manifest_, "en", target);
+  const LanguagePairs pairs(manifest_);
+  for (const auto& [asked, found] :
+       std::vector<std::pair<const char*, const char*>>{{"zh_TW", "en-zh-Hant"},
+                                                        {"zh-HK", "en-zh-Hant"},
+                                                        {"zh_CN", "en-zh"},
+                                                        {"cmn", "en-zh"},
+                                                        {"pt", "en-pt-BR"},
+                                                        {"pt_PT.UTF-8", "en-pt-PT"},
+                                                        {"pt-AO", "none"},
+                                                        {"sr", "none"},
+                                                        {"sr_RS@latin", "en-sr-Latn"},
+                                                        {"sh", "en-sr-Latn"},
+                                                        {"he", "en-iw"},
+                                                        {"no", "en-nb"},
+                                                        {"nb_NO", "en-nb"},
+                                                        {"DE_at", "en-de"},
+                                                        {"nl", "none"}})
+    EXPECT_EQ(Name(pairs.Find("en", asked)), found) << asked;
+  EXPECT_EQ(pairs.Nearest("en", "pt-BR").distance, 0);
+  EXPECT_EQ(pairs.Nearest("en", "pt").distance, 1);
+  EXPECT_EQ(pairs.Nearest("en-US", "zh-HK").distance, 3) << "1 for the source, 2 for the target";
+}
+
+TEST(LanguageCodeTest, IsReadAsWhatItMeans) {
+  for (const auto& [written, canonical] :
+       std::vector<std::pair<const char*, const char*>>{{"en_US", "en-US"},
+                                                        {"zh_CN", "zh-CN"},
+                                                        {"pt_br", "pt-BR"},
+                                                        {"PT-BR", "pt-BR"},
+                                                        {"EN", "en"},
+                                                        {"iw", "he"},
+                                                        {"in", "id"},
+                                                        {"ji", "yi"},
+                                                        {"cmn", "zh"},
+                                                        {"deu", "de"},
+                                                        {"de_DE.UTF-8", "de-DE"},
+                                                        {"sr_RS@latin", "sr-Latn-RS"},
+                                                        {"de_DE@euro", "de-DE"},
+                                                        {"zh_hant_hk", "zh-Hant-HK"},
+                                                        {" fr ", "fr"}})
+    EXPECT_EQ(CanonicalLanguage(written), canonical) << written;
+  for (const char* written :
+       {"", "C", "POSIX", "english", "e", "en--US", "a b", "x-foo", "123", "deutsch_DE", "en\xff"})
+    EXPECT_EQ(CanonicalLanguage(written), std::nullopt) << written;
+}
+
 TEST_F(LanguagesTest, SummaryOfManyPairsNamesTheLanguagesOfEachSide) {
   manifest_.clear_languages();
   for (char a = 'a'; a <= 'p'; ++a) {

@@ -38,10 +38,28 @@ absl::Status BadLanguages(const Parts&... parts) {
 
 absl::string_view Primary(absl::string_view tag) { return tag.substr(0, tag.find('-')); }
 
+// The tags that may stand for a language, each with its distance.
+std::vector<std::pair<std::string, int>> TagsFor(
+    absl::string_view asked, const std::vector<std::pair<std::string, LanguageParts>>& served) {
+  if (asked.empty()) return {{"", 0}};
+  std::vector<std::pair<std::string, int>> found;
+  const LanguageParts parts(asked);
+  for (const auto& [tag, offered] : served) {
+    if (absl::EqualsIgnoreCase(tag, asked)) {
+      found.emplace_back(tag, 0);
+    } else if (const auto distance = LanguageDistance(offered, parts); distance.has_value()) {
+      // Another way to write the same code is still not that code.
+      found.emplace_back(tag, std::max(*distance, 1));
+    }
+  }
+  return found;
+}
+
 // True if a model for the language `offered` may answer a request for `asked`.
-bool Serves(absl::string_view offered, absl::string_view asked) {
-  return asked.empty() || absl::EqualsIgnoreCase(offered, asked) ||
-         absl::EqualsIgnoreCase(offered, Primary(asked));
+bool Serves(const std::string& offered, absl::string_view asked,
+            const std::vector<std::pair<std::string, int>>& tags) {
+  return asked.empty() || std::any_of(tags.begin(), tags.end(),
+                                      [&](const auto& tag) { return tag.first == offered; });
 }
 
 template <typename T>
@@ -221,7 +239,14 @@ LanguagePairs::LanguagePairs(const BundleManifest& manifest) {
          {std::pair(source, target), std::pair(source, std::string()),
           std::pair(std::string(), target), std::pair<std::string, std::string>()})
       numbers_.emplace(tags, i);  // the first stays
+    AddTag(pairs_[i].source_language_code(), sources_);
+    AddTag(pairs_[i].target_language_code(), targets_);
   }
+}
+
+void LanguagePairs::AddTag(const std::string& tag, Tags& tags) {
+  const auto same = [&](const auto& each) { return each.first == tag; };
+  if (std::none_of(tags.begin(), tags.end(), same)) tags.emplace_back(tag, LanguageParts(tag));
 }
 
 const LanguageTokens* LanguagePairs::Exact(absl::string_view source,
@@ -230,14 +255,23 @@ const LanguageTokens* LanguagePairs::Exact(absl::string_view source,
   return found == numbers_.end() ? nullptr : &pairs_[found->second];
 }
 
-const LanguageTokens* LanguagePairs::Find(absl::string_view source,
-                                          absl::string_view target) const {
-  for (absl::string_view from : {source, Primary(source)}) {
-    for (absl::string_view to : {target, Primary(target)}) {
-      if (const LanguageTokens* pair = Exact(from, to); pair != nullptr) return pair;
+LanguagePairs::Match LanguagePairs::Nearest(absl::string_view source,
+                                            absl::string_view target) const {
+  if (const LanguageTokens* pair = Exact(source, target); pair != nullptr) return {pair, 0};
+  Match nearest;
+  const auto targets = TagsFor(target, targets_);
+  for (const auto& [from, from_distance] : TagsFor(source, sources_)) {
+    for (const auto& [to, to_distance] : targets) {
+      const LanguageTokens* const pair = Exact(from, to);
+      if (pair == nullptr) continue;
+      const int distance = from_distance + to_distance;
+      // Of two that are equally near, the one that stands before the other.
+      if (nearest.pair == nullptr || distance < nearest.distance ||
+          (distance == nearest.distance && pair < nearest.pair))
+        nearest = {pair, distance};
     }
   }
-  return nullptr;
+  return nearest;
 }
 
 const LanguageTokens* LanguagePairs::WithStyle(const LanguageTokens& pair,
@@ -268,32 +302,40 @@ std::vector<SummaryStyle> LanguagePairs::Styles(const LanguageTokens& pair) cons
 
 std::vector<std::string> LanguagePairs::Sources(absl::string_view target) const {
   std::vector<std::string> tags;
+  const auto targets = TagsFor(target, targets_);
   for (const LanguageTokens& pair : pairs_) {
-    if (Serves(pair.target_language_code(), target)) AddOnce(pair.source_language_code(), tags);
+    if (Serves(pair.target_language_code(), target, targets))
+      AddOnce(pair.source_language_code(), tags);
   }
   return tags;
 }
 
 std::vector<std::string> LanguagePairs::Targets(absl::string_view source) const {
   std::vector<std::string> tags;
+  const auto sources = TagsFor(source, sources_);
   for (const LanguageTokens& pair : pairs_) {
-    if (Serves(pair.source_language_code(), source)) AddOnce(pair.target_language_code(), tags);
+    if (Serves(pair.source_language_code(), source, sources))
+      AddOnce(pair.target_language_code(), tags);
   }
   return tags;
 }
 
-std::string LanguagePairs::Summary() const {
-  std::vector<std::string> parts;
+std::string PairSummary(const std::vector<LanguageTokens>& pairs) {
+  std::vector<std::string> sources, targets, parts;
+  for (const LanguageTokens& pair : pairs) {
+    AddOnce(pair.source_language_code(), sources);
+    AddOnce(pair.target_language_code(), targets);
+  }
   size_t bytes = 0;
-  for (const std::string& source : Sources("")) {
-    std::vector<std::string> targets;
-    for (const LanguageTokens& pair : pairs_) {
-      if (pair.source_language_code() == source) AddOnce(pair.target_language_code(), targets);
+  for (const std::string& source : sources) {
+    std::vector<std::string> of_source;
+    for (const LanguageTokens& pair : pairs) {
+      if (pair.source_language_code() == source) AddOnce(pair.target_language_code(), of_source);
     }
-    parts.push_back(absl::StrCat(source, " to ", absl::StrJoin(targets, "/")));
+    parts.push_back(absl::StrCat(source, " to ", absl::StrJoin(of_source, "/")));
     bytes += parts.back().size();
     if (bytes > kMaxSummaryBytes)
-      return absl::StrCat(absl::StrJoin(Sources(""), "/"), " to ", absl::StrJoin(Targets(""), "/"));
+      return absl::StrCat(absl::StrJoin(sources, "/"), " to ", absl::StrJoin(targets, "/"));
   }
   return absl::StrJoin(parts, ", ");
 }

@@ -9,9 +9,13 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "linnet/v1/bundle.pb.h"
+#include "model/runtime/bundle/language_code.h"
 #include "model/runtime/search/token.h"
 
 namespace linnet::model {
+
+// "en to de/fr, de to en"; of many pairs only the languages of each side.
+std::string PairSummary(const std::vector<linnet::v1::LanguageTokens>& pairs);
 
 // The language pairs of a model, with their tokens. Of a summariser with several styles each
 // language has an entry per style. Immutable, so thread-safe; pointers to entries live as long as
@@ -28,9 +32,18 @@ class LanguagePairs {
   // The pair with these tags (BCP-47, ignoring case), or null; its first entry if it has several
   // styles. An empty tag stands for any: then the first pair that fits.
   const linnet::v1::LanguageTokens* Exact(absl::string_view source, absl::string_view target) const;
-  // The same, and if there is none the pair with the primary subtag of the target, of the source,
-  // or of both: "en-US" finds "en".
-  const linnet::v1::LanguageTokens* Find(absl::string_view source, absl::string_view target) const;
+  // A pair and how far it is from what was asked for: the sum of both LanguageDistances.
+  struct Match {
+    const linnet::v1::LanguageTokens* pair = nullptr;
+    int distance = 0;
+  };
+  // The nearest pair for these tags, the first of several; without a pair if there is none. An
+  // empty tag stands for any.
+  Match Nearest(absl::string_view source, absl::string_view target) const;
+  // The pair of that.
+  const linnet::v1::LanguageTokens* Find(absl::string_view source, absl::string_view target) const {
+    return Nearest(source, target).pair;
+  }
   // The entry of this pair with a style, the first one if the style is unset, or null.
   const linnet::v1::LanguageTokens* WithStyle(const linnet::v1::LanguageTokens& pair,
                                               linnet::v1::SummaryStyle style) const;
@@ -42,7 +55,7 @@ class LanguagePairs {
   std::vector<std::string> Sources(absl::string_view target) const;
   std::vector<std::string> Targets(absl::string_view source) const;
   // "en to de/fr, de to en"; of many pairs only the languages of each side.
-  std::string Summary() const;
+  std::string Summary() const { return PairSummary(pairs_); }
   // The same of a summariser: "en".
   std::string Languages() const;
 
@@ -52,8 +65,13 @@ class LanguagePairs {
 
  private:
   std::vector<linnet::v1::LanguageTokens> pairs_;
+  // The tags that are served on one side, in order, without duplicates.
+  using Tags = std::vector<std::pair<std::string, LanguageParts>>;
+  static void AddTag(const std::string& tag, Tags& tags);
+
   // Indices of the first entries by tags, which are in lower case or "".
   std::map<std::pair<std::string, std::string>, int> numbers_;
+  Tags sources_, targets_;
 };
 
 // Checks `languages`, `control_ids` and the languages of golden examples. Returns
