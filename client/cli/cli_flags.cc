@@ -68,7 +68,7 @@ CLI::App* AddTranslate(CLI::App* app, Flags* flags) {
       ->required();
   AddLanguage(translate, "--from", flags->translate.mutable_source_language_code(),
               "language of the texts; not needed if only one fits the models or if the server can "
-              "detect it");
+              "detect it, for each text");
   AddRequest(translate, flags, &flags->translate);
   translate->add_flag_callback(
       "--direct-only", [flags] { flags->translate.set_direct_only(true); },
@@ -95,7 +95,7 @@ CLI::App* AddSummarize(CLI::App* app, Flags* flags) {
   CLI::App* summarize = app->add_subcommand("summarize", "Summarise texts in a line each");
   AddLanguage(summarize, "--language", flags->summarize.mutable_language_code(),
               "language of the texts; not needed if only one fits the models or if the server can "
-              "detect it");
+              "detect it, for each text");
   AddRequest(summarize, flags, &flags->summarize);
   AddChoice<v1::LongInput>(
       summarize, "--long-input",

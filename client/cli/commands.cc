@@ -54,9 +54,11 @@ int FailToWrite(int cause, const Environment& environment) {
 
 namespace {
 
-// True if a server takes one tag for the other: "de-AT" finds a model of "de".
+// True if a server takes one tag for the other: "de-AT" and "de_AT.UTF-8" find a model of "de".
 bool IsSameLanguage(absl::string_view a, absl::string_view b) {
-  return absl::EqualsIgnoreCase(a.substr(0, a.find('-')), b.substr(0, b.find('-')));
+  constexpr const char* kSeparators = "-_.@";
+  return absl::EqualsIgnoreCase(a.substr(0, a.find_first_of(kSeparators)),
+                                b.substr(0, b.find_first_of(kSeparators)));
 }
 
 // The task and the target language (empty: any) of a request, and whether two models may answer it
@@ -65,11 +67,10 @@ struct Wanted {
   v1::Task task;
   std::string target;
   bool may_pivot;
-  std::string what;  // in words
 };
 
-// The one source language from which a server answers, or empty if there are several: then the
-// server chooses by the texts.
+// The one source language from which a server answers, or empty if there are several, or none that
+// this side knows: then the server chooses by the texts.
 absl::StatusOr<std::string> OnlyLanguage(Client& client, const CallOptions& call,
                                          const Wanted& wanted) {
   ASSIGN_OR_RETURN(v1::ListModelsResponse models, client.ListModels(call));
@@ -78,18 +79,12 @@ absl::StatusOr<std::string> OnlyLanguage(Client& client, const CallOptions& call
     if (model.task() != wanted.task) continue;
     for (auto& pair : PairsOf(model)) pairs.push_back(std::move(pair));
   }
-  const bool translates = wanted.task == v1::TASK_TRANSLATE;
-  std::set<std::string> fitting, served;
+  std::set<std::string> fitting;
   for (const auto& [from, to] : pairs) {
     if (wanted.target.empty() || IsSameLanguage(to, wanted.target)) fitting.insert(from);
-    served.insert(translates ? absl::StrCat(from, " to ", to) : from);
   }
-  if (fitting.empty()) {
-    return absl::NotFoundError(absl::StrCat(
-        "no model here ", wanted.what, "; served: ",
-        served.empty() ? std::string("no model for this task") : absl::StrJoin(served, ", ")));
-  }
-  if (fitting.size() > 1) return "";
+  // The server knows more names of languages, and reports what there is.
+  if (fitting.size() != 1) return "";
   const std::string& only = *fitting.begin();
   for (const auto& [from, to] : pairs) {
     // A text in `from` would be translated through the only language that fits.
@@ -106,8 +101,8 @@ absl::Status SetSourceLanguage(Client& client, const CallOptions& call, Request&
   const std::string& target = request.target_language_code();
   bool may_pivot = false;  // a score is always that of one model
   if constexpr (requires { request.direct_only(); }) may_pivot = !request.direct_only();
-  absl::StatusOr<std::string> language = OnlyLanguage(
-      client, call, {v1::TASK_TRANSLATE, target, may_pivot, "translates to " + target});
+  absl::StatusOr<std::string> language =
+      OnlyLanguage(client, call, {v1::TASK_TRANSLATE, target, may_pivot});
   if (language.ok()) request.set_source_language_code(*language);
   return language.status();
 }
@@ -289,22 +284,18 @@ absl::Status SetLanguage(Client& client, const CallOptions& call, v1::ScoreReque
 absl::Status SetLanguage(Client& client, const CallOptions& call, v1::SummarizeRequest& request) {
   if (!request.language_code().empty() || !request.model().empty()) return absl::OkStatus();
   absl::StatusOr<std::string> language =
-      OnlyLanguage(client, call, {v1::TASK_SUMMARIZE, "", false, "summarises"});
+      OnlyLanguage(client, call, {v1::TASK_SUMMARIZE, "", false});
   if (language.ok()) request.set_language_code(*language);
   return language.status();
 }
 
 int Translate(Client& client, const TextOptions& options, v1::TranslateRequest request,
               const Environment& environment) {
-  if (absl::Status status = SetLanguage(client, options.call, request); !status.ok())
-    return Fail(status, "", environment);
   return RunOrStreamTexts<Translating>(client, options, std::move(request), environment);
 }
 
 int Summarize(Client& client, const TextOptions& options, v1::SummarizeRequest request,
               const Environment& environment) {
-  if (absl::Status status = SetLanguage(client, options.call, request); !status.ok())
-    return Fail(status, "", environment);
   return RunOrStreamTexts<Summarizing>(client, options, std::move(request), environment);
 }
 

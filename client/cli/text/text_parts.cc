@@ -100,6 +100,12 @@ bool IsTooMuch(const absl::Status& status) {
 }
 
 void UseLanguageOf(const v1::TranslateResponse& response, v1::TranslateRequest* request) {
+  // A part that is in the target language already says nothing about the others.
+  for (const v1::Translation& translation : response.translations()) {
+    for (const v1::Warning& warning : translation.warnings()) {
+      if (warning.reason() == "ALREADY_IN_TARGET_LANGUAGE") return;
+    }
+  }
   if (request->source_language_code().empty() && response.has_detected_language())
     request->set_source_language_code(response.detected_language().language_code());
 }

@@ -119,7 +119,7 @@ class AsyncClient:
             reply = await self._connection.unary(
                 self._connection.text.Translate, request, timeout, request_id
             )
-            keep_language(settings, reply)
+            keep_language(plan, settings, reply)
             return list(reply.translations)
 
         return await run_plan(plan, answers, first_alone=not source)
@@ -183,7 +183,6 @@ class AsyncClient:
             reply = await self._connection.unary(
                 self._connection.text.Summarize, request, timeout, request_id
             )
-            keep_language(settings, reply)
             return list(reply.summaries)
 
         return await run_plan(Plan.of(text, whole=True), answers, first_alone=not language)

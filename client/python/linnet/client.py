@@ -145,7 +145,7 @@ class Client:
             del request.contents[:]
             request.contents.extend(contents)
             reply = self._connection.unary(self._text.Translate, request, timeout, request_id)
-            keep_language(request, reply)
+            keep_language(plan, request, reply)
             return reply.translations
 
         return _run_plan(plan, answers)
@@ -207,7 +207,6 @@ class Client:
             del request.contents[:]
             request.contents.extend(contents)
             reply = self._connection.unary(self._text.Summarize, request, timeout, request_id)
-            keep_language(request, reply)
             return reply.summaries
 
         return _run_plan(Plan.of(text, whole=True), answers)

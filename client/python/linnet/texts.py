@@ -253,16 +253,18 @@ class Plan:
         return joined[0] if self.alone else joined
 
 
-def keep_language(
-    request: api.TranslateRequest | api.SummarizeRequest,
-    reply: api.TranslateResponse | api.SummarizeResponse,
-) -> None:
-    """The texts of a list are in one language, as those of a request: uses the one that was
-    detected in the first call for the others, if the request names none."""
-    summarised = isinstance(request, api.SummarizeRequest)
-    field = "language_code" if summarised else "source_language_code"
-    if not getattr(request, field) and reply.HasField("detected_language"):
-        setattr(request, field, reply.detected_language.language_code)
+def keep_language(plan: Plan, request: api.TranslateRequest, reply: api.TranslateResponse) -> None:
+    """Of one long text in several calls, uses the language that was detected in the first for the
+    others, if the request names none. Several texts may be in several languages, and a part that is
+    in the target language already says nothing about the others."""
+    unchanged = any(
+        warning.reason == "ALREADY_IN_TARGET_LANGUAGE"
+        for translation in reply.translations
+        for warning in translation.warnings
+    )
+    if not plan.alone or unchanged or request.source_language_code:
+        return
+    request.source_language_code = reply.detected_language.language_code
 
 
 def check_request_alone(**given: object) -> None:

@@ -85,12 +85,11 @@ TEST_F(CliShellTest, AnswersLinesWithCurrentSettings) {
 }
 
 TEST_F(CliShellTest, ReportsMistakesAndContinues) {
-  EXPECT_EQ(Type({":fly", ":to", ":beam many", ":to tlh", "one", ":to de", "caf\xE9", "two"}),
-            kExitOk);
+  EXPECT_EQ(Type({":fly", ":to", ":beam many", ":to de", "caf\xE9", "two"}), kExitOk);
   EXPECT_EQ(out_, "[de] two\n");
-  EXPECT_THAT(err_, AllOf(HasSubstr("no command :fly; :help lists them"),
-                          HasSubstr(":to needs a language"), HasSubstr("\"many\" is no whole"),
-                          HasSubstr("no model here translates to tlh"), HasSubstr("is not UTF-8")));
+  EXPECT_THAT(
+      err_, AllOf(HasSubstr("no command :fly; :help lists them"), HasSubstr(":to needs a language"),
+                  HasSubstr("\"many\" is no whole"), HasSubstr("is not UTF-8")));
 }
 
 TEST_F(CliShellTest, ShowsListsLikeTheCommand) {

@@ -158,40 +158,31 @@ TEST_F(CliTest, SendsZeroFlagsButNotUnsetOnes) {
   EXPECT_FALSE(options.has_beam_size());
 }
 
-TEST_F(CliTest, OnlySourceLanguageNeedNotBeNamed) {
+TEST_F(CliTest, ServerChoosesTheSourceLanguage) {
+  // Also where only one fits: a text may be in the target language already.
   *server_.models.add_models() = ModelOf("en-de", v1::TASK_TRANSLATE, "en", "de");
-  *server_.models.add_models() = ModelOf("fr-es", v1::TASK_TRANSLATE, "fr", "es");
   *server_.models.add_models() = ModelOf("en-summary", v1::TASK_SUMMARIZE, "en", "en");
   EXPECT_EQ(Run({"translate", "--to", "DE", "A dog."}), kExitOk) << err_;
-  EXPECT_EQ(server_.translate_requests()[0].source_language_code(), "en");
-  EXPECT_EQ(Run({"summarize", "A dog."}), kExitOk) << err_;
-  EXPECT_EQ(server_.summarize_requests()[0].language_code(), "en");
-}
-
-TEST_F(CliTest, ServerChoosesAmongSourceLanguages) {
-  *server_.models.add_models() = ModelOf("en-de", v1::TASK_TRANSLATE, "en", "de");
-  *server_.models.add_models() = ModelOf("fr-de", v1::TASK_TRANSLATE, "fr", "de");
-  EXPECT_EQ(Run({"translate", "--to", "de", "A dog."}), kExitOk) << err_;
   EXPECT_EQ(server_.translate_requests()[0].source_language_code(), "");
-  out_.clear();
-  EXPECT_EQ(Run({"translate", "--to", "nl", "A dog."}), kExitCode + 5);
-  EXPECT_THAT(err_, HasSubstr("no model here translates to nl; served: en to de, fr to de"));
-  EXPECT_EQ(Run({"summarize", "A dog."}), kExitCode + 5);
-  EXPECT_THAT(err_, HasSubstr("no model here summarises; served: no model for this task"));
-  EXPECT_THAT(out_, IsEmpty());
+  EXPECT_EQ(Run({"translate", "--to", "zh_TW", "A dog."}), kExitOk) << err_;
+  EXPECT_EQ(server_.translate_requests()[1].target_language_code(), "zh_TW")
+      << "the server reads it";
+  EXPECT_EQ(Run({"summarize", "A dog."}), kExitOk) << err_;
+  EXPECT_EQ(server_.summarize_requests()[0].language_code(), "");
 }
 
 TEST_F(CliTest, RegionalTagsSelectTheModelOfTheirLanguage) {
   *server_.models.add_models() = ModelOf("en-de", v1::TASK_TRANSLATE, "en", "de");
   *server_.models.add_models() = ModelOf("fr-pt", v1::TASK_TRANSLATE, "fr", "pt-BR");
-  EXPECT_EQ(Run({"translate", "--to", "de-AT", "A dog."}), kExitOk) << err_;
-  EXPECT_EQ(server_.translate_requests().back().source_language_code(), "en");
-  EXPECT_EQ(server_.translate_requests().back().target_language_code(), "de-AT");
-  EXPECT_EQ(Run({"translate", "--to", "PT", "Un chien."}), kExitOk) << err_;
-  EXPECT_EQ(server_.translate_requests().back().source_language_code(), "fr");
-  EXPECT_EQ(Run({"score", "--to", "de-CH", "A dog.", "Ein Hund."}), kExitOk) << err_;
-  EXPECT_EQ(server_.score_requests().back().source_language_code(), "en");
-  EXPECT_EQ(Run({"translate", "--to", "d", "A dog."}), kExitCode + 5);
+  for (const char* german : {"de-CH", "de_AT", "DE_de.UTF-8"}) {
+    EXPECT_EQ(Run({"score", "--to", german, "A dog.", "Ein Hund."}), kExitOk) << err_;
+    EXPECT_EQ(server_.score_requests().back().source_language_code(), "en") << german;
+    EXPECT_EQ(server_.score_requests().back().target_language_code(), german);
+  }
+  EXPECT_EQ(Run({"score", "--to", "PT", "Un chien.", "Um cão."}), kExitOk) << err_;
+  EXPECT_EQ(server_.score_requests().back().source_language_code(), "fr");
+  EXPECT_EQ(Run({"score", "--to", "d", "A dog.", "Ein Hund."}), kExitOk) << err_;
+  EXPECT_EQ(server_.score_requests().back().source_language_code(), "") << "the server refuses it";
 }
 
 TEST_F(CliTest, ServerChoosesWhereItCanTranslateThroughAThirdLanguage) {
