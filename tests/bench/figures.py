@@ -318,6 +318,34 @@ def sentences() -> str:
     return f"{table(heads, rows)}\n\n{notes}"
 
 
+def detection() -> str:
+    results = json.loads((RESULTS / "detection.json").read_text())
+    names = {
+        "linnet": "Linnet",
+        "cld2": "CLD2",
+        "cld2-best-effort": "CLD2, best effort",
+        "gcld3": "gcld3",
+        "langid": "langid",
+        "fasttext": "fastText lid.176.ftz",
+        "lingua": "lingua",
+    }
+    rows = [
+        [name, *(f"{share:.1f}" for share in results[key].values())]
+        for key, name in names.items()
+        if key in results
+    ]
+    sure = results["linnet_reliable"].values()
+    rows.append(["Linnet: is sure", *(f"{each['reliable']:.1f}" for each in sure)])
+    rows.append(["Linnet: right if sure", *(f"{each['right_if_reliable']:.1f}" for each in sure)])
+    cases = [case.replace(" characters, ", "/") for case in results["linnet"]]
+    heads = ["per cent of texts", *(case.replace(" languages", "") for case in cases)]
+    return (
+        f"{table(heads, rows)}\n\n{results['texts']:,} texts in {len(results['languages'])} "
+        f"languages, {results['linnet_microseconds_per_text']:.0f} µs each. "
+        f"Linnet {results['version']}."
+    )
+
+
 def step_while_many_wait() -> str:
     results = result("batcher")
     rows = []
@@ -440,6 +468,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     **gpu_figures.FIGURES,
     "imported-models": imported_models,
     "language-check": language_check,
+    "detection": detection,
     "memory": memory,
     "memory-floor": memory_floor,
     "overhead": overhead,
