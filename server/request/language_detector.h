@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "server/request/language_scores.h"
 
 namespace linnet::server {
 
@@ -25,14 +26,40 @@ struct LanguageGuess {
 inline constexpr size_t kMaxBytesRead = 8192;
 
 // Detects the language with CLD2, which covers over 80 languages by their scripts, words and
-// quadgrams. A sentence is usually enough, two or three words often are not. `text` is UTF-8; to
+// quadgrams. A sentence is usually enough, two or three words often are not; where the language is
+// one of a few, ChooseLanguage needs less. `text` is UTF-8; to
 // read kMaxBytesRead of it takes less than a millisecond. Thread-safe.
 LanguageGuess DetectLanguage(absl::string_view text);
 
-// Returns the language among `served` (BCP-47) that a detected language stands for: itself, or the
-// first that a detector cannot tell from it or that differs only in script and region ("nb" for
-// "no", "pt-BR" for "pt"); `code` if there is none.
-std::string ServedLanguage(absl::string_view code, const std::vector<std::string>& served);
+// The language of a text among those that could be served.
+struct LanguageChoice {
+  std::string code;       // one of the candidates, the likeliest; empty without a candidate
+  float confidence = 0;   // its probability among the candidates, 0 to 1
+  bool reliable = false;  // it fits clearly better than the other candidates
+  // Set if the text is reliably in none of the candidates.
+  std::optional<LanguageGuess::Language> other = std::nullopt;
+};
+
+// Chooses among candidates (BCP-47), which makes two or three words enough where few languages can
+// be served; figures are in tests/bench/results/detection.json. Of candidates that are varieties of
+// one language, that which the script and the letters fit better; else the one that CLDR expects
+// for the language alone ("pt-BR" of "pt-PT" and "pt-BR"), else the first. Immutable, so
+// thread-safe.
+class LanguageChooser {
+ public:
+  explicit LanguageChooser(const std::vector<std::string>& candidates);
+  LanguageChoice Choose(absl::string_view text) const;
+
+ private:
+  struct Candidate {
+    ScoredLanguage language;
+    int distance;  // from the language alone
+  };
+  std::vector<Candidate> candidates_;
+};
+
+// The same for one text.
+LanguageChoice ChooseLanguage(absl::string_view text, const std::vector<std::string>& candidates);
 
 // Handling of a text that is reliably detected in another language than its model reads.
 enum class LanguageCheck {
@@ -42,9 +69,9 @@ enum class LanguageCheck {
 };
 
 // Returns the language of a text that is reliably not in `language` (BCP-47; region and script are
-// ignored): the detection is reliable and covers nine tenths of the text. One in a thousand English
-// sentences and lines is taken for another language; 96 in a hundred German ones are recognised as
-// not English (tests/bench/server/language_check.py).
+// ignored): the detection is reliable, covers nine tenths of the text, and fits clearly better. One
+// in a thousand English sentences and lines is taken for another language; 96 in a hundred German
+// ones are recognised as not English (tests/bench/server/language_check.py).
 std::optional<LanguageGuess::Language> OtherLanguage(absl::string_view text,
                                                      absl::string_view language);
 

@@ -5,14 +5,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "model/runtime/bundle/language_code.h"
 #include "model/runtime/search/search_options.h"
 #include "proto/status_macros.h"
 #include "server/base/errors.h"
 #include "server/request/decoding_options.h"
 #include "server/request/glossary.h"
-#include "server/request/language_detector.h"
 #include "server/request/request_fields.h"
+#include "server/request/source_languages.h"
 #include "server/request/summary_length.h"
 
 namespace linnet::server {
@@ -30,7 +30,7 @@ absl::StatusOr<std::vector<TextItem>> ItemsOf(
   RETURN_IF_ERROR(CheckCount("contents", contents.size(), limits));
   std::vector<TextItem> items;
   for (int i = 0; i < contents.size(); ++i)
-    items.push_back({.path = Item("contents", i), .text = &contents[i]});
+    items.push_back({.path = Item("contents", i), .text = &contents[i], .index = i});
   return items;
 }
 
@@ -43,35 +43,10 @@ absl::StatusOr<std::vector<TextItem>> ItemsOf(
     items.push_back({.path = Item("pairs", i) + ".source_text",
                      .text = &pairs[i].source_text(),
                      .target_path = Item("pairs", i) + ".target_text",
-                     .target = &pairs[i].target_text()});
+                     .target = &pairs[i].target_text(),
+                     .index = i});
   }
   return items;
-}
-
-// Detects the language of texts if the request does not set it: one of `choices`, or another that
-// is reliably detected. All texts are in one language, so they are read together. Returns nothing
-// if the text is not conclusive and there is only one choice.
-absl::StatusOr<std::optional<linnet::v1::DetectedLanguage>> DetectLanguageOf(
-    const std::vector<TextItem>& items, const std::vector<std::string>& choices,
-    absl::string_view field) {
-  constexpr size_t kSampleBytes = 4096;
-  std::string sample;
-  for (const TextItem& item : items) {
-    absl::StrAppend(&sample, *item.text, "\n");
-    if (sample.size() >= kSampleBytes) break;
-  }
-  const LanguageGuess guess = DetectLanguage(sample);
-  if (!guess.known()) {
-    if (choices.size() == 1) return std::nullopt;
-    return BadField(field, Reason::kLanguageUnknown,
-                    absl::StrCat("is not set and could not be detected from the text: set it "
-                                 "to one of ",
-                                 absl::StrJoin(choices, ", "), ", or name a model"));
-  }
-  linnet::v1::DetectedLanguage detected;
-  detected.set_language_code(guess.languages.front().code);
-  detected.set_confidence(guess.languages.front().share);
-  return detected;
 }
 
 // The settings of a request, with the field names of its method.
@@ -79,10 +54,11 @@ struct Asked {
   linnet::v1::Task task;
   absl::string_view items_field = "contents";
   absl::string_view model;
-  absl::string_view source_language;
+  std::string source_language;     // canonical, if it is a language code
   absl::string_view source_field;  // name of the field
-  absl::string_view target_language;
+  std::string target_language;     // as source_language
   DecodingOptions options;
+  bool keeps_target = false;  // a text that is in the target language already is not translated
   std::map<std::string, std::string> paths = {};  // of options that are set in other fields
   const linnet::v1::Glossary* glossary = nullptr;
   bool direct_only = true;  // two models never answer together
@@ -202,34 +178,17 @@ absl::Status AddChannelModel(const Catalog& catalog, TextRequest& checked) {
   return absl::OkStatus();
 }
 
-// Checks what the requests have in common. Without `items` the language is not detected, and the
-// model may stay unknown.
+// A language code of a request in its canonical form; one that is none is refused by the catalog.
+std::string Canonical(const std::string& code) {
+  return model::CanonicalLanguage(code).value_or(code);
+}
+
+// Finds the model for a source language and checks the options that depend on it. `checked` has
+// what the texts of a request have in common, and those that are in this language.
 template <typename Request>
-absl::StatusOr<TextRequest> Check(const Request& request,
-                                  std::optional<std::vector<TextItem>> items, const Asked& asked,
-                                  const Catalog& catalog, const TextLimits& limits) {
-  TextRequest checked;
-  if (items.has_value()) {
-    checked.items = *std::move(items);
-    RETURN_IF_ERROR(CheckItems(asked.items_field, checked.items, limits, checked.text_bytes));
-  }
-  RETURN_IF_ERROR(CheckLabels(request.labels()));
-  RETURN_IF_ERROR(CheckPriority(request.priority(), checked.priority));
-  std::string source_language(asked.source_language);
-  if (source_language.empty()) {
-    ASSIGN_OR_RETURN(const auto choices,
-                     catalog.SourceLanguages(asked.task, asked.model, asked.target_language,
-                                             /*with_pivots=*/!asked.direct_only));
-    // A named model that reads one language needs no detection.
-    if (asked.model.empty() || choices.size() > 1) {
-      if (checked.items.empty()) return checked;
-      ASSIGN_OR_RETURN(checked.detected,
-                       DetectLanguageOf(checked.items, choices, asked.source_field));
-      source_language = checked.detected.has_value()
-                            ? ServedLanguage(checked.detected->language_code(), choices)
-                            : choices.front();
-    }
-  }
+absl::StatusOr<TextRequest> CheckModel(const Request& request, const Asked& asked,
+                                       const std::string& source_language, bool detected,
+                                       TextRequest checked, const Catalog& catalog) {
   absl::StatusOr<Catalog::Found> found = catalog.Find(asked.task, asked.model, source_language,
                                                       asked.target_language, asked.source_field);
   std::optional<Catalog::Pivot> pivot;
@@ -237,10 +196,12 @@ absl::StatusOr<TextRequest> Check(const Request& request,
     pivot = catalog.FindPivot(source_language, asked.target_language);
     if (pivot.has_value()) found = pivot->first;
   }
-  if (checked.detected.has_value() && !found.ok()) {
-    const std::string seen =
-        absl::StrCat(asked.source_field, " is not set and the text seems to be in \"",
-                     checked.detected->language_code(), "\"");
+  if (detected && !found.ok()) {
+    const std::string seen = absl::StrCat(asked.source_field, " is not set and ",
+                                          checked.items.empty() || checked.items.front().index == 0
+                                              ? "the text"
+                                              : checked.items.front().path,
+                                          " seems to be in \"", source_language, "\"");
     if (absl::IsNotFound(found.status()))
       return NoSuchModel(source_language, absl::StrCat(seen, ": ", found.status().message()));
     return WithMore(absl::StrCat(" (", seen, ")"), found.status());
@@ -290,6 +251,68 @@ absl::StatusOr<TextRequest> Check(const Request& request,
   return checked;
 }
 
+// Checks what the requests have in common. Without `items` the language is not detected, and the
+// model may stay unknown.
+template <typename Request>
+absl::StatusOr<TextRequest> Check(const Request& request,
+                                  std::optional<std::vector<TextItem>> items, const Asked& asked,
+                                  const Catalog& catalog, const TextLimits& limits) {
+  TextRequest checked;
+  if (items.has_value()) {
+    checked.items = *std::move(items);
+    RETURN_IF_ERROR(CheckItems(asked.items_field, checked.items, limits, checked.text_bytes));
+  }
+  RETURN_IF_ERROR(CheckLabels(request.labels()));
+  RETURN_IF_ERROR(CheckPriority(request.priority(), checked.priority));
+  if (!asked.source_language.empty()) {
+    return CheckModel(request, asked, asked.source_language, /*detected=*/false, std::move(checked),
+                      catalog);
+  }
+  ASSIGN_OR_RETURN(const auto choices,
+                   catalog.SourceLanguages(asked.task, asked.model, asked.target_language,
+                                           /*with_pivots=*/!asked.direct_only));
+  // A named model that reads one language needs no detection.
+  if (!asked.model.empty() && choices.size() <= 1)
+    return CheckModel(request, asked, "", /*detected=*/false, std::move(checked), catalog);
+  if (checked.items.empty()) return checked;
+  // A score compares two texts, so a source in the target language is scored as it is.
+  const std::string target = asked.keeps_target ? asked.target_language : "";
+  ASSIGN_OR_RETURN(TextLanguages languages,
+                   DetectLanguages(std::move(checked.items), choices, target, asked.source_field));
+  checked.detected = languages.shared;
+  std::vector<TextRequest> groups;
+  for (LanguageGroup& group : languages.groups) {
+    TextRequest part;
+    part.priority = checked.priority;
+    part.detected = checked.detected;
+    part.items = std::move(group.items);
+    for (const TextItem& item : part.items) part.text_bytes += item.bytes();
+    const bool detected = part.items.front().detected.has_value();
+    ASSIGN_OR_RETURN(
+        part, CheckModel(request, asked, group.language, detected, std::move(part), catalog));
+    groups.push_back(std::move(part));
+  }
+  if (groups.empty()) {
+    checked.items.clear();
+    checked.unchanged = std::move(languages.unchanged);
+    return checked;
+  }
+  TextRequest first = std::move(groups.front());
+  groups.erase(groups.begin());
+  first.others = std::move(groups);
+  first.unchanged = std::move(languages.unchanged);
+  return first;
+}
+
+// Applies `apply` to the request for each language.
+template <typename Apply>
+absl::Status ForEachLanguage(TextRequest& checked, const Apply& apply) {
+  if (checked.model == nullptr) return absl::OkStatus();
+  RETURN_IF_ERROR(apply(checked));
+  for (TextRequest& other : checked.others) RETURN_IF_ERROR(apply(other));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<TextRequest> CheckTranslate(const linnet::v1::TranslateRequest& request,
                                            std::optional<std::vector<TextItem>> items,
                                            const Catalog& catalog, const TextLimits& limits) {
@@ -305,18 +328,21 @@ absl::StatusOr<TextRequest> CheckTranslate(const linnet::v1::TranslateRequest& r
       Check(request, std::move(items),
             {.task = linnet::v1::TASK_TRANSLATE,
              .model = request.model(),
-             .source_language = request.source_language_code(),
+             .source_language = Canonical(request.source_language_code()),
              .source_field = "source_language_code",
-             .target_language = request.target_language_code(),
+             .target_language = Canonical(request.target_language_code()),
              .options = request.options(),
+             .keeps_target = true,
              .glossary = request.glossary().entries().empty() ? nullptr : &request.glossary(),
              .direct_only = request.direct_only(),
              .reranking = request.has_reranking() ? &request.reranking() : nullptr},
             catalog, limits);
   if (!checked.ok()) return checked;
-  checked->split = true;
-  checked->language_check = limits.language_check;
-  if (checked->reranking.has_value()) RETURN_IF_ERROR(AddChannelModel(catalog, *checked));
+  RETURN_IF_ERROR(ForEachLanguage(*checked, [&](TextRequest& each) -> absl::Status {
+    each.split = true;
+    each.language_check = limits.language_check;
+    return each.reranking.has_value() ? AddChannelModel(catalog, each) : absl::OkStatus();
+  }));
   return checked;
 }
 
@@ -350,7 +376,7 @@ absl::StatusOr<TextRequest> CheckSummarize(const linnet::v1::SummarizeRequest& r
                                            const Catalog& catalog, const TextLimits& limits) {
   Asked asked = {.task = linnet::v1::TASK_SUMMARIZE,
                  .model = request.model(),
-                 .source_language = request.language_code(),
+                 .source_language = Canonical(request.language_code()),
                  .source_field = "language_code",
                  .target_language = "",
                  .options = request.options()};
@@ -376,16 +402,18 @@ absl::StatusOr<TextRequest> CheckSummarize(const linnet::v1::SummarizeRequest& r
   }
   RETURN_IF_ERROR(CheckStyle(request.style()));
   ASSIGN_OR_RETURN(auto checked, Check(request, std::move(items), asked, catalog, limits));
-  checked.language_check = limits.language_check;
-  if (request.long_input() != linnet::v1::LONG_INPUT_UNSPECIFIED)
-    checked.long_input = request.long_input();
   // The settings of a document may come before its language is known, and so its model.
-  if (checked.model != nullptr) RETURN_IF_ERROR(ApplyStyle(request.style(), checked));
-  if (request.has_length() && checked.model != nullptr) {
-    RETURN_IF_ERROR(ApplySummaryLength(request.length(), *checked.model, checked.language_code,
-                                       checked.options));
-    checked.length = request.length();
-  }
+  RETURN_IF_ERROR(ForEachLanguage(checked, [&](TextRequest& each) -> absl::Status {
+    each.language_check = limits.language_check;
+    if (request.long_input() != linnet::v1::LONG_INPUT_UNSPECIFIED)
+      each.long_input = request.long_input();
+    RETURN_IF_ERROR(ApplyStyle(request.style(), each));
+    if (!request.has_length()) return absl::OkStatus();
+    RETURN_IF_ERROR(
+        ApplySummaryLength(request.length(), *each.model, each.language_code, each.options));
+    each.length = request.length();
+    return absl::OkStatus();
+  }));
   return checked;
 }
 
@@ -425,9 +453,9 @@ absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::ScoreRequest& request
   Asked asked = {.task = linnet::v1::TASK_TRANSLATE,
                  .items_field = "pairs",
                  .model = request.model(),
-                 .source_language = request.source_language_code(),
+                 .source_language = Canonical(request.source_language_code()),
                  .source_field = "source_language_code",
-                 .target_language = request.target_language_code(),
+                 .target_language = Canonical(request.target_language_code()),
                  .options = {}};
   if (!request.model().empty()) {
     // The model may be of any task: summaries can be scored too.
@@ -446,6 +474,11 @@ absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::ScoreRequest& request
   RETURN_IF_ERROR(CheckStyle(request.style()));
   ASSIGN_OR_RETURN(std::vector<TextItem> items, ItemsOf(request.pairs(), limits));
   ASSIGN_OR_RETURN(auto checked, Check(request, std::move(items), asked, catalog, limits));
+  if (!checked.others.empty()) {
+    return BadField("source_language_code", Reason::kLanguageUnknown,
+                    "is not set, and the source texts seem to be in several languages: set it, or "
+                    "score each language in a call of its own");
+  }
   RETURN_IF_ERROR(ApplyStyle(request.style(), checked));
   return checked;
 }

@@ -39,6 +39,9 @@ struct TextItem {
   // Set if a target is scored: "pairs[3].target_text".
   std::string target_path = {};
   const std::string* target = nullptr;
+  int index = 0;  // in the request
+  // Set if the language of the text was detected.
+  std::optional<linnet::v1::DetectedLanguage> detected = std::nullopt;
 
   int64_t bytes() const {
     return std::ssize(*text) + (target == nullptr ? 0 : std::ssize(*target));
@@ -70,8 +73,13 @@ struct TextRequest {
   const linnet::v1::Glossary* glossary = nullptr;  // borrowed from the request; null if it has none
   std::optional<Priority> priority;                // if the request sets it
   int64_t text_bytes = 0;
-  // Only if the language was detected.
+  // Only if the language was detected and is that of all texts of the call.
   std::optional<linnet::v1::DetectedLanguage> detected;
+  // Of a call whose texts are in several languages, the requests for the others. Each has its own
+  // items and model.
+  std::vector<TextRequest> others = {};
+  // Texts that are already in the target language. Without any other, there is no model.
+  std::vector<TextItem> unchanged = {};
   // Set if the hypotheses are scored by a second model.
   std::optional<Reranking> reranking = std::nullopt;
   // Set if `model` translates into a third language, or with `reranking`: the request for the model

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <new>
@@ -47,22 +48,24 @@ class Cancellation {
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
 
   void Cancel() {
-    std::shared_ptr<CancelledCalls> listener;
+    std::vector<std::shared_ptr<CancelledCalls>> listeners;
     {
       MutexLock lock(mu_);
       if (cancelled_.exchange(true, std::memory_order_relaxed)) return;
-      listener = std::move(listener_);
+      listeners = std::move(listeners_);
     }
-    if (listener != nullptr) listener->Add(this);
+    for (const auto& listener : listeners) listener->Add(this);
   }
 
-  // Adds itself to the listener when it is cancelled, or now if it already is. The listener is a
-  // shared_ptr because Cancel may run after the queue that owned the listener was destroyed.
-  void SetListener(std::shared_ptr<CancelledCalls> listener) {
+  // Adds itself to the listener when it is cancelled, or now if it already is. A call has one
+  // listener for each model that answers it. The listener is a shared_ptr because Cancel may run
+  // after the queue that owned the listener was destroyed.
+  void AddListener(std::shared_ptr<CancelledCalls> listener) {
     {
       MutexLock lock(mu_);
       if (!cancelled()) {
-        listener_ = std::move(listener);
+        if (std::find(listeners_.begin(), listeners_.end(), listener) == listeners_.end())
+          listeners_.push_back(std::move(listener));
         return;
       }
     }
@@ -72,7 +75,7 @@ class Cancellation {
  private:
   std::atomic<bool> cancelled_ = false;
   Mutex mu_;
-  std::shared_ptr<CancelledCalls> listener_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::shared_ptr<CancelledCalls>> listeners_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace linnet::server

@@ -21,7 +21,7 @@ void WaitingQueue::Push(std::unique_ptr<Sequence> owned, bool started) {
   if (sequence.cancelled == nullptr) return;
   const auto [which, first] = cancellations_.try_emplace(sequence.cancelled.get());
   which->second.emplace(ticket.number, ticket);
-  if (first) sequence.cancelled->SetListener(cancelled_);
+  if (first) sequence.cancelled->AddListener(cancelled_);
 }
 
 void WaitingQueue::Unindex(const Sequence& sequence, const Ticket& ticket) {

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <exception>
-#include <limits>
 #include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
-#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -17,11 +15,7 @@
 #include "server/identity/authentication.h"
 #include "server/text/decoding_call.h"
 #include "server/text/detection_call.h"
-#include "server/text/first_call.h"
 #include "server/text/memory_cost.h"
-#include "server/text/part_writer.h"
-#include "server/text/prepared_text.h"
-#include "server/text/text_reply.h"
 
 namespace linnet::server {
 namespace {
@@ -37,11 +31,6 @@ CallContext WithDeadline(const TextLimits& limits, const CallContext& context) {
       std::min(context.deadline,
                context.arrived + (has_one ? limits.max_deadline : limits.default_deadline));
   return limited;
-}
-
-// Memory of a response and of its serialised form.
-int64_t ReplyBytes(const google::protobuf::Message& response) {
-  return 2 * static_cast<int64_t>(response.SpaceUsedLong());
 }
 
 // Adds to an error about a deadline that the server set it, if the client did not. `context` is the
@@ -185,11 +174,6 @@ void TextCalls::StartInFlight(const Request& request, Response& response,
   const int64_t cost = checked->text_bytes + std::ssize(checked->items) * kBytesPerText;
   if (auto status = CheckPrepareTime(own, cost); !status.ok())
     return refuse(ExplainDeadline(limits_, context, std::move(status)));
-  auto fill = [&response](const TextRequest& asked,
-                          const std::vector<PreparedText>& prepared) -> DecodingCall::Reply {
-    FillReply(asked, prepared, response);
-    return {*response.mutable_timings(), ReplyBytes(response)};
-  };
   auto end = [this, asked = WithoutPermit(context), refuse](absl::Status status) {
     try {
       status = ExplainDeadline(limits_, asked, status);
@@ -197,99 +181,14 @@ void TextCalls::StartInFlight(const Request& request, Response& response,
     }
     refuse(std::move(status));
   };
-  if constexpr (std::is_same_v<Response, linnet::v1::TranslateResponse>) {
-    if (checked->second != nullptr) {
-      return StartTwo(*std::move(checked), *std::move(permit), own, response, std::move(on_part),
-                      std::move(end));
+  if constexpr (!std::is_same_v<Response, linnet::v1::ScoreResponse>) {
+    if (!checked->others.empty() || !checked->unchanged.empty()) {
+      return StartGroups(*std::move(checked), *std::move(permit), own, response, std::move(on_part),
+                         std::move(end));
     }
   }
-  std::make_shared<DecodingCall>(pool_, metrics_, slow_call_, limits_.max_segments,
-                                 *std::move(checked), *std::move(permit), own, std::move(fill),
-                                 std::move(on_part), std::move(end))
-      ->Start();
-}
-
-void TextCalls::StartTwo(TextRequest request, std::shared_ptr<Permit> permit,
-                         const CallContext& context, linnet::v1::TranslateResponse& response,
-                         OnPart on_part, Done end) {
-  struct Both {
-    std::shared_ptr<const TextRequest> second;
-    std::vector<TextItem> items;
-    std::shared_ptr<Permit> permit;
-    CallContext context;
-    OnPart on_part;
-    Done end;
-  };
-  const bool reranks = request.reranking.has_value();
-  // So many segments that their hypotheses are no more than a call may have. Those of a pivot text
-  // have no limit but that of memory: the client cannot know them.
-  const int inputs = reranks ? request.reranking->hypotheses : 1;
-  const int max_segments = std::max(limits_.max_segments / inputs, 1);
-  const int max_of_second = reranks ? max_segments * inputs : std::numeric_limits<int>::max();
-  auto first = std::make_shared<FirstCall>();
-  auto both =
-      std::make_shared<Both>(Both{request.second, request.items, permit, WithoutPermit(context),
-                                  std::move(on_part), std::move(end)});
-  auto fill_first = [first](const TextRequest& asked,
-                            std::vector<PreparedText>& prepared) -> DecodingCall::Reply {
-    first->model_key = asked.model->key();
-    if (asked.reranking.has_value()) {
-      first->texts = RankedTextsOf(asked, std::move(prepared));
-    } else {
-      first->texts = PivotTextsOf(asked, prepared);
-    }
-    return {first->timings, first->bytes()};
-  };
-  auto fill_second = [this, &response, first, both](
-                         const TextRequest& asked,
-                         const std::vector<PreparedText>& prepared) -> DecodingCall::Reply {
-    if (auto* const texts = std::get_if<RankedTexts>(&first->texts); texts != nullptr) {
-      Rerank(prepared, *texts);
-      FillReply(asked, *texts, response);
-      if (both->on_part != nullptr) SendParts(*texts, both->context.arrived, both->on_part);
-    } else {
-      FillReply(asked, std::get<PivotTexts>(first->texts), prepared, response);
-    }
-    return {*response.mutable_timings(), ReplyBytes(response)};
-  };
-  // The call ends once, also if there is no memory for its second half.
-  auto finish = [both](absl::Status status) {
-    both->permit.reset();
-    if (both->end != nullptr) std::exchange(both->end, nullptr)(std::move(status));
-  };
-  auto then = [this, both, first, finish, max_of_second,
-               fill_second = std::move(fill_second)](absl::Status status) mutable {
-    if (!status.ok()) return finish(std::move(status));
-    try {
-      first->began = absl::Now();
-      TextRequest second = std::visit(
-          [&](const auto& texts) { return RequestOf(*both->second, texts, both->items); },
-          first->texts);
-      // No text is stable before the reranking has ended.
-      OnPart on_part = first->pivot() != nullptr ? std::move(both->on_part) : nullptr;
-      std::make_shared<DecodingCall>(pool_, metrics_, slow_call_, max_of_second, std::move(second),
-                                     std::exchange(both->permit, nullptr), both->context,
-                                     std::move(fill_second), std::move(on_part), finish, first)
-          ->Start();
-    } catch (const std::exception& error) {
-      finish(absl::InternalError(
-          absl::StrCat("the second model's call did not begin: ", error.what())));
-    }
-  };
-  std::make_shared<DecodingCall>(pool_, metrics_, slow_call_, max_segments, std::move(request),
-                                 std::move(permit), both->context, std::move(fill_first),
-                                 /*on_part=*/nullptr, std::move(then))
-      ->Start();
-}
-
-void TextCalls::SendParts(const RankedTexts& texts, absl::Time arrived, OnPart& on_part) {
-  PartWriter writer(texts.request, texts.prepared);
-  metrics_.FirstSegment(absl::Now() - arrived);
-  while (!writer.finished()) {
-    absl::StatusOr<linnet::v1::TextPart> part = writer.Done();
-    if (!part.ok()) return;  // impossible: no text was sent that it would have to take back
-    on_part(*std::move(part));
-  }
+  StartModel(*std::move(checked), *std::move(permit), own, response, std::move(on_part),
+             std::move(end));
 }
 
 void TextCalls::Translate(const linnet::v1::TranslateRequest& request,

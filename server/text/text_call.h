@@ -108,6 +108,14 @@ class TextCalls {
   void StartDetection(const linnet::v1::DetectLanguageRequest& request,
                       linnet::v1::DetectLanguageResponse& response, const CallContext& context,
                       End refuse);
+  // Starts the call of one model, or of the two of a translation by two models.
+  template <typename Response>
+  void StartModel(TextRequest request, std::shared_ptr<Permit> permit, const CallContext& context,
+                  Response& response, OnPart on_part, Done end);
+  // Starts a call for the texts in each language (TextRequest::others and unchanged).
+  template <typename Response>
+  void StartGroups(TextRequest request, std::shared_ptr<Permit> permit, const CallContext& context,
+                   Response& response, OnPart on_part, Done end);
   // Starts the first of the two calls of a translation by two models (TextRequest::second), and the
   // second when that has ended. Both have the same permit, deadline, caller and cancellation.
   void StartTwo(TextRequest request, std::shared_ptr<Permit> permit, const CallContext& context,

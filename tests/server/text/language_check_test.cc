@@ -1,6 +1,7 @@
 // Detection of texts in another language than their model reads.
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "server/base/errors.h"
@@ -58,14 +59,58 @@ TEST(OtherLanguageTest, IgnoresRegionScriptAndCaseOfCodes) {
   EXPECT_EQ(OtherLanguage(kSamples[6].text, "iw"), std::nullopt) << "as Hebrew was called before";
 }
 
-TEST(ServedLanguageTest, LanguagesThatNoDetectorTellsApartStandForEachOther) {
-  EXPECT_EQ(ServedLanguage("de", {"en", "de"}), "de");
-  EXPECT_EQ(ServedLanguage("zh-Hant", {"zh"}), "zh-Hant") << "Find shortens it";
-  EXPECT_EQ(ServedLanguage("fil", {"en", "tl"}), "tl");
-  EXPECT_EQ(ServedLanguage("no", {"en", "nb"}), "nb");
-  EXPECT_EQ(ServedLanguage("no", {"nb", "no"}), "no");
-  EXPECT_EQ(ServedLanguage("pt", {"en", "pt-BR"}), "pt-BR");
-  EXPECT_EQ(ServedLanguage("fr", {"en", "de"}), "fr");
+std::string Chosen(const char* text, const std::vector<std::string>& candidates) {
+  const LanguageChoice choice = ChooseLanguage(text, candidates);
+  return choice.reliable ? choice.code : "not reliable";
+}
+
+TEST(ChooseLanguageTest, FewWordsAreEnoughAmongTheLanguagesThatAreServed) {
+  const std::vector<std::string> two = {"de", "pt"}, five = {"de", "en", "fr", "pt", "ru"};
+  for (const auto& candidates : {two, five}) {
+    EXPECT_EQ(Chosen("Guten Tag", candidates), "de");
+    EXPECT_EQ(Chosen("Onde está o gato?", candidates), "pt");
+    EXPECT_EQ(Chosen("Olá", candidates), "pt") << "no other language has the letter";
+  }
+  EXPECT_EQ(Chosen("Где кошка?", five), "ru");
+  EXPECT_EQ(Chosen("שלום", {"he", "de"}), "he");
+  EXPECT_EQ(Chosen("こんにちは", {"zh", "ja"}), "ja");
+}
+
+TEST(ChooseLanguageTest, TextThatFitsSeveralIsNotReliable) {
+  for (const char* text : {"", "4711", "!?", "OK", "Onde está o gato?"})
+    EXPECT_EQ(Chosen(text, {"pt", "es"}), "not reliable") << text;
+  EXPECT_EQ(ChooseLanguage("Guten Tag", {}).code, "");
+}
+
+TEST(ChooseLanguageTest, ConfidenceIsThatAmongTheCandidates) {
+  EXPECT_GT(ChooseLanguage("Guten Tag", {"de", "pt"}).confidence, 0.99f);
+  EXPECT_NEAR(ChooseLanguage("4711", {"de", "pt"}).confidence, 0.5f, 1e-6);
+  EXPECT_NEAR(ChooseLanguage("4711", {"de", "pt", "en", "fr"}).confidence, 0.25f, 1e-6);
+}
+
+TEST(ChooseLanguageTest, VarietiesOfALanguageDoNotCompete) {
+  EXPECT_EQ(Chosen("Onde está o gato preto?", {"pt-PT", "pt-BR", "de"}), "pt-BR");
+  EXPECT_EQ(Chosen("我們今天下午去圖書館看書", {"zh-Hans", "zh-Hant", "en"}), "zh-Hant");
+  EXPECT_EQ(Chosen("我们今天下午去图书馆看书", {"zh-Hans", "zh-Hant", "en"}), "zh-Hans");
+  EXPECT_EQ(Chosen("我們今天下午去圖書館看書", {"zh", "en"}), "zh");
+  EXPECT_EQ(Chosen("Barna går til skolen tidlig", {"en", "nb"}), "nb");
+  EXPECT_EQ(Chosen("Deca idu u školu rano ujutru.", {"en", "sr-Cyrl", "sr-Latn"}), "sr-Latn");
+  EXPECT_EQ(Chosen("Деца иду у школу рано ујутру.", {"en", "sr-Cyrl", "sr-Latn"}), "sr-Cyrl");
+}
+
+TEST(ChooseLanguageTest, TextInNoneOfTheCandidatesIsNamed) {
+  const LanguageChoice choice =
+      ChooseLanguage("Vaikka siirtyminen digitaaliseen aikaan on ennennäkemätön.", {"de", "en"});
+  ASSERT_TRUE(choice.other.has_value());
+  EXPECT_EQ(choice.other->code, "fi");
+  EXPECT_FALSE(choice.reliable);
+  // A few words are not enough for that.
+  EXPECT_FALSE(ChooseLanguage("Onde está o gato?", {"de", "en"}).other.has_value());
+}
+
+TEST(DetectLanguageTest, FewWordsAreNotReliablyInALanguageThatFitsThemLess) {
+  EXPECT_FALSE(DetectLanguage("Onde está o gato?").reliable) << "Kinyarwanda, says CLD2";
+  EXPECT_EQ(OtherLanguage("Onde está o gato?", "pt"), std::nullopt);
 }
 
 TEST(OtherLanguageTest, UnreliableTextIsNoOtherLanguage) {

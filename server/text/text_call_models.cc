@@ -1,0 +1,178 @@
+// TextCalls: starts the calls of the models that answer a checked request.
+#include <exception>
+#include <limits>
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "server/base/exceptions.h"
+#include "server/text/decoding_call.h"
+#include "server/text/first_call.h"
+#include "server/text/language_groups.h"
+#include "server/text/part_writer.h"
+#include "server/text/prepared_text.h"
+#include "server/text/text_call.h"
+#include "server/text/text_reply.h"
+
+namespace linnet::server {
+namespace {
+
+// Memory of a response and of its serialised form.
+int64_t ReplyBytes(const google::protobuf::Message& response) {
+  return 2 * static_cast<int64_t>(response.SpaceUsedLong());
+}
+
+}  // namespace
+
+template <typename Response>
+void TextCalls::StartModel(TextRequest request, std::shared_ptr<Permit> permit,
+                           const CallContext& context, Response& response, OnPart on_part,
+                           Done end) {
+  if constexpr (std::is_same_v<Response, linnet::v1::TranslateResponse>) {
+    if (request.second != nullptr) {
+      return StartTwo(std::move(request), std::move(permit), context, response, std::move(on_part),
+                      std::move(end));
+    }
+  }
+  auto fill = [&response](const TextRequest& asked,
+                          const std::vector<PreparedText>& prepared) -> DecodingCall::Reply {
+    FillReply(asked, prepared, response);
+    AddDetectedLanguages(asked.items, response);
+    return {*response.mutable_timings(), ReplyBytes(response)};
+  };
+  std::make_shared<DecodingCall>(pool_, metrics_, slow_call_, limits_.max_segments,
+                                 std::move(request), std::move(permit), context, std::move(fill),
+                                 std::move(on_part), std::move(end))
+      ->Start();
+}
+
+template <typename Response>
+void TextCalls::StartGroups(TextRequest request, std::shared_ptr<Permit> permit,
+                            const CallContext& context, Response& response, OnPart on_part,
+                            Done end) {
+  if (request.detected.has_value()) *response.mutable_detected_language() = *request.detected;
+  std::vector<TextItem> unchanged = std::exchange(request.unchanged, {});
+  std::vector<TextRequest> groups = std::exchange(request.others, {});
+  if (request.model != nullptr) groups.insert(groups.begin(), std::move(request));
+  const size_t count = groups.size();
+  auto call = std::make_shared<LanguageGroups<Response>>(groups, std::move(unchanged), response,
+                                                         std::move(permit), context.cancelled,
+                                                         std::move(on_part), std::move(end));
+  if (count == 0) return call->FinishWithoutGroups();
+  for (size_t i = 0; i < count; ++i) {
+    // Whatever happens, the group ends: the calls of others may be in flight.
+    try {
+      absl::StatusOr<std::shared_ptr<Permit>> own = Admit(context.caller, 0);
+      if (!own.ok()) {
+        call->GroupDone(i, own.status());
+        continue;
+      }
+      StartModel(std::move(groups[i]), *std::move(own), WithoutPermit(context), call->response(i),
+                 /*on_part=*/nullptr,
+                 [call, i](absl::Status status) { call->GroupDone(i, std::move(status)); });
+    } catch (...) {
+      call->GroupDone(i, ErrorOfException());
+    }
+  }
+}
+
+void TextCalls::StartTwo(TextRequest request, std::shared_ptr<Permit> permit,
+                         const CallContext& context, linnet::v1::TranslateResponse& response,
+                         OnPart on_part, Done end) {
+  struct Both {
+    std::shared_ptr<const TextRequest> second;
+    std::vector<TextItem> items;
+    std::shared_ptr<Permit> permit;
+    CallContext context;
+    OnPart on_part;
+    Done end;
+  };
+  const bool reranks = request.reranking.has_value();
+  // So many segments that their hypotheses are no more than a call may have. Those of a pivot text
+  // have no limit but that of memory: the client cannot know them.
+  const int inputs = reranks ? request.reranking->hypotheses : 1;
+  const int max_segments = std::max(limits_.max_segments / inputs, 1);
+  const int max_of_second = reranks ? max_segments * inputs : std::numeric_limits<int>::max();
+  auto first = std::make_shared<FirstCall>();
+  auto both =
+      std::make_shared<Both>(Both{request.second, request.items, permit, WithoutPermit(context),
+                                  std::move(on_part), std::move(end)});
+  auto fill_first = [first](const TextRequest& asked,
+                            std::vector<PreparedText>& prepared) -> DecodingCall::Reply {
+    first->model_key = asked.model->key();
+    if (asked.reranking.has_value()) {
+      first->texts = RankedTextsOf(asked, std::move(prepared));
+    } else {
+      first->texts = PivotTextsOf(asked, prepared);
+    }
+    return {first->timings, first->bytes()};
+  };
+  auto fill_second = [this, &response, first, both](
+                         const TextRequest& asked,
+                         const std::vector<PreparedText>& prepared) -> DecodingCall::Reply {
+    if (auto* const texts = std::get_if<RankedTexts>(&first->texts); texts != nullptr) {
+      Rerank(prepared, *texts);
+      FillReply(asked, *texts, response);
+      if (both->on_part != nullptr) SendParts(*texts, both->context.arrived, both->on_part);
+    } else {
+      FillReply(asked, std::get<PivotTexts>(first->texts), prepared, response);
+    }
+    AddDetectedLanguages(both->items, response);
+    return {*response.mutable_timings(), ReplyBytes(response)};
+  };
+  // The call ends once, also if there is no memory for its second half.
+  auto finish = [both](absl::Status status) {
+    both->permit.reset();
+    if (both->end != nullptr) std::exchange(both->end, nullptr)(std::move(status));
+  };
+  auto then = [this, both, first, finish, max_of_second,
+               fill_second = std::move(fill_second)](absl::Status status) mutable {
+    if (!status.ok()) return finish(std::move(status));
+    try {
+      first->began = absl::Now();
+      TextRequest second = std::visit(
+          [&](const auto& texts) { return RequestOf(*both->second, texts, both->items); },
+          first->texts);
+      // No text is stable before the reranking has ended.
+      OnPart on_part = first->pivot() != nullptr ? std::move(both->on_part) : nullptr;
+      std::make_shared<DecodingCall>(pool_, metrics_, slow_call_, max_of_second, std::move(second),
+                                     std::exchange(both->permit, nullptr), both->context,
+                                     std::move(fill_second), std::move(on_part), finish, first)
+          ->Start();
+    } catch (const std::exception& error) {
+      finish(absl::InternalError(
+          absl::StrCat("the second model's call did not begin: ", error.what())));
+    }
+  };
+  std::make_shared<DecodingCall>(pool_, metrics_, slow_call_, max_segments, std::move(request),
+                                 std::move(permit), both->context, std::move(fill_first),
+                                 /*on_part=*/nullptr, std::move(then))
+      ->Start();
+}
+
+void TextCalls::SendParts(const RankedTexts& texts, absl::Time arrived, OnPart& on_part) {
+  PartWriter writer(texts.request, texts.prepared);
+  metrics_.FirstSegment(absl::Now() - arrived);
+  while (!writer.finished()) {
+    absl::StatusOr<linnet::v1::TextPart> part = writer.Done();
+    if (!part.ok()) return;  // impossible: no text was sent that it would have to take back
+    on_part(*std::move(part));
+  }
+}
+
+template void TextCalls::StartModel(TextRequest, std::shared_ptr<Permit>, const CallContext&,
+                                    linnet::v1::TranslateResponse&, OnPart, Done);
+template void TextCalls::StartModel(TextRequest, std::shared_ptr<Permit>, const CallContext&,
+                                    linnet::v1::SummarizeResponse&, OnPart, Done);
+template void TextCalls::StartModel(TextRequest, std::shared_ptr<Permit>, const CallContext&,
+                                    linnet::v1::ScoreResponse&, OnPart, Done);
+template void TextCalls::StartGroups(TextRequest, std::shared_ptr<Permit>, const CallContext&,
+                                     linnet::v1::TranslateResponse&, OnPart, Done);
+template void TextCalls::StartGroups(TextRequest, std::shared_ptr<Permit>, const CallContext&,
+                                     linnet::v1::SummarizeResponse&, OnPart, Done);
+
+}  // namespace linnet::server
