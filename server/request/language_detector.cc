@@ -17,9 +17,9 @@ namespace {
 
 // Min share of the main language. It leaves room for a name or a quotation in another language.
 constexpr float kMinShare = 0.9f;
-// How much better than the others a language must fit. Of texts of 5 characters in 22 languages 99
-// in a hundred above it are in the chosen one of two languages and 98 in that of five; of 20
-// characters, 99.8 and 99.1 (tests/bench/server/detection.py).
+// How much better than the others a language must fit. Of texts of 5 characters that reach it, 99
+// in a hundred are in the chosen one of two languages and 98 in that of five; of 20
+// characters, 99.5 and 99.0 (tests/bench/server/detection.py).
 constexpr double kMinMargin = 5;
 // The same against all candidates, for a language that is none of them. Of texts of 80 characters
 // that are in none, 96 in a hundred are found; names of a foreign language reach it rarely.

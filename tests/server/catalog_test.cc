@@ -312,8 +312,10 @@ TEST_F(CatalogTest, ReloadRefusesABundleWhoseEngineCannotDecode) {
 TEST_F(CatalogTest, AMissingModelNamesOnlyAsManyOthersAsFit) {
   for (int i = 0; i < 200; ++i) {
     const std::string name = absl::StrCat("opus-mt-en-to-many-", i);
+    const std::string target = {'q', static_cast<char>('a' + i / 26),
+                                static_cast<char>('a' + i % 26)};
     test::WriteBundle(root / name,
-                      test::TinyManifest(name, linnet::v1::TASK_TRANSLATE, "en", "fr"));
+                      test::TinyManifest(name, linnet::v1::TASK_TRANSLATE, "en", target));
   }
   auto catalog = Load();
   ASSERT_THAT(catalog, IsOk());
