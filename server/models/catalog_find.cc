@@ -197,7 +197,7 @@ Catalog::Found Catalog::FindPair(Task task, absl::string_view source, absl::stri
     if (!entry.registered.by_default || model.bundle.manifest.task() != task) continue;
     const model::LanguagePairs::Match match = model.languages.Nearest(source, target);
     if (match.pair == nullptr) continue;
-    // Of models that are equally near, the first by name.
+    // If several models are equally near, the first by name is taken.
     if (nearest.model == nullptr || match.distance < distance) {
       nearest = {entry.model, match.pair};
       distance = match.distance;

@@ -17,7 +17,7 @@ namespace {
 
 // Min share of the main language. It leaves room for a name or a quotation in another language.
 constexpr float kMinShare = 0.9f;
-// How much better than the others a language must fit. Of texts of 5 characters that reach it, 99
+// The min lead of a language over the others. Of texts of 5 characters that reach it, 99
 // in a hundred are in the chosen one of two languages and 98 in that of five; of 20
 // characters, 99.5 and 99.0 (tests/bench/server/detection.py).
 constexpr double kMinMargin = 5;
@@ -97,7 +97,7 @@ LanguageChoice LanguageChooser::Choose(absl::string_view text) const {
   for (const Candidate& candidate : candidates_) {
     const double score = scores.Of(candidate.language);
     scored.push_back(score);
-    // Of varieties of a language that the text fits equally well, the one that is expected.
+    // A text may fit varieties equally well: then the expected one is taken.
     const bool nearer = chosen != nullptr && score == best &&
                         candidate.language.primary == chosen->language.primary &&
                         candidate.distance < chosen->distance;

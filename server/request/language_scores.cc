@@ -14,7 +14,7 @@
 #include "model/runtime/bundle/language_code.h"
 #include "server/base/mutex.h"
 
-// What the library has beside its headers.
+// The library exports these, and no header declares them.
 namespace CLD2 {
 extern const UTF8PropObj cld_generated_CjkUni_obj;
 extern const CLD2TableSummary kCjkCompat_obj, kCjkDeltaBi_obj, kDistinctBiTable_obj, kQuad_obj,
@@ -27,11 +27,11 @@ void ProcessProbV2Tote(uint32 probabilities, Tote* tote);
 namespace linnet::server {
 namespace {
 
-// Of each letter outside of a language's alphabet, at most so many: measured in
+// The penalty of each letter outside of a language's alphabet, at most so many: measured in
 // tests/bench/server/detection.py. More would refuse a language for a name or a quotation.
 constexpr double kLetterPenalty = 3;
 constexpr int kMaxPenalties = 5;
-// Of each character in a script that only one language has.
+// The score of each character in a script that only one language has.
 constexpr double kScriptScore = 4;
 
 constexpr CLD2::ScoringTables kTables = {

@@ -19,10 +19,10 @@ struct ScoredLanguage {
   const model::Alphabet* alphabet;  // kept by this file
 };
 
-// How well a text fits each language: the log-probabilities of its words and character quadgrams in
-// CLD2's tables, as a sum. CLD2 itself only names the winner among all of its languages, which is
-// of no use for a short text when two or twenty languages can be served: "Onde está o gato?" wins
-// for Kinyarwanda. These scores can be compared among any languages. Immutable.
+// Scores how well a text fits each language: the log-probabilities of its words and character
+// quadgrams in CLD2's tables, as a sum. CLD2 itself only names the winner among all of its
+// languages, which is of no use for a short text when two or twenty languages can be served: "Onde
+// está o gato?" wins for Kinyarwanda. These scores can be compared among any languages. Immutable.
 class LanguageScores {
  public:
   // Reads the text, which is UTF-8. Takes some microseconds for each 100 bytes.

@@ -15,9 +15,9 @@
 namespace linnet::server {
 namespace {
 
-// Of each text, only so much is read: a sentence or two are enough.
+// Only so much of each text is read: a sentence or two are enough.
 constexpr size_t kBytesOfText = 512;
-// Of all texts together, if none of them is conclusive.
+// The same for all texts together, if none of them is conclusive.
 constexpr size_t kBytesOfAll = 4096;
 
 // The start of a text, cut between two characters.
@@ -58,7 +58,7 @@ std::vector<std::string> Candidates(const std::vector<std::string>& choices,
 }
 
 // The language of most texts, by their bytes. Empty if none is known.
-std::string MostCommon(const std::vector<TextItem>& items) {
+std::string MainLanguage(const std::vector<TextItem>& items) {
   std::map<std::string, int64_t> bytes;
   for (const TextItem& item : items) {
     if (item.detected.has_value()) bytes[item.detected->language_code()] += item.bytes();
@@ -95,7 +95,7 @@ absl::StatusOr<TextLanguages> DetectLanguages(std::vector<TextItem> items,
   const bool target_is_candidate = candidates.size() > choices.size();
   const LanguageChooser chooser(candidates);
   for (TextItem& item : items) item.detected = LanguageOf(Start(*item.text, kBytesOfText), chooser);
-  std::string rest = MostCommon(items);
+  std::string rest = MainLanguage(items);
   if (rest.empty()) {
     // Names and numbers are in no language, so all texts are read together.
     if (const auto together =

@@ -75,7 +75,7 @@ struct TextRequest {
   int64_t text_bytes = 0;
   // Only if the language was detected and is that of all texts of the call.
   std::optional<linnet::v1::DetectedLanguage> detected;
-  // Of a call whose texts are in several languages, the requests for the others. Each has its own
+  // The requests for the other languages, if the texts of a call are in several. Each has its own
   // items and model.
   std::vector<TextRequest> others = {};
   // Texts that are already in the target language. Without any other, there is no model.

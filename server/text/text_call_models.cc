@@ -64,7 +64,7 @@ void TextCalls::StartGroups(TextRequest request, std::shared_ptr<Permit> permit,
                                                          std::move(on_part), std::move(end));
   if (count == 0) return call->FinishWithoutGroups();
   for (size_t i = 0; i < count; ++i) {
-    // Whatever happens, the group ends: the calls of others may be in flight.
+    // The group must end even if this throws: the calls of others may be in flight.
     try {
       absl::StatusOr<std::shared_ptr<Permit>> own = Admit(context.caller, 0);
       if (!own.ok()) {

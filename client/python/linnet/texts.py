@@ -254,7 +254,7 @@ class Plan:
 
 
 def keep_language(plan: Plan, request: api.TranslateRequest, reply: api.TranslateResponse) -> None:
-    """Of one long text in several calls, uses the language that was detected in the first for the
+    """Uses, for the calls of one long text, the language that was detected in the first for the
     others, if the request names none. Several texts may be in several languages, and a part that is
     in the target language already says nothing about the others."""
     unchanged = any(

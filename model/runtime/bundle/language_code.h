@@ -24,8 +24,9 @@ struct LanguageParts {
   bool names_script = false, names_region = false;  // the code itself has it
 };
 
-// How well a model for the language `offered` answers a request for `asked`: 0 for the same code,
-// more for one that is farther away, and nothing if it is another language, script or region.
+// Measures how well a model for the language `offered` answers a request for `asked`: 0 for the
+// same code, more for one that is farther away, and nothing if it is another language, script or
+// region.
 //
 //   1  the same script and region, where both leave out what CLDR expects: zh-Hans for zh-CN, pt-BR
 //      for pt

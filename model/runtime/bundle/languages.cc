@@ -265,7 +265,7 @@ LanguagePairs::Match LanguagePairs::Nearest(absl::string_view source,
       const LanguageTokens* const pair = Exact(from, to);
       if (pair == nullptr) continue;
       const int distance = from_distance + to_distance;
-      // Of two that are equally near, the one that stands before the other.
+      // If two are equally near, the one that stands first is taken.
       if (nearest.pair == nullptr || distance < nearest.distance ||
           (distance == nearest.distance && pair < nearest.pair))
         nearest = {pair, distance};

@@ -24,7 +24,7 @@ class Alphabet {
   explicit Alphabet(const std::string& language);
   ~Alphabet();
 
-  // How many of the letters are not in the alphabet.
+  // Counts the letters that are not in the alphabet.
   int CountOutside(const LetterCounts& letters) const;
 
  private:
