@@ -62,7 +62,8 @@ absl::Status TooManySegments(absl::string_view field, int max_segments) {
 // Tokenises a text, or only its start if that alone has more than `max_tokens`. Few texts are so
 // long and have so few tokens; their memory is held until the call ends.
 absl::StatusOr<Tokens> EncodeStart(const model::Tokenizer& tokenizer, absl::string_view text,
-                                   int max_tokens, const PrepareLimits& limits) {
+                                   int max_tokens, const PrepareLimits& limits,
+                                   const model::TextAround& around = {}) {
   if (std::ssize(text) > kMaxEncodedBytes) {
     size_t end = kMaxEncodedBytes;
     while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
@@ -70,7 +71,7 @@ absl::StatusOr<Tokens> EncodeStart(const model::Tokenizer& tokenizer, absl::stri
     if (!start.ok() || std::ssize(*start) > max_tokens) return start;
     RETURN_IF_ERROR(limits.hold(kEncodeBytesPerByte * std::ssize(text)));
   }
-  return tokenizer.Encode(text);
+  return tokenizer.Encode(text, around);
 }
 
 // Returns "912", or "more than 900" if only the start of a long text was tokenised.
@@ -86,8 +87,12 @@ absl::StatusOr<std::vector<Part>> Sentences(const TextRequest& request, const st
   const int max_tokens = MaxTokens(request);
   const bool copies = Copies(request);
   const auto encode = [&](absl::string_view part) -> absl::StatusOr<model::CopyingText> {
-    if (copies && std::ssize(part) <= kMaxEncodedBytes) return tokenizer.EncodeCopying(part);
-    ASSIGN_OR_RETURN(Tokens tokens, EncodeStart(tokenizer, part, max_tokens, limits));
+    const size_t begin = part.data() - text.data();
+    const model::TextAround around = {.before = absl::string_view(text).substr(0, begin),
+                                      .after = absl::string_view(text).substr(begin + part.size())};
+    if (copies && std::ssize(part) <= kMaxEncodedBytes)
+      return tokenizer.EncodeCopying(part, around);
+    ASSIGN_OR_RETURN(Tokens tokens, EncodeStart(tokenizer, part, max_tokens, limits, around));
     return model::CopyingText{.tokens = std::move(tokens)};
   };
   // Parts that were tokenised to see whether they fit, by their begin. The last one counted at a

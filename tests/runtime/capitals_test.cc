@@ -21,6 +21,37 @@ TEST(Capitals, MarksTextsAsInTheTable) {
   }
 }
 
+TEST(Capitals, DecidesASingleWordByTheTextAround) {
+  const struct {
+    const char* before;
+    const char* text;
+    const char* after;
+    bool marked;
+  } rows[] = {
+      {"", "IMPORTANT!", " READ THIS!", true},
+      {"READ THIS NOW. ", "IMPORTANT!", "", true},
+      {"", "WARNING", "\nDO NOT OPEN", true},
+      {"", "STOP!", " 24 HOURS LEFT.", true},
+      {"", "ACHTUNG!", " ÖL ÜBERALL!", true},
+      {"", "IMPORTANT!", " Read this!", false},
+      {"", "IMPORTANT!", " READ this!", false},
+      {"He works at ", "IBM.", " NASA.", false},
+      {"", "IT", "\tUSA\tUK\nEU", false},
+      {"", "USA", "\nUK\nIT\nEU", false},
+      {"", "OK!", " I A", false},
+      {"READ THIS! ", "Important!", "", false},
+      {"READ THIS! ", "I", "", false},
+      {"READ THIS! ", "42", "", false},
+      {"", "IMPORTANT!", "", false},
+  };
+  for (const auto& row : rows) {
+    const std::string marked =
+        MarkCapitals(row.text, kMark, {.before = row.before, .after = row.after});
+    EXPECT_EQ(marked != row.text, row.marked) << row.before << "|" << row.text << "|" << row.after;
+  }
+  EXPECT_EQ(MarkCapitals("IMPORTANT!", kMark, {.after = " READ THIS!"}), "<ph0> Important!");
+}
+
 TEST(Capitals, RestoresMarkedTexts) {
   for (const std::string text :
        {"THE DOG RUNS.", "ÄPFEL, ÖL 2 ÜBER", "😀 OH NO 😀", "ПРИВЕТ, МИР!"}) {

@@ -130,6 +130,15 @@ TEST_F(TokenizerTest, MarksCapitalsAndRestoresThem) {
   EXPECT_EQ(tokens, tokenizer_->Encode("<ph0> The house."));
   EXPECT_EQ((*marking)->Decode(*tokens), "THE HOUSE.");
   EXPECT_EQ((*marking)->Encode("The house."), tokenizer_->Encode("The house."));
+
+  // A single word is read by the text around it.
+  const TextAround around = {.after = " READ THIS!"};
+  const absl::StatusOr<std::vector<TokenId>> word = tokenizer_->Encode("<ph0> House!");
+  EXPECT_EQ((*marking)->Encode("HOUSE!", around), word);
+  EXPECT_EQ((*marking)->Encode("HOUSE!"), tokenizer_->Encode("HOUSE!"));
+  const absl::StatusOr<CopyingText> copying = (*marking)->EncodeCopying("HOUSE!", around);
+  ASSERT_THAT(copying, IsOk());
+  EXPECT_EQ(copying->tokens, *word);
 }
 
 TEST_F(TokenizerTest, RefusesMarkThatIsNotAPiece) {

@@ -5,6 +5,7 @@
 #include <unicode/unistr.h>
 
 #include "absl/strings/strip.h"
+#include "model/runtime/text/characters.h"
 
 namespace linnet::model {
 namespace {
@@ -13,20 +14,52 @@ icu::UnicodeString Wide(absl::string_view text) {
   return icu::UnicodeString::fromUTF8({text.data(), static_cast<int32_t>(text.size())});
 }
 
-bool InCapitals(const icu::UnicodeString& text) {
+constexpr int kMaxCharactersAround = 256;
+constexpr int kMinCapitalsAround = 4;  // of two words: "I AM" alone decides nothing
+
+// True if the first two words of the text, or its last two if `backwards`, are in capitals and on
+// one line. Words without letters are left out. Looks at a bounded part of the text.
+bool CapitalsBeside(absl::string_view text, bool backwards) {
   int words = 0;
+  int capitals = 0;
+  bool counted = false;  // the current word
+  int at = backwards ? static_cast<int>(text.size()) : 0;
+  const int end = backwards ? 0 : static_cast<int>(text.size());
+  for (int steps = 0; at != end && steps < kMaxCharactersAround; ++steps) {
+    const Character character = backwards ? CharacterBefore(text, at) : CharacterAt(text, at);
+    const UChar32 c = character.code_point;
+    at = backwards ? character.begin : character.end;
+    if (u_isULowercase(c) || u_istitle(c)) return false;
+    if (IsWhiteSpace(c)) {
+      if (words == 2) break;
+      if (words == 1 && IsBreak(c)) return false;
+      counted = false;
+    } else if (u_isUUppercase(c)) {
+      words += static_cast<int>(!counted);
+      counted = true;
+      ++capitals;
+    }
+  }
+  return words == 2 && capitals >= kMinCapitalsAround;
+}
+
+bool InCapitals(const icu::UnicodeString& text, const TextAround& around) {
+  int words = 0;
+  int capitals = 0;
   bool counted = false;  // the current word
   for (int32_t i = 0; i < text.length(); i = text.moveIndex32(i, 1)) {
     const UChar32 c = text.char32At(i);
     if (u_isULowercase(c) || u_istitle(c)) return false;
     if (u_isUWhiteSpace(c)) {
       counted = false;
-    } else if (u_isUUppercase(c) && !counted) {
+    } else if (u_isUUppercase(c)) {
+      words += static_cast<int>(!counted);
       counted = true;
-      ++words;
+      ++capitals;
     }
   }
-  return words >= 2;
+  if (words != 1 || capitals < 2) return words >= 2;
+  return CapitalsBeside(around.before, true) || CapitalsBeside(around.after, false);
 }
 
 bool IsLetterOrNumber(UChar32 c) { return (U_GET_GC_MASK(c) & (U_GC_L_MASK | U_GC_N_MASK)) != 0; }
@@ -44,9 +77,9 @@ icu::UnicodeString WithoutCapitals(icu::UnicodeString text) {
 
 }  // namespace
 
-std::string MarkCapitals(absl::string_view text, absl::string_view mark) {
+std::string MarkCapitals(absl::string_view text, absl::string_view mark, const TextAround& around) {
   const icu::UnicodeString wide = Wide(text);
-  if (mark.empty() || !InCapitals(wide)) return std::string(text);
+  if (mark.empty() || !InCapitals(wide, around)) return std::string(text);
   std::string marked = std::string(mark) + " ";
   return WithoutCapitals(wide).toUTF8String(marked);
 }

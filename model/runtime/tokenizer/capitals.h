@@ -16,10 +16,19 @@ namespace linnet::model {
 // WMT19 Machine Translation Robustness Task, section 4. model/linnet_model/capitals.py is the same
 // for the trainer.
 
+// The text before and after a text, as far as a caller knows it.
+struct TextAround {
+  absl::string_view before = {};
+  absl::string_view after = {};
+};
+
 // Returns the text for the model: the mark and `text` in lower case if at least two words have
-// capitals and no letter is lower case, otherwise `text`. A single word may be an abbreviation.
-// `text` is valid UTF-8.
-std::string MarkCapitals(absl::string_view text, absl::string_view mark);
+// capitals and no letter is lower case, otherwise `text`. A single word may be an abbreviation, so
+// the two words before or after it decide: "IMPORTANT!" is marked in "IMPORTANT! READ THIS!" and
+// not in "IMPORTANT! Read this!". They must be on one line, since the cells of a table may all be
+// abbreviations. `text` and what is around it are valid UTF-8.
+std::string MarkCapitals(absl::string_view text, absl::string_view mark,
+                         const TextAround& around = {});
 
 // Converts an answer of the model: if it starts with the mark, removes it and returns the rest in
 // capitals. The conversion of a prefix is a prefix of the conversion, so it can be streamed.

@@ -234,11 +234,13 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Load(const TokenizerSpec& 
   return std::unique_ptr<Tokenizer>(new Tokenizer(std::move(impl)));
 }
 
-absl::StatusOr<std::vector<TokenId>> Tokenizer::Encode(absl::string_view text) const {
-  return impl_->EncodeMarked(MarkCapitals(text, impl_->capitals_mark), false);
+absl::StatusOr<std::vector<TokenId>> Tokenizer::Encode(absl::string_view text,
+                                                       const TextAround& around) const {
+  return impl_->EncodeMarked(MarkCapitals(text, impl_->capitals_mark, around), false);
 }
 
-absl::StatusOr<CopyingText> Tokenizer::EncodeCopying(absl::string_view text) const {
+absl::StatusOr<CopyingText> Tokenizer::EncodeCopying(absl::string_view text,
+                                                     const TextAround& around) const {
   std::vector<std::string> names = impl_->placeholders;
   if (!impl_->capitals_mark.empty()) names.push_back(impl_->capitals_mark);
   std::vector<TextRun> runs;
@@ -256,7 +258,7 @@ absl::StatusOr<CopyingText> Tokenizer::EncodeCopying(absl::string_view text) con
   CopyingText copying;
   // Names in a text of capitals are in capitals as well, so that MarkCapitals recognises it.
   const std::string rest = Without(runs, text);
-  const bool in_capitals = MarkCapitals(rest, impl_->capitals_mark) != rest;
+  const bool in_capitals = MarkCapitals(rest, impl_->capitals_mark, around) != rest;
   std::string read;
   int copied = 0;
   for (size_t i = 0; i < runs.size(); ++i) {
@@ -269,7 +271,7 @@ absl::StatusOr<CopyingText> Tokenizer::EncodeCopying(absl::string_view text) con
   absl::StrAppend(&read, impl_->WithPlainBlanks(text.substr(copied)));
   if (in_capitals) {
     const std::span<const std::string> names = std::span(impl_->placeholders).first(runs.size());
-    read = ReplaceNames(MarkCapitals(read, impl_->capitals_mark), names, names);
+    read = ReplaceNames(MarkCapitals(read, impl_->capitals_mark, around), names, names);
   }
   ASSIGN_OR_RETURN(copying.tokens, impl_->EncodeMarked(read, false));
   return copying;

@@ -12,6 +12,7 @@
 #include "linnet/v1/bundle.pb.h"
 #include "model/runtime/search/search.h"
 #include "model/runtime/search/token_grammar.h"
+#include "model/runtime/tokenizer/capitals.h"
 
 namespace linnet::model {
 
@@ -61,11 +62,14 @@ class Tokenizer {
 
   // Token ids of valid UTF-8, without eos. The ids of bos, pad and eos, and control ids, never
   // occur: a text that looks like a language token (">>fra<<") is text.
-  absl::StatusOr<std::vector<TokenId>> Encode(absl::string_view text) const;
+  // `around` decides whether a single word in capitals is read as one (capitals.h).
+  absl::StatusOr<std::vector<TokenId>> Encode(absl::string_view text,
+                                              const TextAround& around = {}) const;
   // As Encode, but with placeholders in place of text that the vocabulary cannot spell, of control
   // characters and of names of control pieces, while placeholders are left. A blank that the
   // vocabulary could only spell in bytes (U+00A0, U+3000) is read as a plain one.
-  absl::StatusOr<CopyingText> EncodeCopying(absl::string_view text) const;
+  absl::StatusOr<CopyingText> EncodeCopying(absl::string_view text,
+                                            const TextAround& around = {}) const;
   // The phrase that constrains a target to contain placeholder i, after a blank or not.
   std::vector<TokenId> CopyPhrase(int i, bool behind_blank) const;
   // Token ids of whole words within another text, without inline casing: behind a blank, except in
