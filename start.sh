@@ -172,7 +172,7 @@ show_the_models_at_work() {
   ((${#models[@]} == 0)) || return 0
   call translate --to de "Where is the train station?"
   call translate --to en "Wann fährt der nächste Zug nach Berlin?"
-  call summarize --file tests/data/abstract.txt
+  call summarize --file tests/data/news.txt
 }
 
 check() {
@@ -206,7 +206,8 @@ T
 Linnet serves on $grpc. In another terminal, try:
 
 $export  $bin/linnet translate --to de "Where is the station?"
-  $bin/linnet summarize --long-input chunk --file README.md
+  $bin/linnet summarize --file tests/data/news.txt
+  $bin/linnet summarize --style title --file tests/data/abstract.txt
   $bin/linnet models
   $bin/linnet --help
 

@@ -39,7 +39,7 @@ std::string Footer() {
       "Examples:\n"
       "  linnet translate --to de \"A dog runs.\"\n"
       "  linnet translate --to de --file large.en -o large.de\n"
-      "  linnet summarize --file abstract.txt\n"
+      "  linnet summarize --file news.txt\n"
       "  linnet score --to de \"A dog runs.\" \"Ein Hund läuft.\"\n"
       "  linnet shell --to de\n"
       "  linnet models --server translate.example:50051\n"

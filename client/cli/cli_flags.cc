@@ -127,8 +127,8 @@ CLI::App* AddSummarize(CLI::App* app, Flags* flags) {
   AddConnectionFlags(summarize, &flags->client);
   summarize->footer(
       "Examples:\n"
-      "  linnet summarize --file abstract.txt\n"
-      "  linnet summarize --style paragraph --file abstract.txt\n"
+      "  linnet summarize --file news.txt\n"
+      "  linnet summarize --style title --file abstract.txt\n"
       "  linnet summarize --max-target-tokens 20 < abstract.txt\n"
       "  linnet summarize --long-input chunk --file report.txt\n"
       "  linnet summarize --summary-sentences 2 --file article.txt\n"

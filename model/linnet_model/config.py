@@ -178,6 +178,9 @@ class BundleConfig:
     target_ratio: float = 2.0  # a target has at most ratio * source + offset tokens
     target_offset: int = 20  # see target_ratio
     unknown_penalty: float = 0.0  # subtracted from the log-probability of the unknown token
+    # The style of a request that names none: one of data.styles; empty: the first of them. Other
+    # than the order of data.styles, it does not change the training.
+    default_style: str = ""
     # Texts of one segment each. The card shows their answers beside those to the texts of
     # linnet_model/texts; a server that loads the bundle checks that it gives the same
     # ones.

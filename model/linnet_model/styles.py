@@ -19,11 +19,17 @@ ADDED = {SENTENCES: "sentence", PARAGRAPHS: "paragraph"}
 
 
 def style_ids(
-    tokenizer: sentencepiece.SentencePieceProcessor, styles: dict[str, str]
+    tokenizer: sentencepiece.SentencePieceProcessor, styles: dict[str, str], default: str = ""
 ) -> dict[str, int]:
     """Returns the id of the piece of each style in `styles`, which names the style of each domain.
-    The first style is the default of the model."""
-    names = dict.fromkeys(styles.values())
+    The first style is the default of the model: `default`, or else the first of `styles`."""
+    named = list(styles.values())
+    require(
+        default in ("", *named),
+        f"bundle.default_style is {default!r}, data.styles has "
+        f"{', '.join(dict.fromkeys(named)) or 'none'}",
+    )
+    names = dict.fromkeys([default, *named] if default else named)
     ids = {name: tokenizer.piece_to_id(PIECES[name]) for name in names}
     missing = [PIECES[name] for name, found in ids.items() if found == UNK]
     require(

@@ -40,6 +40,17 @@ def test_sources_begin_with_the_piece_of_their_style(tokenizer):
         assert dataset.target(row).tolist() == [*tokenizer.encode("Be."), EOS]
 
 
+def test_default_style_is_the_one_named_else_the_first(tokenizer):
+    styles = config().styles
+    named = style_ids(tokenizer, styles, "paragraph")
+    assert list(named) == ["paragraph", "title", "sentence"]
+    assert named == style_ids(tokenizer, styles)  # each keeps its id
+    with pytest.raises(ConfigError, match="bundle.default_style is 'poem', data.styles has title"):
+        style_ids(tokenizer, styles, "poem")
+    with pytest.raises(ConfigError, match="is 'title', data.styles has none"):
+        style_ids(tokenizer, {}, "title")
+
+
 def test_cut_source_keeps_its_style(tokenizer):
     whole = config(cut_source=True, max_source_tokens=6)
     cut = PairDataset([Pair("Ba " * 40, "Be.", "posts")], tokenizer, whole).source(0)

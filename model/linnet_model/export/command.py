@@ -267,9 +267,8 @@ def export(
         if recipe.bundle.task == "translate"
         else [],
     )
-    styled = styled_languages(
-        recipe.bundle.source_language, style_ids(tokenizer, recipe.data.styles)
-    )
+    ids = style_ids(tokenizer, recipe.data.styles, recipe.bundle.default_style)
+    styled = styled_languages(recipe.bundle.source_language, ids)
     sources = read_examples(tokenizer, recipe.bundle, styled[0].before if styled else ())
     with new_bundle(out, replace=True) as partial:
         manifest = write_bundle(
