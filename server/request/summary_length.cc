@@ -85,4 +85,15 @@ absl::StatusOr<std::shared_ptr<const model::TargetLength>> LengthOfChunk(
   return model::LengthInSentences(*model.target_tokenizer, share, language_code);
 }
 
+std::shared_ptr<const model::TargetLength> LengthOfStyle(linnet::v1::SummaryStyle style,
+                                                         const ServedModel& model,
+                                                         const std::string& language_code) {
+  if (model::IsUnspacedLanguage(language_code) || model.target_tokenizer == nullptr ||
+      !model.target_tokenizer->separates_words())
+    return nullptr;
+  const bool one =
+      style == linnet::v1::SUMMARY_STYLE_TITLE || style == linnet::v1::SUMMARY_STYLE_SENTENCE;
+  return model::LengthUpToSentences(*model.target_tokenizer, one ? 1 : 0, language_code);
+}
+
 }  // namespace linnet::server

@@ -23,4 +23,11 @@ absl::StatusOr<std::shared_ptr<const model::TargetLength>> LengthOfChunk(
     const linnet::v1::SummaryLength& length, const ServedModel& model,
     const std::string& language_code, int chunk, int chunks);
 
+// The rule of a summary without a requested length: a title and a sentence end with their first
+// sentence, and no summary ends behind an abbreviation. Null where the tokens do not tell where
+// words and sentences begin.
+std::shared_ptr<const model::TargetLength> LengthOfStyle(linnet::v1::SummaryStyle style,
+                                                         const ServedModel& model,
+                                                         const std::string& language_code);
+
 }  // namespace linnet::server

@@ -5,6 +5,7 @@
 
 #include "model/runtime/bundle/languages.h"
 #include "server/text/memory_cost.h"
+#include "server/text/text_warnings.h"
 
 namespace linnet::server {
 namespace {

@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "model/runtime/bundle/languages.h"
+#include "model/runtime/text/prose.h"
 #include "model/runtime/text/white_space.h"
 #include "model/runtime/tokenizer/copied_runs.h"
 #include "proto/status_macros.h"
@@ -15,6 +16,7 @@
 #include "server/request/decoding_options.h"
 #include "server/request/summary_length.h"
 #include "server/text/memory_cost.h"
+#include "server/text/text_warnings.h"
 
 namespace linnet::server {
 namespace {
@@ -285,23 +287,6 @@ absl::Status RefuseLanguage(const TextRequest& request, absl::string_view field,
 
 }  // namespace
 
-LanguageMismatch::LanguageMismatch(const TextRequest& request, const LanguageGuess::Language& seen)
-    : message(absl::StrCat("text seems to be in \"", seen.code, "\", model \"",
-                           request.model->name(), "\" reads \"", request.language_code, "\"")),
-      metadata({{"detectedLanguage", seen.code},
-                {"confidence", absl::StrCat(seen.share)},
-                {"modelLanguage", request.language_code}}) {}
-
-linnet::v1::Warning LanguageWarning(const TextRequest& request,
-                                    const LanguageGuess::Language& seen) {
-  LanguageMismatch mismatch(request, seen);
-  linnet::v1::Warning warning;
-  warning.set_reason(std::string(ConditionOf(Reason::kLanguageMismatch).name));
-  warning.set_message(std::move(mismatch.message));
-  warning.mutable_metadata()->insert(mismatch.metadata.begin(), mismatch.metadata.end());
-  return warning;
-}
-
 absl::StatusOr<PreparedText> PrepareText(const TextRequest& request, const TextItem& item,
                                          const Glossary* glossary, const PrepareLimits& limits) {
   const ServedModel& model = *request.model;
@@ -361,6 +346,19 @@ absl::StatusOr<PreparedText> PrepareText(const TextRequest& request, const TextI
     for (int i = 0; i < chunks; ++i) {
       ASSIGN_OR_RETURN(work.segments[i].length,
                        LengthOfChunk(*request.length, model, request.language_code, i, chunks));
+    }
+  }
+  if (!request.split && item.target == nullptr) {
+    const linnet::v1::SummaryStyle style = request.languages->style();
+    for (PreparedSegment& segment : work.segments) {
+      if (style != linnet::v1::SUMMARY_STYLE_UNSPECIFIED && segment.length == nullptr)
+        segment.length = LengthOfStyle(style, model, request.language_code);
+      // The titles of chunks stand in one line, where their full stops separate them.
+      segment.is_title = style == linnet::v1::SUMMARY_STYLE_TITLE && std::ssize(work.segments) == 1;
+    }
+    if (const double share = model::ProseShare(text); share < kMinProseShare) {
+      RETURN_IF_ERROR(limits.hold(kWarningBytes));
+      work.prose_share = share;
     }
   }
   if (glossary != nullptr) {

@@ -12,7 +12,6 @@
 #include "absl/strings/string_view.h"
 #include "linnet/v1/text_service.pb.h"
 #include "model/runtime/text/segmenter.h"
-#include "server/base/errors.h"
 #include "server/request/glossary.h"
 #include "server/request/text_request.h"
 #include "server/schedule/sequence.h"
@@ -29,6 +28,8 @@ struct PreparedSegment {
   absl::string_view text = {};                                  // borrowed from the request
   std::vector<TermUse> terms = {};                              // glossary entries that apply
   std::shared_ptr<const model::TargetLength> length = nullptr;  // of its summary
+  // The answer is a title, whose full stop is left out.
+  bool is_title = false;
   SequenceResult result = {};
   // With reranking, parallel to the hypotheses: linnet.v1.Hypothesis.channel_score.
   std::vector<std::optional<float>> channel_scores = {};
@@ -41,6 +42,8 @@ struct PreparedText {
   bool truncated = false;  // the end of the text was dropped
   // The language of the text, if it is reliably not the model's.
   std::optional<LanguageGuess::Language> other_language = std::nullopt;
+  // The share of prose in a text to summarise, if it is too small for a summary to mean much.
+  std::optional<double> prose_share = std::nullopt;
 };
 
 // The remaining limits of a call.
@@ -50,15 +53,6 @@ struct PrepareLimits {
   absl::FunctionRef<absl::Status(int64_t)> hold;
 };
 
-// The detected language of a text and the language that its model reads: a message for people, and
-// metadata of an error or a warning for programs.
-struct LanguageMismatch {
-  LanguageMismatch(const TextRequest& request, const LanguageGuess::Language& seen);
-  std::string message;
-  ErrorMetadata metadata;
-};
-linnet::v1::Warning LanguageWarning(const TextRequest& request,
-                                    const LanguageGuess::Language& seen);
 // Splits and tokenises one text, and its target, and finds the entries of the request's glossary
 // (null if it has none). INVALID_ARGUMENT with the item's path if the model cannot read the text or
 // it has too many segments, or the error of `hold`.

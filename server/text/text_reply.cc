@@ -1,12 +1,13 @@
 #include "server/text/text_reply.h"
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "server/base/errors.h"
+#include "absl/strings/match.h"
 #include "server/text/aligned_words.h"
+#include "server/text/text_warnings.h"
 
 namespace linnet::server {
 namespace {
@@ -17,12 +18,21 @@ FinishReason ReasonOf(bool limited) {
   return limited ? linnet::v1::FINISH_REASON_LENGTH : linnet::v1::FINISH_REASON_STOP;
 }
 
+// The text of a target; of a title without its full stop, which is no ellipsis.
+std::string TargetText(const model::Tokenizer& tokenizer, std::span<const model::TokenId> tokens,
+                       const PreparedSegment& work) {
+  std::string text = tokenizer.Decode(tokens, work.copies);
+  if (work.is_title && text.size() > 1 && absl::EndsWith(text, ".") && !absl::EndsWith(text, ".."))
+    text.pop_back();
+  return text;
+}
+
 void FillHypotheses(const model::Tokenizer& tokenizer, const PreparedSegment& work,
                     linnet::v1::Segment& segment) {
   for (size_t i = 0; i < work.result.hypotheses.size(); ++i) {
     const model::Hypothesis& hypothesis = work.result.hypotheses[i];
     linnet::v1::Hypothesis& reply = *segment.add_hypotheses();
-    reply.set_text(tokenizer.Decode(hypothesis.tokens, work.copies));
+    reply.set_text(TargetText(tokenizer, hypothesis.tokens, work));
     reply.set_score(hypothesis.score);
     reply.mutable_token_scores()->Add(hypothesis.token_scores.begin(),
                                       hypothesis.token_scores.end());
@@ -70,6 +80,7 @@ void FillText(const TextRequest& request, const PreparedText& work, Reply& reply
   reply.mutable_usage()->set_target_tokens(target_tokens);
   if (work.other_language.has_value())
     *reply.add_warnings() = LanguageWarning(request, *work.other_language);
+  if (work.prose_share.has_value()) *reply.add_warnings() = ProseWarning(*work.prose_share);
 }
 
 template <typename Response>
@@ -89,7 +100,7 @@ SegmentReply ReplyOf(const TextRequest& request, const PreparedSegment& work, in
   const model::Tokenizer& tokenizer = *request.model->target_tokenizer;
   const model::Hypothesis& best = work.result.hypotheses.front();
   SegmentReply reply;
-  reply.text = tokenizer.Decode(best.tokens, work.copies);
+  reply.text = TargetText(tokenizer, best.tokens, work);
   linnet::v1::Segment& segment = reply.segment;
   segment.set_source_begin(work.place.begin);
   segment.set_source_end(work.place.end);

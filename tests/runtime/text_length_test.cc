@@ -153,5 +153,52 @@ TEST(TextLengthTest, LimitOnTokensEndsAShortTarget) {
   EXPECT_EQ(found.tokens.size(), 11);
 }
 
+// The tokens of a text and the state of the rule behind it.
+State StateAfter(const Tokenizer& tokenizer, const TargetLength& length, absl::string_view text) {
+  const auto tokens = tokenizer.Encode(text);
+  EXPECT_THAT(tokens, IsOk());
+  return length.After(*tokens);
+}
+
+TEST(TextLengthTest, TitleIsFullBehindItsFirstSentence) {
+  const Tokenizer tokenizer = ByteLevel();
+  const auto one = LengthUpToSentences(tokenizer, 1, "en");
+  for (const char* text :
+       {"", "A dog", "Vitamin C", "A dog no", "A dog (so)", "A dog, 2", "Fast \"dogs\""})
+    EXPECT_EQ(StateAfter(tokenizer, *one, text), State::kEnough) << text;
+  for (const char* text : {"A dog runs.", "Is it so?", "He said \"no.\"", "A dog. A cat."})
+    EXPECT_EQ(StateAfter(tokenizer, *one, text), State::kFull) << text;
+}
+
+TEST(TextLengthTest, NoSummaryEndsBehindAnAbbreviation) {
+  const Tokenizer tokenizer = ByteLevel();
+  for (const int max : {0, 1, 2}) {
+    const auto length = LengthUpToSentences(tokenizer, max, "en");
+    for (const char* text :
+         {"because Mr.", "with Dr.", "A dog runs. It met Mrs.", "Ask Mr", "It is Dr"})
+      EXPECT_EQ(StateAfter(tokenizer, *length, text), State::kShort) << text << " of " << max;
+  }
+  const auto german = LengthUpToSentences(tokenizer, 1, "de");
+  EXPECT_EQ(StateAfter(tokenizer, *german, "mit Prof."), State::kShort);
+  EXPECT_EQ(StateAfter(tokenizer, *german, "Der Hund rennt."), State::kFull);
+}
+
+TEST(TextLengthTest, ParagraphMayHaveAnyNumberOfSentences) {
+  const Tokenizer tokenizer = ByteLevel();
+  const auto any = LengthUpToSentences(tokenizer, 0, "en");
+  EXPECT_EQ(StateAfter(tokenizer, *any, "A dog runs. A cat sleeps."), State::kEnough);
+  EXPECT_NE(any->name(), LengthUpToSentences(tokenizer, 1, "en")->name()) << "a key of the cache";
+}
+
+TEST(TextLengthTest, SearchWritesNoSecondSentence) {
+  const Tokenizer tokenizer = ByteLevel();
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    const Hypothesis found = Search(tokenizer, LengthUpToSentences(tokenizer, 1, "en"), seed, 24);
+    if (found.ended_by_limit) continue;
+    const std::string text = tokenizer.Decode(found.tokens);
+    EXPECT_LE(CompleteSentencesIn(text, "en"), 1) << text;
+  }
+}
+
 }  // namespace
 }  // namespace linnet::model

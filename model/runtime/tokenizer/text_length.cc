@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "model/runtime/text/abbreviations.h"
 #include "model/runtime/text/segmenter.h"
@@ -62,6 +63,47 @@ class SentenceLength final : public TargetLength {
   const std::string language_code_;
 };
 
+class UpToSentences final : public TargetLength {
+ public:
+  UpToSentences(const Tokenizer& tokenizer, int max, std::string language_code)
+      : tokenizer_(tokenizer),
+        marks_(tokenizer.WordMarks()),
+        max_(max),
+        language_code_(std::move(language_code)) {}
+
+  State After(std::span<const TokenId> target) const override {
+    if (target.empty()) return State::kEnough;
+    const std::string text = tokenizer_.Decode(target);
+    if (!marks_->may_end_sentence(target.back()))
+      return EndsInAbbreviation(text) ? State::kShort : State::kEnough;
+    const int complete = CompleteSentencesIn(text, language_code_);
+    // A closing bracket may end a phrase as well.
+    if (complete == 0) return EndsWithStop(text) ? State::kShort : State::kEnough;
+    return max_ > 0 && complete >= max_ ? State::kFull : State::kEnough;
+  }
+
+  std::span<const TokenId> word_starts() const override { return marks_->word_starts; }
+  std::string name() const override {
+    return absl::StrCat("up to ", max_, " sentences in ", language_code_);
+  }
+
+ private:
+  // True if a full stop behind the last word would be that of an abbreviation: a target that must
+  // not end behind "Mr." would end before the stop otherwise.
+  bool EndsInAbbreviation(absl::string_view text) const {
+    const absl::string_view word = text.substr(text.find_last_of(' ') + 1);
+    if (word.empty() || !absl::ascii_isalpha(word.back())) return false;
+    return CompleteSentencesIn(absl::StrCat("The ", word, "."), language_code_) == 0;
+  }
+
+  static bool EndsWithStop(absl::string_view text) { return !text.empty() && text.back() == '.'; }
+
+  const Tokenizer tokenizer_;
+  const std::shared_ptr<const TokenMarks> marks_;
+  const int max_;
+  const std::string language_code_;
+};
+
 }  // namespace
 
 std::shared_ptr<const TargetLength> LengthInWords(const Tokenizer& tokenizer, int min, int max) {
@@ -71,6 +113,11 @@ std::shared_ptr<const TargetLength> LengthInWords(const Tokenizer& tokenizer, in
 std::shared_ptr<const TargetLength> LengthInSentences(const Tokenizer& tokenizer, int sentences,
                                                       std::string language_code) {
   return std::make_shared<SentenceLength>(tokenizer, sentences, std::move(language_code));
+}
+
+std::shared_ptr<const TargetLength> LengthUpToSentences(const Tokenizer& tokenizer, int max,
+                                                        std::string language_code) {
+  return std::make_shared<UpToSentences>(tokenizer, max, std::move(language_code));
 }
 
 int WordsIn(absl::string_view text) { return static_cast<int>(WordsOf(text).size()); }

@@ -20,6 +20,12 @@ std::shared_ptr<const TargetLength> LengthInWords(const Tokenizer& tokenizer, in
 std::shared_ptr<const TargetLength> LengthInSentences(const Tokenizer& tokenizer, int sentences,
                                                       std::string language_code);
 
+// Any length up to so many sentences (0: any number), which ends with a sentence or without a mark:
+// not behind the full stop of an abbreviation ("because Mr."). After the last sentence no further
+// word begins.
+std::shared_ptr<const TargetLength> LengthUpToSentences(const Tokenizer& tokenizer, int max,
+                                                        std::string language_code);
+
 // The words of a text: what white space separates.
 int WordsIn(absl::string_view text);
 // The sentences of a text of valid UTF-8, if its last one has ended; otherwise 0.
