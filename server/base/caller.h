@@ -30,6 +30,9 @@ constexpr double WeightOf(Priority priority) {
   return priority == Priority::kBatch ? 1 : priority == Priority::kNormal ? 4 : 16;
 }
 
+// Begins Caller.client where a token or a certificate names the subject.
+inline constexpr absl::string_view kSubjectPrefix = "subject:";
+
 // The origin of a call, for fairness, quotas and the log.
 struct Caller {
   // The unit of quotas and fair queueing: the authenticated subject, else the peer's network, which

@@ -64,7 +64,7 @@ absl::Status ReadPriority(Headers headers, Caller& caller) {
 }
 
 void SetSubject(absl::string_view subject, Caller& caller) {
-  caller.client = absl::StrCat("subject:", subject);
+  caller.client = absl::StrCat(kSubjectPrefix, subject);
   caller.address.clear();
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/strip.h"
 #include "server/metrics/metrics_families.h"
 #include "server/metrics/metrics_gpu.h"
 #include "server/metrics/metrics_process.h"
@@ -54,6 +55,16 @@ absl::string_view ReasonName(RejectReason reason) {
   }
   return "unknown";
 }
+
+absl::string_view ReasonName(WarningReason reason) {
+  return reason == WarningReason::kLanguageMismatch ? "LANGUAGE_MISMATCH" : "NOT_PROSE";
+}
+
+// The clients whose tokens have counters of their own; names are not bounded where certificates
+// give them. The rest share one counter.
+constexpr size_t kMaxClients = 100;
+constexpr char kOtherClients[] = "other";
+constexpr char kUnnamedClients[] = "unnamed";
 
 double InSeconds(absl::Duration duration) { return absl::ToDoubleSeconds(duration); }
 
@@ -152,6 +163,9 @@ Metrics::Metrics()
   connections_ = &page.connections.Add({});
   connections_refused_ = &page.connections_refused.Add({});
   connections_unauthenticated_ = &page.connections_unauthenticated.Add({});
+  for (WarningReason reason : kWarningReasons)
+    warnings_[reason] = &page.warnings.Add({{"reason", std::string(ReasonName(reason))}});
+  TokensOf(kUnnamedClients);  // on the page from the start
   certificate_end_ = &page.certificate_end.Add({});
   log_lost_ = &page.log_lost.Add({});
   cache_bytes_ = &page.cache_bytes.Add({});
@@ -247,6 +261,29 @@ void Metrics::Tokenized(absl::Duration time, int64_t text_bytes) {
   text_bytes_->Increment(static_cast<double>(text_bytes));
 }
 
+Metrics::ClientTokens Metrics::TokensOf(const std::string& client) {
+  MutexLock lock(mu_);
+  const bool has_own = clients_.contains(client) || clients_.size() <= kMaxClients;
+  const std::string name = has_own ? client : kOtherClients;
+  const auto [found, is_new] = clients_.try_emplace(name);
+  if (is_new) {
+    auto& family = families_->client_tokens;
+    found->second = {.source = &family.Add({{"client", name}, {"kind", "source"}}),
+                     .target = &family.Add({{"client", name}, {"kind", "target"}})};
+  }
+  return found->second;
+}
+
+void Metrics::TokensUsed(const Caller& caller, int64_t source_tokens, int64_t target_tokens) {
+  absl::string_view name = caller.client;
+  const bool is_named = absl::ConsumePrefix(&name, kSubjectPrefix);
+  const ClientTokens tokens = TokensOf(is_named ? std::string(name) : kUnnamedClients);
+  tokens.source->Increment(static_cast<double>(source_tokens));
+  tokens.target->Increment(static_cast<double>(target_tokens));
+}
+
+void Metrics::Warned(WarningReason reason) { warnings_.at(reason)->Increment(); }
+
 void Metrics::Detokenized(absl::Duration time) { detokenize_->Observe(InSeconds(time)); }
 
 void Metrics::FirstSegment(absl::Duration time) { first_segment_->Observe(InSeconds(time)); }
@@ -294,6 +331,9 @@ ModelMetrics& Metrics::AddModel(const std::string& name) {
     handles.queue_[priority] = &page.queue.Add(with("priority", PriorityName(priority).data()));
   handles.call_source_tokens_ = &page.call_source_tokens.Add(model);
   handles.call_target_tokens_ = &page.call_target_tokens.Add(model);
+  for (absl::StatusCode code : kCodes)
+    handles.ended_[code] =
+        &page.model_requests.Add(with("code", absl::StatusCodeToString(code).c_str()));
   for (bool waits : {false, true}) SetSafetyFactor(name, waits, 1);
   handles.decode_ = &page.decode.Add(model);
   handles.encode_ = &page.encode.Add(model);
@@ -411,6 +451,11 @@ void ModelMetrics::SequenceFinished(const SequenceTimes& times, const SequenceFa
 }
 
 void ModelMetrics::CacheHits(int sequences) { cache_hits_->Increment(sequences); }
+
+void ModelMetrics::CallEnded(absl::StatusCode code) {
+  const auto ended = ended_.find(code);
+  (ended == ended_.end() ? ended_.at(absl::StatusCode::kUnknown) : ended->second)->Increment();
+}
 
 void ModelMetrics::CallAnswered(int64_t source_tokens, int64_t target_tokens) {
   call_source_tokens_->Observe(static_cast<double>(source_tokens));

@@ -59,6 +59,11 @@ inline constexpr std::array kMethods = {Method::kTranslate,
                                         Method::kSetLogLevel};
 absl::string_view MethodName(Method method);
 
+// The reasons of the warnings of an answer.
+enum class WarningReason { kLanguageMismatch, kNotProse };
+inline constexpr std::array kWarningReasons = {WarningReason::kLanguageMismatch,
+                                               WarningReason::kNotProse};
+
 // Labels of linnet_model_info.
 struct ModelLabels {
   std::string name, version, task, device, compute_type, sha256;
@@ -94,6 +99,8 @@ class ModelMetrics {
   void SequenceFinished(const SequenceTimes& times, const SequenceFacts& facts);
   // Sequences that were answered from the cache before they reached the scheduler.
   void CacheHits(int sequences);
+  // A call, or a line of a document, that this model was to answer has ended.
+  void CallEnded(absl::StatusCode code);
   // Records an answered call, with the sums over its sequences.
   void CallAnswered(int64_t source_tokens, int64_t target_tokens);
 
@@ -104,6 +111,7 @@ class ModelMetrics {
   std::map<Priority, prometheus::Histogram*> queue_;
   prometheus::Histogram *decode_, *encode_, *step_, *cycle_, *rows_, *sequences_;
   prometheus::Histogram *call_source_tokens_, *call_target_tokens_;
+  std::map<absl::StatusCode, prometheus::Counter*> ended_;
   prometheus::Gauge *waiting_, *running_, *up_;
   prometheus::Counter *finished_, *cancelled_, *expired_, *failed_, *shed_, *limited_;
   prometheus::Counter* oom_retries_;
@@ -148,6 +156,11 @@ class Metrics final : public AdmissionObserver {
   void Tokenized(absl::Duration time, int64_t text_bytes);
   // `time`: detokenising and joining the texts of one call.
   void Detokenized(absl::Duration time);
+  // Counts the usage of an answer for the client that pays for it. A client has a name if a token
+  // or a certificate gives it one; only so many names have counters of their own.
+  void TokensUsed(const Caller& caller, int64_t source_tokens, int64_t target_tokens);
+  // Counts a warning about a text of an answered call.
+  void Warned(WarningReason reason);
   // `time`: from the arrival of a streaming call to its first text.
   void FirstSegment(absl::Duration time);
   void Estimated(absl::Duration estimate) override;
@@ -191,7 +204,15 @@ class Metrics final : public AdmissionObserver {
   prometheus::Counter *reloads_ok_, *reloads_failed_, *connections_refused_, *log_lost_;
   prometheus::Counter *connections_unauthenticated_, *cache_evictions_;
   prometheus::Gauge *cache_bytes_, *cache_max_bytes_, *cache_entries_;
+  // The tokens of a client's answers.
+  struct ClientTokens {
+    prometheus::Counter *source, *target;
+  };
+  ClientTokens TokensOf(const std::string& client);
+
+  std::map<WarningReason, prometheus::Counter*> warnings_;
   Mutex mu_;
+  std::map<std::string, ClientTokens> clients_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, std::unique_ptr<ModelMetrics>> models_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, prometheus::Gauge*> serving_ ABSL_GUARDED_BY(mu_);
 };

@@ -45,6 +45,16 @@ class MetricFamilies {
               "admitted calls is reached), share (of one client), deadline (too close for the "
               "current load), short_deadline (too close for an idle server as well), engine "
               "(down), draining.");
+  CounterFamily& model_requests =
+      Counter("linnet_model_requests_total",
+              "Calls, and lines of documents, for which a model was found and that ended, by model "
+              "and status code. A pivot and a reranking count for both of their models.");
+  CounterFamily& client_tokens =
+      Counter("linnet_client_tokens_total",
+              "Source and target tokens in the usage of answers, by the name of the client's token "
+              "or certificate: the first 100 names, then \"other\", and \"unnamed\" without one.");
+  CounterFamily& warnings =
+      Counter("linnet_warnings_total", "Warnings about the texts of answered calls, by reason.");
   CounterFamily& denied =
       Counter("linnet_denied_total",
               "Calls refused because of their token: UNAUTHENTICATED (no valid token) or "

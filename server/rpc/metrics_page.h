@@ -13,8 +13,8 @@ class Exposer;
 
 namespace linnet::server {
 
-// Serves /metrics over HTTP, and a page with a link to it at /, on threads of its own while it
-// lives.
+// Serves /metrics over HTTP, and a page for people (StatusPage) at /, on threads of its own while
+// it lives.
 class MetricsPage {
  public:
   // UnavailableError if the address cannot be taken.
@@ -29,6 +29,7 @@ class MetricsPage {
 
   std::shared_ptr<prometheus::Collectable> collectable_;  // the exposer holds it weakly
   std::unique_ptr<prometheus::Exposer> exposer_;
+  const void* context_ = nullptr;  // civetweb's, of the exposer
   int port_ = 0;
 };
 

@@ -250,11 +250,13 @@ void DecodingCall::Assemble() {
   }
   if (status.ok()) {
     const absl::Time before = absl::Now();
+    CountWarnings();  // before the first of two calls hands its texts on
     const Reply reply = fill_(request_, texts_);
     linnet::v1::Timings& timings = reply.timings;
     reply_bytes_ = reply.bytes;
     metrics_.Detokenized(absl::Now() - before);
     request_.model->metrics->CallAnswered(source_tokens_, target_tokens_);
+    metrics_.TokensUsed(context_.caller, source_tokens_, target_tokens_);
     if (first_ != nullptr) timings = first_->timings;
     timings.clear_total();
     AddDuration(tokenize_, *timings.mutable_tokenize());
@@ -269,6 +271,13 @@ void DecodingCall::Assemble() {
       (status.ok() || absl::IsDeadlineExceeded(status) || absl::IsCancelled(status)))
     permit_->Ended(absl::Now(), /*finished=*/status.ok());
   End(std::move(status));
+}
+
+void DecodingCall::CountWarnings() const {
+  for (const PreparedText& work : texts_) {
+    if (work.other_language.has_value()) metrics_.Warned(WarningReason::kLanguageMismatch);
+    if (work.prose_share.has_value()) metrics_.Warned(WarningReason::kNotProse);
+  }
 }
 
 void DecodingCall::LogIfSlow(const absl::Status& status) const {
@@ -320,6 +329,7 @@ void DecodingCall::End(absl::Status status) {
     status = WithErrorInfo(status);
   } catch (const std::exception&) {  // answer without the details
   }
+  request_.model->metrics->CallEnded(status.code());
   writer_.reset();
   texts_ = {};
   // The second of two calls continues with the permit.

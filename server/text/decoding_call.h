@@ -95,6 +95,7 @@ class DecodingCall : public std::enable_shared_from_this<DecodingCall> {
   void Work();
   void SendPart(linnet::v1::TextPart part);
   void Assemble();
+  void CountWarnings() const;
   void LogIfSlow(const absl::Status& status) const;
   void End(absl::Status status);
 

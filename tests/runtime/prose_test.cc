@@ -28,7 +28,7 @@ TEST(ProseTest, CodeTablesAndLinksAreNone) {
   for (const absl::string_view text : {
            "int main() {\n  std::cout << x_1;\n  return f(a, b);\n}\n",
            "| a | b |\n|---|---|\n| one two | three four |\n",
-           "name\tcount\tshare\nred house\t3\t4\n",
+           "name\tcount\tshare\nred car\t3\t4\n",
            "name,count,share\nred,3,4\nblue,5,6\n",
            "https://example.org/a https://example.org/b [page](docs/page.md)",
            "```\nmake all the tests\n```",

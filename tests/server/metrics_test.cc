@@ -278,6 +278,50 @@ TEST(MetricsTest, ShowsForEveryModelIfItIsServing) {
                                     Not(HasSubstr("en-fr"))));
 }
 
+TEST(MetricsTest, CountsCallsOfEachModelByCode) {
+  Metrics metrics;
+  ModelMetrics& model = Show(metrics);
+  EXPECT_THAT(metrics.Text(),
+              HasSubstr("linnet_model_requests_total{code=\"OK\",model=\"en-de\"} 0\n"));
+  model.CallEnded(absl::StatusCode::kOk);
+  model.CallEnded(absl::StatusCode::kOk);
+  model.CallEnded(absl::StatusCode::kDataLoss);
+  EXPECT_THAT(
+      metrics.Text(),
+      AllOf(HasSubstr("linnet_model_requests_total{code=\"OK\",model=\"en-de\"} 2\n"),
+            HasSubstr("linnet_model_requests_total{code=\"UNKNOWN\",model=\"en-de\"} 1\n")));
+}
+
+TEST(MetricsTest, CountsTokensOfEachNamedClient) {
+  Metrics metrics;
+  metrics.TokensUsed({.client = "subject:search"}, 10, 20);
+  metrics.TokensUsed({.client = "subject:search"}, 1, 2);
+  metrics.TokensUsed({.client = "ipv4:192.0.2.1", .address = "ipv4:192.0.2.1"}, 5, 6);
+  EXPECT_THAT(metrics.Text(),
+              AllOf(HasSubstr("linnet_client_tokens_total{client=\"search\",kind=\"source\"} 11\n"),
+                    HasSubstr("linnet_client_tokens_total{client=\"search\",kind=\"target\"} 22\n"),
+                    HasSubstr("linnet_client_tokens_total{client=\"unnamed\",kind=\"source\"} 5\n"),
+                    Not(HasSubstr("192.0.2.1"))));
+}
+
+TEST(MetricsTest, NumberOfClientsOnThePageIsBounded) {
+  Metrics metrics;
+  for (int i = 0; i < 1000; ++i) metrics.TokensUsed({.client = absl::StrCat("subject:c", i)}, 1, 0);
+  metrics.TokensUsed({.client = "subject:c0"}, 1, 0);
+  const std::string page = metrics.Text();
+  EXPECT_THAT(page, AllOf(HasSubstr("{client=\"c0\",kind=\"source\"} 2\n"),
+                          HasSubstr("{client=\"c99\",kind=\"source\"} 1\n"),
+                          HasSubstr("{client=\"other\",kind=\"source\"} 900\n"),
+                          Not(HasSubstr("client=\"c100\""))));
+}
+
+TEST(MetricsTest, CountsWarningsByReason) {
+  Metrics metrics;
+  EXPECT_THAT(metrics.Text(), HasSubstr("linnet_warnings_total{reason=\"LANGUAGE_MISMATCH\"} 0\n"));
+  metrics.Warned(WarningReason::kNotProse);
+  EXPECT_THAT(metrics.Text(), HasSubstr("linnet_warnings_total{reason=\"NOT_PROSE\"} 1\n"));
+}
+
 TEST(MetricsTest, ShowsEstimatesAndSafetyFactors) {
   Metrics metrics;
   Show(metrics);
