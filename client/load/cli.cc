@@ -14,6 +14,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/flags/help.h"
 #include "client/cli/flags/settings.h"
+#include "client/load/comparison.h"
 #include "client/load/figures.h"
 #include "client/load/flags.h"
 #include "client/load/report.h"
@@ -212,7 +213,13 @@ int Load(LoadFlags flags, const LoadEnvironment& environment) {
       LoadClient::Connect(flags.client, flags.channels, *std::move(kinds), flags.abandonment,
                           flags.seed, environment.stop);
   if (!client.ok()) return fail_to_reach(client.status());
-  // Open the files before the run, so that an error is reported at once.
+  // Read and open the files before the run, so that an error is reported at once.
+  std::optional<EarlierReport> earlier;
+  if (!flags.compare.empty()) {
+    absl::StatusOr<EarlierReport> read = EarlierReport::Read(flags.compare);
+    if (!read.ok()) return fail(kExitUsage, read.status());
+    earlier = *std::move(read);
+  }
   std::ofstream html;
   if (!flags.html.empty()) html.open(flags.html);
   std::optional<CallTable> csv;
@@ -246,6 +253,7 @@ int Load(LoadFlags flags, const LoadEnvironment& environment) {
   live.Clear();
   if (!findings.ok()) return fail(kExitLocal, findings.status());
   settings.plan = plan;
+  findings->models = (*client)->AnsweringModels();
   if (!flags.metrics.empty()) {
     findings->metrics_elapsed = absl::Now() - read;
     const absl::StatusOr<MetricsPage> after = ReadPages(flags.metrics);
@@ -256,6 +264,7 @@ int Load(LoadFlags flags, const LoadEnvironment& environment) {
     }
   }
 
+  if (earlier) findings->comparison = earlier->CompareWith(LoadReportJson(settings, *findings));
   environment.out << (flags.json ? LoadReportJson(settings, *findings) + "\n"
                                  : LoadReport(settings, *findings))
                   << std::flush;
@@ -287,6 +296,7 @@ int RunLoadCli(const std::vector<std::string>& arguments, const LoadEnvironment&
       "  linnet-load --from en --to de --schedule 10:30s,20..80:1m --html load.html\n"
       "  linnet-load --from en --to de --find-rate --objective p99=200ms\n"
       "  linnet-load --from en --to de --concurrency 32 --file lines.en --channels 4\n"
+      "  linnet-load --from en --to de --rate 20 --compare earlier.json\n"
       "  linnet-load --task summarize --rate 2 --arrivals constant --words 50 200\n"
       "  linnet-load --mix calls.jsonl --rate 50 --cancel 0.1 --disconnect 0.05\n"
       "\n"

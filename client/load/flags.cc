@@ -13,6 +13,7 @@
 #include "client/cli/flags/connection_flags.h"
 #include "client/cli/flags/duration_flag.h"
 #include "client/library/channel.h"
+#include "client/load/comparison.h"
 #include "client/load/texts.h"
 #include "proto/plain_number.h"
 #include "proto/status_macros.h"
@@ -213,6 +214,10 @@ void AddReports(CLI::App* app, LoadFlags* flags) {
   app->add_flag("--json", flags->json, "report as one line of JSON");
   app->add_option("--html", flags->html, "write a page with plots as well")->type_name("FILE");
   app->add_option("--csv", flags->csv, "write a line for each call as well")->type_name("FILE");
+  app->add_option("--compare", flags->compare,
+                  "an earlier report of --json: lists both side by side, with their ratios")
+      ->check(CLI::ExistingFile)
+      ->type_name("FILE");
   app->add_option(
          "--metrics", flags->metrics,
          "a server's metrics page, http://HOST:PORT/metrics: the report lists the changes; "
@@ -345,6 +350,7 @@ LoadSettings SettingsOf(const LoadFlags& flags, const std::vector<CallKind>& kin
   settings.objective = flags.objective;
   settings.abandonment = flags.abandonment;
   settings.plan = PlanOf(flags);
+  settings.cores = UsableCores();
   settings.started = absl::Now();
   return settings;
 }

@@ -46,7 +46,7 @@ struct LoadFlags {
   std::optional<int> beam;
 
   bool json = false;
-  std::string html, csv;
+  std::string html, csv, compare;
   std::vector<std::string> metrics;
 };
 

@@ -50,24 +50,12 @@ auto Send(v1::TextService::Stub& stub, grpc::ClientContext& context,
 const auto& AnswersOf(const v1::TranslateResponse& response) { return response.translations(); }
 const auto& AnswersOf(const v1::SummarizeResponse& response) { return response.summaries(); }
 
-template <typename Response>
-CallOutcome OutcomeOf(const absl::StatusOr<Response>& response) {
-  CallOutcome outcome;
-  outcome.status = response.status();
-  if (!response.ok()) return outcome;
-  outcome.texts = AnswersOf(*response).size();
-  for (const auto& answer : AnswersOf(*response)) {
-    outcome.source_tokens += answer.usage().source_tokens();
-    outcome.target_tokens += answer.usage().target_tokens();
-  }
-  return outcome;
-}
-
 // Makes a call on a connection of its own, which is cut after the delay, or closed after the answer
 // if that arrives earlier. `cancellation` ends the call.
-template <typename Request>
+template <typename Request, typename OutcomeOf>
 CallOutcome CallAndCut(const std::string& server, const Request& request, absl::Duration timeout,
-                       const Cancellation& cancellation, DelayedActions& delayed) {
+                       const Cancellation& cancellation, DelayedActions& delayed,
+                       const OutcomeOf& outcome_of) {
   CallOutcome outcome;
   const absl::StatusOr<std::shared_ptr<Socket>> connection = Socket::Connect(server, timeout);
   outcome.status = connection.status();
@@ -93,7 +81,7 @@ CallOutcome CallAndCut(const std::string& server, const Request& request, absl::
     *cut = true;
     connection->Cut();
   });
-  outcome = OutcomeOf(Send(*stub, context.grpc(), request));
+  outcome = outcome_of(Send(*stub, context.grpc(), request));
   if (*cut && !outcome.status.ok()) outcome.abandonment = Abandonment::kDisconnect;
   return outcome;
 }
@@ -113,8 +101,13 @@ absl::StatusOr<std::unique_ptr<LoadClient>> LoadClient::Connect(
     }
     clients.push_back(std::move(client));
   }
-  return absl::WrapUnique(
+  auto client = absl::WrapUnique(
       new LoadClient(options, std::move(clients), std::move(kinds), abandonment, seed));
+  {
+    const std::stop_callback cancel(stop, [&client] { client->Cancel(); });
+    client->ListModels();
+  }
+  return client;
 }
 
 LoadClient::LoadClient(const ClientOptions& options, std::vector<Client> clients,
@@ -126,6 +119,43 @@ LoadClient::LoadClient(const ClientOptions& options, std::vector<Client> clients
       abandonment_(abandonment),
       seed_(seed),
       delayed_(abandonment.after) {}
+
+void LoadClient::ListModels() {
+  const absl::StatusOr<v1::ListModelsResponse> listed = clients_[0].ListModels();
+  if (!listed.ok()) return;
+  for (const v1::Model& model : listed->models()) {
+    served_[{model.name(), model.version()}] = {model.name(), model.version(), model.device(),
+                                                model.compute_type()};
+  }
+}
+
+std::vector<AnsweringModel> LoadClient::AnsweringModels() const {
+  std::vector<AnsweringModel> models;
+  absl::MutexLock lock(&mu_);
+  for (const NameAndVersion& key : answering_) {
+    const auto served = served_.find(key);
+    models.push_back(served != served_.end() ? served->second
+                                             : AnsweringModel{key.first, key.second, "", ""});
+  }
+  return models;
+}
+
+template <typename Response>
+CallOutcome LoadClient::OutcomeOf(const absl::StatusOr<Response>& response) {
+  CallOutcome outcome;
+  outcome.status = response.status();
+  if (!response.ok()) return outcome;
+  {
+    absl::MutexLock lock(&mu_);
+    answering_.emplace(response->model(), response->model_version());
+  }
+  outcome.texts = AnswersOf(*response).size();
+  for (const auto& answer : AnswersOf(*response)) {
+    outcome.source_tokens += answer.usage().source_tokens();
+    outcome.target_tokens += answer.usage().target_tokens();
+  }
+  return outcome;
+}
 
 Abandonment LoadClient::AbandonmentOf(int64_t index) const {
   double draw = UniformDraw(seed_, index, 1);
@@ -147,7 +177,8 @@ CallOutcome LoadClient::Call(int64_t index, int channel) {
     options.timeout = kind.deadline;
     CallOutcome outcome;
     if (abandonment == Abandonment::kDisconnect)
-      return CallAndCut(options_.server, request, kind.deadline, cancellation_, delayed_);
+      return CallAndCut(options_.server, request, kind.deadline, cancellation_, delayed_,
+                        [this](const auto& response) { return OutcomeOf(response); });
     if (abandonment == Abandonment::kDeadline) {
       options.timeout = std::min(abandonment_.after, kind.deadline);
     }

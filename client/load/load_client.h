@@ -1,11 +1,17 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <set>
 #include <stop_token>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "client/library/client.h"
 #include "client/load/mix.h"
@@ -21,6 +27,11 @@ struct AbandonmentOptions {
   double cancels = 0;      // calls that are cancelled
   double disconnects = 0;  // calls on a connection of their own that is cut
   absl::Duration after = absl::Milliseconds(100);
+};
+
+// A model that answered calls, and what it runs on; that is empty if the server did not say.
+struct AnsweringModel {
+  std::string name, version, device, compute_type;
 };
 
 // Makes the calls of a load run. The kind of a call and its abandonment depend on its number alone.
@@ -40,12 +51,19 @@ class LoadClient {
   void Cancel();
 
   const std::vector<CallKind>& kinds() const { return kinds_; }
+  // The models that answered calls so far, by name and version.
+  std::vector<AnsweringModel> AnsweringModels() const;
 
  private:
   LoadClient(const ClientOptions& options, std::vector<Client> clients, std::vector<CallKind> kinds,
              const AbandonmentOptions& abandonment, uint64_t seed);
 
   Abandonment AbandonmentOf(int64_t index) const;
+  // Asks for the served models, for AnsweringModels. A server that does not list them is measured
+  // all the same.
+  void ListModels();
+  template <typename Response>
+  CallOutcome OutcomeOf(const absl::StatusOr<Response>& response);
 
   const ClientOptions options_;
   std::vector<Client> clients_;
@@ -54,6 +72,10 @@ class LoadClient {
   const uint64_t seed_;
   const Cancellation cancellation_;  // of the calls on connections of their own
   DelayedActions delayed_;
+  using NameAndVersion = std::pair<std::string, std::string>;
+  std::map<NameAndVersion, AnsweringModel> served_;  // when the run began
+  mutable absl::Mutex mu_;
+  std::set<NameAndVersion> answering_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace linnet::client

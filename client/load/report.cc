@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "client/load/comparison.h"
 #include "client/load/figures.h"
 
 namespace linnet::client {
@@ -51,6 +52,21 @@ std::string KindsText(const std::vector<KindSettings>& kinds) {
     absl::StrAppend(text, kinds.size() > 1 ? kind.name + ": " : "", kind.texts_per_call,
                     " a call, deadline ", absl::FormatDuration(kind.deadline));
   });
+}
+
+// "en-de 2026-11-28.2 on cpu int8; 2 cores here".
+std::string ModelsText(const LoadSettings& settings, const LoadFindings& findings) {
+  std::string text =
+      absl::StrJoin(findings.models, ", ", [](std::string* out, const AnsweringModel& model) {
+        absl::StrAppend(out, model.name, " ", model.version);
+        if (!model.compute_type.empty())
+          absl::StrAppend(out, " on ", model.device, " ", model.compute_type);
+      });
+  if (settings.cores > 0) {
+    absl::StrAppend(&text, text.empty() ? "" : "; ", settings.cores,
+                    settings.cores == 1 ? " core" : " cores", " here");
+  }
+  return text.empty() ? text : text + "\n";
 }
 
 std::string ByKind(const LoadSettings& settings, const LoadRecord& record) {
@@ -127,6 +143,7 @@ std::string LoadReport(const LoadSettings& settings, const LoadFindings& finding
       absl::StrFormat("%s: %s, %s\n%s\n%d channel%s, %s; seed %d\n", settings.server, settings.task,
                       settings.texts, KindsText(settings.kinds), settings.channels,
                       settings.channels == 1 ? "" : "s", LoopText(settings), settings.plan.seed);
+  report += ModelsText(settings, findings);
   absl::StrAppendFormat(&report, "measured for %.1f s%s", absl::ToDoubleSeconds(record.window()),
                         result.stopped ? ", until it was stopped" : "");
   if (record.warm_up() > 0) {
@@ -182,6 +199,7 @@ std::string LoadReport(const LoadSettings& settings, const LoadFindings& finding
     absl::StrAppend(&report, "\n", absl::StatusCodeToString(code),
                     ", the first: ", status.first_message, "\n");
   }
+  if (findings.comparison) report += ComparisonText(*findings.comparison);
   if (findings.metrics) report += ServerText(*findings.metrics, findings.metrics_elapsed);
   return report;
 }

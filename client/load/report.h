@@ -36,6 +36,7 @@ struct LoadSettings {
   std::optional<Objective> objective;  // without it, every answer is good
   AbandonmentOptions abandonment;
   LoadPlan plan;
+  int cores = 0;  // that linnet-load may use
   absl::Time started;
 };
 
@@ -47,6 +48,22 @@ struct Probe {
   LoadRecord record;
 };
 
+// One figure of a report and of an earlier one.
+struct ComparedFigure {
+  std::string name;  // "answered_per_second"
+  double here = 0, there = 0;
+  // here / there; nullopt if one of both is 0.
+  std::optional<double> ratio() const;
+};
+
+// A report beside an earlier one.
+struct Comparison {
+  std::string file, started;  // of the earlier one
+  std::vector<ComparedFigure> figures;
+  // The settings that the runs do not have in common: "in_flight: 16, there 8".
+  std::vector<std::string> differences;
+};
+
 struct LoadFindings {
   LoadResult result;               // for a search: the last probe that held, else the last one
   bool searched = false;           // `probes` and `found` are set
@@ -54,6 +71,8 @@ struct LoadFindings {
   std::optional<double> found = {};
   std::optional<MetricsChanges> metrics = {};  // of the server, from before to after all calls
   absl::Duration metrics_elapsed = {};         // between the two readings
+  std::vector<AnsweringModel> models = {};     // that answered calls
+  std::optional<Comparison> comparison = {};
 };
 
 // The text report: rates, then percentiles for each status. Ends with a newline.

@@ -70,6 +70,19 @@ Json MetricsJson(const MetricsChanges& changes) {
   return json;
 }
 
+Json ComparisonJson(const Comparison& comparison) {
+  Json json;
+  json["file"] = comparison.file;
+  json["started"] = comparison.started;
+  json["differences"] = comparison.differences;
+  Json& ratios = json["ratios"] = Json::object();
+  for (const ComparedFigure& figure : comparison.figures) {
+    ratios[figure.name] = {{"here", figure.here}, {"there", figure.there}};
+    ratios[figure.name]["ratio"] = figure.ratio() ? Json(*figure.ratio()) : Json(nullptr);
+  }
+  return json;
+}
+
 void AddKind(const KindSettings& kind, Json* json) {
   (*json)["texts_per_call"] = kind.texts_per_call;
   (*json)["deadline_seconds"] = absl::ToDoubleSeconds(kind.deadline);
@@ -113,6 +126,14 @@ std::string LoadReportJson(const LoadSettings& settings, const LoadFindings& fin
     if (settings.objective->percent) json["objective_percent"] = *settings.objective->percent;
   }
   AddPlan(settings.plan, &json);
+  json["client_cores"] = settings.cores;
+  Json& models = json["models"] = Json::array();
+  for (const AnsweringModel& model : findings.models) {
+    models.push_back({{"name", model.name},
+                      {"version", model.version},
+                      {"device", model.device},
+                      {"compute_type", model.compute_type}});
+  }
   json["stopped"] = result.stopped;
   json["window_seconds"] = absl::ToDoubleSeconds(record.window());
   json["elapsed_seconds"] = absl::ToDoubleSeconds(result.elapsed);
@@ -169,6 +190,7 @@ std::string LoadReportJson(const LoadSettings& settings, const LoadFindings& fin
   }
   json["interval_seconds"] = absl::ToDoubleSeconds(result.timeline.interval());
   json["timeline"] = TimelineJson(result.timeline);
+  if (findings.comparison) json["compared"] = ComparisonJson(*findings.comparison);
   if (findings.metrics) json["server_metrics"] = MetricsJson(*findings.metrics);
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import subprocess
 import xml.etree.ElementTree as xml
 
@@ -110,3 +111,50 @@ def test_finds_a_rate_that_holds(load):
     assert report["found_per_second"] == 20
     assert [probe["rate"] for probe in report["probes"]] == [5, 10, 20, 20]
     assert all(probe["held"] and probe["good_share"] >= 0.9 for probe in report["probes"])
+
+
+def test_report_names_model_and_cores_and_is_compared_with_another(load, server, tmp_path):
+    flags = ["--from", "en", "--to", "de", "--model", "en-de", "--concurrency", "2", "--words"]
+    flags += ["1", "4", "--calls", "20"]
+    first = json.loads(load(*flags, "--json").stdout)
+    (model,) = first["models"]
+    listed = server.method("ListModels")(server.api.ListModelsRequest(), timeout=30).models
+    (served,) = [it for it in listed if it.name == "en-de"]
+    assert model == {
+        "name": "en-de",
+        "version": served.version,
+        "device": "cpu",
+        "compute_type": served.compute_type,
+    }
+    assert first["client_cores"] >= 1
+    earlier, page = tmp_path / "earlier.json", tmp_path / "load.html"
+    half = first["answered_per_second"] / 2
+    earlier.write_text(json.dumps(first | {"answered_per_second": half, "in_flight": 7}))
+    compare = ["--compare", str(earlier)]
+    second = json.loads(load(*flags, *compare, "--json", "--html", str(page)).stdout)
+    compared = second["compared"]
+    assert compared["file"] == str(earlier)
+    assert compared["started"] == first["started"]
+    assert compared["differences"] == ["in_flight: 2, there 7"]
+    ratios = compared["ratios"]["answered_per_second"]
+    assert ratios["here"] == second["answered_per_second"]
+    assert ratios["there"] == half
+    assert ratios["ratio"] == pytest.approx(second["answered_per_second"] / half)
+    assert {"p50_ms", "p99_ms", "max_ms"} <= set(compared["ratios"])
+    text = page.read_text()
+    assert f"en-de {served.version} on cpu {served.compute_type}" in text
+    assert f"compared with {earlier} of {first['started']}" in text
+    printed = load(*flags, *compare).stdout
+    assert "in_flight: 2, there 7" in printed
+    assert re.search(r"^answered_per_second +[\d.]+ +[\d.]+ +[\d.]+$", printed, re.MULTILINE)
+
+
+def test_report_is_compared_only_with_a_report(load, tmp_path):
+    other = tmp_path / "other.json"
+    for text in ("", "[1]", '{"answered_per_second": 3}', '{"by_status": {}} x'):
+        other.write_text(text)
+        done = load(
+            *("--from", "en", "--to", "de", "--rate", "5", "--compare", str(other)), status=2
+        )
+        assert f"{other} is not a report of linnet-load" in done.stderr
+        assert not done.stdout
