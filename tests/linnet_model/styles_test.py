@@ -45,9 +45,9 @@ def test_default_style_is_the_one_named_else_the_first(tokenizer):
     named = style_ids(tokenizer, styles, "paragraph")
     assert list(named) == ["paragraph", "title", "sentence"]
     assert named == style_ids(tokenizer, styles)  # each keeps its id
-    with pytest.raises(ConfigError, match="bundle.default_style is 'poem', data.styles has title"):
+    with pytest.raises(ConfigError, match=r"bundle\.default_style is 'poem', data.styles has"):
         style_ids(tokenizer, styles, "poem")
-    with pytest.raises(ConfigError, match="is 'title', data.styles has none"):
+    with pytest.raises(ConfigError, match=r"is 'title', data\.styles has none"):
         style_ids(tokenizer, {}, "title")
 
 
