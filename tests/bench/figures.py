@@ -346,6 +346,43 @@ def detection() -> str:
     )
 
 
+def differences() -> str:
+    """The counts of docs/DIFFERENCES.md."""
+    results = json.loads((RESULTS / "differences.json").read_text())
+    versions, sources = results["versions"], results["sources"]
+    ours, theirs = results["linnet"], results["ctranslate2"]
+    hf, rust = results["transformers"], results["tokenizers"]
+    total = f"of {sources}"
+    rows = [
+        [
+            f"answers and scores with the same bits alone and in a batch, float32, {total}",
+            str(ours["identical_float32"]),
+            str(theirs["identical_float32"]),
+            str(hf["identical_float32"]),
+        ],
+        [
+            f"the same in int8, {total}",
+            str(ours["identical_int8"]),
+            str(theirs["identical_int8"]),
+            "–",
+        ],
+        [
+            f"texts that are read alike composed and decomposed, of {results['marked']}",
+            str(ours["read_alike"]),
+            "–",
+            f"{rust['read_alike']} (tokenizers {versions['tokenizers']})",
+        ],
+        [
+            f"typed names of control tokens read as such, of {hf['control_texts']}",
+            str(ours["control_tokens_read"]),
+            "–",
+            str(hf["control_tokens_read"]),
+        ],
+    ]
+    peers = [f"{name} {versions[name]}" for name in ("ctranslate2", "transformers")]
+    return f"{table(['', 'Linnet', *peers], rows)}\n\n{on(results)}"
+
+
 def step_while_many_wait() -> str:
     results = result("batcher")
     rows = []
@@ -467,6 +504,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "glossaries": glossaries,
     **gpu_figures.FIGURES,
     "imported-models": imported_models,
+    "differences": differences,
     "language-check": language_check,
     "detection": detection,
     "memory": memory,

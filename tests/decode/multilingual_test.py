@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,19 @@ def test_forced_language_is_in_no_answer(served):
             assert h["score"] == pytest.approx(mean, abs=1e-5)
             tag = tiny_models.NAMES[tiny.kind][target]
             assert tag not in h["text"] or tag in text, (text, source)
+
+
+def test_composed_and_decomposed_text_are_read_alike(served):
+    """tokenizers, in which transformers has most tokenizers, drops the second mark of a letter."""
+    _, decode = served
+    texts = ["Việt một nền ẩm thực", "ᾧ ᾄδω", "한국어 번역", "été déjà lich"]
+    composed = [unicodedata.normalize("NFC", text) for text in texts]
+    decomposed = [unicodedata.normalize("NFD", text) for text in texts]
+    assert all(one != other for one, other in zip(composed, decomposed, strict=True))
+    ones, others = (
+        decode([line(t, "en", "de") for t in group]) for group in (composed, decomposed)
+    )
+    assert ones == others
 
 
 def test_ids_equal_the_tokenizer_on_fuzzed_unicode(served):
