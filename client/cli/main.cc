@@ -14,6 +14,7 @@
 #include "client/cli/process.h"
 #include "client/cli/signals.h"
 #include "client/cli/text/input_buffer.h"
+#include "proto/standard_files.h"
 
 namespace {
 
@@ -25,7 +26,7 @@ int64_t SizeOfInput() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  linnet::client::OpenStandardFiles();
+  linnet::OpenStandardFiles();
   std::ios::sync_with_stdio(false);
   // gRPC would log what our errors say anyway. A user who needs its log can set the variable.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);

@@ -8,9 +8,10 @@
 #include "client/cli/process.h"
 #include "client/cli/signals.h"
 #include "client/load/cli.h"
+#include "proto/standard_files.h"
 
 int main(int argc, char** argv) {
-  linnet::client::OpenStandardFiles();
+  linnet::OpenStandardFiles();
   linnet::client::SignalWatcher signals;
   const linnet::client::LoadEnvironment environment = {
       std::cout,

@@ -19,6 +19,7 @@
 #include "model/torch/torch_engine.h"
 #include "proto/decoding_flags.h"
 #include "proto/plain_number.h"
+#include "proto/standard_files.h"
 #include "server/decode/decode_stream.h"
 #include "server/decode/synthetic.h"
 
@@ -260,6 +261,7 @@ int Main(int argc, char** argv) {
 }  // namespace linnet::server
 
 int main(int argc, char** argv) {
+  linnet::OpenStandardFiles();
   linnet::model::WaitPassively(argv);
   return linnet::server::Main(argc, argv);
 }

@@ -4,6 +4,7 @@
 
 #include "model/torch/module/wait_policy.h"
 #include "model/torch/torch_engine.h"
+#include "proto/standard_files.h"
 #include "server/base/log.h"
 #include "server/config/options.h"
 #include "server/port/library_logs.h"
@@ -53,6 +54,7 @@ int Main(int argc, char** argv) {
 }  // namespace linnet::server
 
 int main(int argc, char** argv) {
+  linnet::OpenStandardFiles();
   linnet::model::WaitPassively(argv);
   return linnet::server::Main(argc, argv);
 }
