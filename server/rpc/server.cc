@@ -165,11 +165,20 @@ void Server::Maintain() {
   catalog_->Sweep();
   if (tokens_ != nullptr) tokens_->Refresh();
   ShowCertificate(MonotonicNow());
+  ForgiveGap(MonotonicNow());
   reads_.Cancel(MonotonicNow());
   writes_.Cancel(MonotonicNow());
   metrics_.SetLogLost(LostLogLines());
   metrics_.SetAnswerCache(cache_.stats(), cache_.max_bytes());
   metrics_.SetConnections(connections_.open(), connections_.refused(), connections_.expelled());
+}
+
+void Server::ForgiveGap(MonotonicTime now) {
+  const absl::Duration gap = gap_.Observe(now);
+  if (gap == absl::ZeroDuration()) return;
+  reads_.Forgive(gap, now);
+  writes_.Forgive(gap, now);
+  Log(LogLevel::kWarning, "process_did_not_run", {{"seconds", absl::ToDoubleSeconds(gap)}});
 }
 
 void Server::ShowHealth() {

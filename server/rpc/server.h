@@ -82,7 +82,7 @@ class Server {
  private:
   Server(const Options& options, std::function<void()> end)
       : certificate_(options.security.tls_certificate),
-        supervisor_(std::move(end)),
+        supervisor_(std::move(end), kMaxGap),
         supervision_(kSupervisionInterval, [this] { supervisor_.Tick(MonotonicNow()); }),
         pool_(options.text_threads),
         admission_(options.admission, metrics_),
@@ -102,14 +102,19 @@ class Server {
   static constexpr int64_t kMaxAdminRequestBytes = 64 << 10;
 
   static constexpr absl::Duration kSupervisionInterval = absl::Milliseconds(100);
+  // A longer pause between two ticks is none of the machine's scheduler: the process did not run.
+  static constexpr absl::Duration kMaxGap = absl::Seconds(3);
 
   // Periodic work that may take a while; runs on ticker_.
   void Maintain();
+  // Gives clients the time in which this process did not run, and logs it.
+  void ForgiveGap(MonotonicTime now);
   void ShowHealth();
   void ShowCertificate(MonotonicTime now);
 
   const std::string certificate_;   // its file; empty without TLS
-  MonotonicTime next_certificate_;  // used by Maintain
+  MonotonicTime next_certificate_;  // used by Maintain, as the next one
+  ProcessGap gap_{kMaxGap};
 
   Supervisor supervisor_;
   Ticker supervision_;  // its own thread: nothing that blocks may delay the supervisor

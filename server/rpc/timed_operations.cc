@@ -2,6 +2,7 @@
 
 #include <grpc/grpc.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "server/base/errors.h"
@@ -62,6 +63,12 @@ void TimedOperations::Cancel(MonotonicTime now) {
   if (shutting_down) return;  // no fault of the clients
   Log(LogLevel::kWarning, event_,
       {{"cancelled", calls.size()}, {"seconds", absl::ToDoubleSeconds(timeout_)}});
+}
+
+void TimedOperations::Forgive(absl::Duration gap, MonotonicTime now) {
+  MutexLock lock(mu_);
+  // Their order stays: some may have begun within the gap.
+  for (auto& [id, entry] : operations_) entry.began = std::min(now, After(entry.began, gap));
 }
 
 void TimedOperations::ShutDown(MonotonicTime now) {

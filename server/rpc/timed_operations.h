@@ -40,6 +40,8 @@ class TimedOperations {
 
   // Cancels the calls whose operations have timed out. Call it periodically.
   void Cancel(MonotonicTime now);
+  // The time `gap` before `now` does not count against the operations in flight.
+  void Forgive(absl::Duration gap, MonotonicTime now);
   // Cancels the calls of all operations with UNAVAILABLE, since the server is shutting down. Later
   // ones are cancelled by the next Cancel.
   void ShutDown(MonotonicTime now);

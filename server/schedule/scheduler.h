@@ -129,6 +129,7 @@ class Scheduler final : public Supervised {
   // For the supervisor: if a call of the engine exceeds stall_timeout, or building one exceeds
   // load_timeout, ends all sequences and marks the engine as failed for good.
   void EndIfStalled(MonotonicTime now) noexcept override;
+  void ForgiveGap(absl::Duration gap, MonotonicTime now) override { detector_.Forgive(gap, now); }
   EngineHealth health() const;
   LoadStats load_stats() const;
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <utility>
 
@@ -38,6 +39,11 @@ class StallDetector {
     if (stalled_ || !in_call_ || Elapsed(began_, now) < timeout_) return false;
     stalled_ = true;
     return true;
+  }
+  // For any other thread: the time `gap` before `now` does not count against the call in progress.
+  void Forgive(absl::Duration gap, MonotonicTime now) {
+    MutexLock lock(mu_);
+    began_ = std::min(now, After(began_, gap));  // it may have begun within the gap
   }
   bool stalled() const {
     MutexLock lock(mu_);

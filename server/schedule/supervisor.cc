@@ -31,7 +31,10 @@ void Supervisor::Tick(MonotonicTime now) {
   bool late = false;
   {
     MutexLock lock(mu_);
+    const absl::Duration gap = gap_.Observe(now);
+    if (failed_at_.has_value()) failed_at_ = After(*failed_at_, gap);
     for (Supervised* engine : engines_) {
+      if (gap > absl::ZeroDuration()) engine->ForgiveGap(gap, now);
       engine->EndIfStalled(now);
       KeepFailure(*engine);
     }

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "server/base/monotonic.h"
 #include "server/base/mutex.h"
+#include "server/base/process_gap.h"
 
 namespace linnet::server {
 
@@ -29,6 +30,8 @@ class Supervised {
   // If a call of the engine has exceeded its timeout, ends all sequences and marks the engine as
   // failed for good.
   virtual void EndIfStalled(MonotonicTime now) = 0;
+  // The process did not run for `gap` before `now`: a call in progress gets that much more time.
+  virtual void ForgiveGap(absl::Duration gap, MonotonicTime now) = 0;
   // Set once the engine has failed for good.
   virtual std::optional<EngineFailure> failure() const = 0;
 };
@@ -39,11 +42,15 @@ class Supervised {
 // exits; if that takes longer than the grace period, the supervisor calls `end`, which does not
 // return.
 //
+// Time in which the process did not run (ProcessGap: no Tick for more than `max_gap`) counts
+// against no engine: the calls in progress get that much more time.
+//
 // Reads no clock, does no I/O and owns no engine: one thread calls Tick periodically. All other
 // functions are thread-safe.
 class Supervisor {
  public:
-  explicit Supervisor(std::function<void()> end) : end_(std::move(end)) {}
+  explicit Supervisor(std::function<void()> end, absl::Duration max_gap = absl::InfiniteDuration())
+      : end_(std::move(end)), gap_(max_gap) {}
 
   // The calls of an engine are checked from Add to Remove. Remove waits for a Tick in progress.
   void Add(Supervised& engine);
@@ -64,6 +71,7 @@ class Supervisor {
   absl::Duration grace_ ABSL_GUARDED_BY(mu_) = absl::ZeroDuration();
   std::optional<EngineFailure> failure_ ABSL_GUARDED_BY(mu_);
   std::optional<MonotonicTime> failed_at_ ABSL_GUARDED_BY(mu_);  // seen by a Tick
+  ProcessGap gap_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace linnet::server

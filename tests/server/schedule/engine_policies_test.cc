@@ -66,6 +66,7 @@ TEST(StallDetectorTest, CallStallsAtItsTimeoutAndThenThrows) {
 class FailedEngine final : public Supervised {
  public:
   void EndIfStalled(MonotonicTime) override {}
+  void ForgiveGap(absl::Duration, MonotonicTime) override {}
   std::optional<EngineFailure> failure() const override {
     return EngineFailure{"en-de", absl::InternalError("the device is lost"), {}};
   }
@@ -84,6 +85,52 @@ TEST(SupervisorTest, KeepsTheFailureOfARemovedEngine) {
   EXPECT_EQ(ends, 0) << "the grace period begins with a tick";
   supervisor.Tick(At(5));
   EXPECT_EQ(ends, 1);
+}
+
+// An engine in a call that began at kStart and may take ten seconds.
+class EngineInCall final : public Supervised {
+ public:
+  void EndIfStalled(MonotonicTime now) override {
+    stalled |= Elapsed(kStart, now) - forgiven >= absl::Seconds(10);
+  }
+  void ForgiveGap(absl::Duration gap, MonotonicTime) override { forgiven += gap; }
+  std::optional<EngineFailure> failure() const override { return std::nullopt; }
+
+  absl::Duration forgiven;
+  bool stalled = false;
+};
+
+TEST(SupervisorTest, ForgivesTheTimeInWhichTheProcessDidNotRun) {
+  Supervisor supervisor([] {}, absl::Seconds(3));
+  EngineInCall engine;
+  supervisor.Add(engine);
+  supervisor.Tick(At(1));
+  supervisor.Tick(At(4));
+  EXPECT_EQ(engine.forgiven, absl::ZeroDuration()) << "a busy machine";
+  supervisor.Tick(At(3600));
+  EXPECT_EQ(engine.forgiven, absl::Seconds(3596));
+  EXPECT_FALSE(engine.stalled);
+  for (int second = 1; second <= 6; ++second) supervisor.Tick(At(3600 + second));
+  EXPECT_TRUE(engine.stalled) << "the rest of its time";
+  supervisor.Remove(engine);
+}
+
+TEST(StallDetectorTest, ForgivenGapDoesNotCount) {
+  MonotonicTime now = kStart;
+  StallDetector detector([&now] { return now; });
+  detector.Watch(absl::Seconds(10), [&] {
+    detector.Forgive(absl::Seconds(100), At(101));
+    EXPECT_EQ(detector.in_call_for(At(101)), absl::Seconds(1));
+    EXPECT_FALSE(detector.DeclareStalled(At(109)));
+    return 0;
+  });
+  now = At(150);
+  detector.Watch(absl::Seconds(10), [&] {
+    detector.Forgive(absl::Seconds(100), At(151));  // it began within the gap
+    EXPECT_EQ(detector.in_call_for(At(151)), absl::ZeroDuration());
+    EXPECT_FALSE(detector.DeclareStalled(At(160)));
+    return 0;
+  });
 }
 
 TEST(StallDetectorTest, InfiniteTimeoutNeverStalls) {

@@ -176,6 +176,7 @@ class VirtualModel final : public Supervised {
     failure_ = EngineFailure{name_, why, batcher_.RunningRequests()};
     EndAll(why, EngineDown(kProcessRestart));
   }
+  void ForgiveGap(absl::Duration gap, MonotonicTime now) override { detector_.Forgive(gap, now); }
   std::optional<EngineFailure> failure() const override { return failure_; }
 
   // Ends all sequences, and a call that does not return, as the end of the process does.
