@@ -2,6 +2,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -51,6 +52,9 @@ struct Caller {
   // The whole address of a peer without a subject; may be empty.
   std::string address = {};
   Priority max_priority = Priority::kInteractive;  // the highest that its token allows
+  // The priority of the header x-priority, if it is above max_priority. A field of the request has
+  // precedence over the header, so the call is refused only if it sets none (ApplyPriority).
+  std::optional<Priority> denied_priority = std::nullopt;
 
   // Whose cached answers it receives: those of its subject or address, not of all its network.
   const std::string& identity() const { return address.empty() ? client : address; }

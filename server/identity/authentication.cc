@@ -60,7 +60,22 @@ absl::Status ReadPriority(Headers headers, Caller& caller) {
                                                 "\" is not a priority: send batch, normal or "
                                                 "interactive, or leave it out"));
   }
-  return SetPriority("x-priority", priority, caller);
+  if (priority > caller.max_priority) {
+    caller.denied_priority = priority;
+  } else {
+    caller.priority = priority;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetPriority(absl::string_view source, Priority priority, Caller& caller) {
+  if (priority > caller.max_priority) {
+    return PermissionDenied(absl::StrCat(
+        source, ": ", PriorityName(priority), " is above ", PriorityName(caller.max_priority),
+        ", the highest priority that the token of this call may ask for: ask for that or less"));
+  }
+  caller.priority = priority;
+  return absl::OkStatus();
 }
 
 void SetSubject(absl::string_view subject, Caller& caller) {
@@ -105,11 +120,13 @@ absl::StatusOr<Grant> Authenticate(Headers headers, Right right, const TokenTabl
         absl::StrCat("the call has ", values.size(), " headers \"authorization\": send one"));
   }
   absl::string_view token = values.empty() ? absl::string_view() : values.front();
-  if (!absl::ConsumePrefix(&token, "Bearer ")) {
+  // The scheme has any case (RFC 9110, section 11.1).
+  constexpr absl::string_view kScheme = "bearer ";
+  if (!absl::StartsWithIgnoreCase(token, kScheme)) {
     return Unauthenticated(
         "the call has no token: send the header \"authorization: Bearer TOKEN\"");
   }
-  const Grant* grant = tokens.Find(token);
+  const Grant* grant = tokens.Find(token.substr(kScheme.size()));
   if (grant == nullptr) return Unauthenticated("the token is not known to this server");
   const bool allowed = right == Right::kAdmin       ? grant->admin
                        : right == Right::kInference ? grant->inference
@@ -122,14 +139,11 @@ absl::StatusOr<Grant> Authenticate(Headers headers, Right right, const TokenTabl
   return *grant;
 }
 
-absl::Status SetPriority(absl::string_view source, Priority priority, Caller& caller) {
-  if (priority > caller.max_priority) {
-    return PermissionDenied(absl::StrCat(
-        source, ": ", PriorityName(priority), " is above ", PriorityName(caller.max_priority),
-        ", the highest priority that the token of this call may ask for: ask for that or less"));
-  }
-  caller.priority = priority;
-  return absl::OkStatus();
+absl::Status ApplyPriority(absl::string_view field, std::optional<Priority> priority,
+                           Caller& caller) {
+  if (priority.has_value()) return SetPriority(field, *priority, caller);
+  if (!caller.denied_priority.has_value()) return absl::OkStatus();
+  return SetPriority("x-priority", *caller.denied_priority, caller);
 }
 
 absl::Status ResolveCaller(Headers headers, const Peer& peer, Right right, const TokenTable* tokens,

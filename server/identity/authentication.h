@@ -42,8 +42,9 @@ struct Peer {
 absl::Status ResolveCaller(Headers headers, const Peer& peer, Right right, const TokenTable* tokens,
                            Caller& caller);
 
-// Sets the priority that a call requests. PERMISSION_DENIED above the caller's maximum; `source` is
-// the header or field with the request.
-absl::Status SetPriority(absl::string_view source, Priority priority, Caller& caller);
+// Sets the priority that a request has in its `field`, else that of the header x-priority, which
+// ResolveCaller has read. PERMISSION_DENIED above the caller's maximum.
+absl::Status ApplyPriority(absl::string_view field, std::optional<Priority> priority,
+                           Caller& caller);
 
 }  // namespace linnet::server

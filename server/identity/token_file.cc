@@ -16,13 +16,15 @@ absl::StatusOr<std::shared_ptr<TokenFile>> TokenFile::Open(const std::string& pa
 }
 
 absl::Status TokenFile::Read() {
-  ASSIGN_OR_RETURN(std::string text, ReadFile(path_));
+  ASSIGN_OR_RETURN(std::string text, ReadFile(path_, kMaxOperatorFileBytes));
   {
     MutexLock lock(mu_);
     if (table_ != nullptr && text == text_) return absl::OkStatus();
   }
   absl::StatusOr<TokenTable> table = TokenTable::Parse(text);
   if (!table.ok()) {
+    MutexLock lock(mu_);
+    wrong_text_ = std::move(text);
     return absl::InvalidArgumentError(absl::StrCat(path_, ": ", table.status().message()));
   }
   auto shared = std::make_shared<const TokenTable>(*std::move(table));
@@ -40,12 +42,17 @@ absl::Status TokenFile::Read() {
 }
 
 void TokenFile::Refresh() {
+  std::string wrong_before;
+  {
+    MutexLock lock(mu_);
+    wrong_before = std::exchange(wrong_text_, "");
+  }
   const absl::Status status = Read();
   const std::string failure(status.message());
   bool changed = false;
   {
     MutexLock lock(mu_);
-    changed = std::exchange(failure_, failure) != failure;
+    changed = std::exchange(failure_, failure) != failure || wrong_text_ != wrong_before;
   }
   if (!status.ok()) metrics_.TokensReloaded(false);
   if (!changed) return;

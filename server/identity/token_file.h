@@ -21,7 +21,8 @@ class TokenFile {
 
   // Reads the whole file again; its time is not checked, because two writes may have the same time
   // and the file is small. If the file is missing or has a wrong line, the tokens stay as they are,
-  // and the next call tries again. Each cause of failure is logged once, every failure is counted.
+  // and the next call tries again. Each wrong file and each cause of failure is logged once; every
+  // failure is counted.
   void Refresh();
 
   // The table that was read last. A table that is replaced lives as long as a caller holds it.
@@ -36,7 +37,8 @@ class TokenFile {
   mutable Mutex mu_;
   std::string text_ ABSL_GUARDED_BY(mu_);  // contents of the file behind table_
   std::shared_ptr<const TokenTable> table_ ABSL_GUARDED_BY(mu_);
-  std::string failure_ ABSL_GUARDED_BY(mu_);  // error of the last Refresh, or empty
+  std::string failure_ ABSL_GUARDED_BY(mu_);     // error of the last Refresh, or empty
+  std::string wrong_text_ ABSL_GUARDED_BY(mu_);  // contents that the last Read could not parse
 };
 
 }  // namespace linnet::server

@@ -1,7 +1,11 @@
 #include "server/identity/token_table.h"
 
+#include <algorithm>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -11,15 +15,25 @@ namespace {
 
 constexpr size_t kMinTokenBytes = 16;  // 64 bits in hex
 
-bool Same(absl::string_view a, absl::string_view b) {
+// The characters that a client can send in a header; no others are in a token.
+bool IsVisibleAscii(absl::string_view text) {
+  return std::all_of(text.begin(), text.end(), absl::ascii_isgraph);
+}
+
+// A client's name is in the log and in metrics.
+bool IsName(absl::string_view text) {
+  return std::none_of(text.begin(), text.end(), absl::ascii_iscntrl);
+}
+
+}  // namespace
+
+bool TokenTable::ConstantTimeEqual::operator()(absl::string_view a, absl::string_view b) const {
   if (a.size() != b.size()) return false;
   unsigned char difference = 0;
   for (size_t i = 0; i < a.size(); ++i)
     difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
   return difference == 0;
 }
-
-}  // namespace
 
 absl::StatusOr<TokenTable> TokenTable::Parse(absl::string_view text) {
   TokenTable table;
@@ -41,6 +55,10 @@ absl::StatusOr<TokenTable> TokenTable::Parse(absl::string_view text) {
       return wrong(absl::StrCat("has ", words.size(), " words"));
     if (words[0].size() < kMinTokenBytes)
       return wrong(absl::StrCat("has a token of ", words[0].size(), " characters"));
+    if (!IsVisibleAscii(words[0]))
+      return wrong(
+          "has a token with characters other than visible ASCII, which no client can send");
+    if (!IsName(words[1])) return wrong("has a name with control characters");
     Grant grant{.name = words[1]};
     for (absl::string_view right : absl::StrSplit(words[2], ',')) {
       if (right != "inference" && right != "admin") return wrong("has an unknown right");
@@ -51,20 +69,17 @@ absl::StatusOr<TokenTable> TokenTable::Parse(absl::string_view text) {
       if (!absl::ConsumePrefix(&name, "max-priority=") || !ParsePriority(name, grant.max_priority))
         return wrong("has a fourth word that is not a max-priority");
     }
-    if (table.Find(words[0]) != nullptr) return wrong("repeats a token of an earlier line");
-    table.entries_.push_back({words[0], std::move(grant)});
+    if (!table.grants_.emplace(words[0], std::move(grant)).second)
+      return wrong("repeats a token of an earlier line");
   }
-  if (table.entries_.empty())
+  if (table.grants_.empty())
     return absl::InvalidArgumentError("the file has no tokens: no client could call");
   return table;
 }
 
 const Grant* TokenTable::Find(absl::string_view token) const {
-  const Grant* found = nullptr;
-  for (const Entry& entry : entries_) {
-    if (Same(entry.token, token)) found = &entry.grant;
-  }
-  return found;
+  const auto found = grants_.find(token);
+  return found == grants_.end() ? nullptr : &found->second;
 }
 
 }  // namespace linnet::server

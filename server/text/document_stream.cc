@@ -43,8 +43,7 @@ absl::Status LineError(const absl::Status& status) {
 absl::Status CheckCallerPriority(linnet::v1::Priority wanted, Caller caller) {
   std::optional<Priority> priority;
   RETURN_IF_ERROR(CheckPriority(wanted, priority));
-  if (!priority.has_value()) return absl::OkStatus();
-  return SetPriority("settings.priority", *priority, caller);
+  return ApplyPriority("settings.priority", priority, caller);
 }
 
 Caller WithCall(Caller caller, uint64_t call) {

@@ -158,12 +158,8 @@ void TextCalls::StartInFlight(const Request& request, Response& response,
     return refuse(checked.status());
   }
   CallContext own = WithDeadline(limits_, context);
-  if (checked->priority.has_value()) {
-    if (absl::Status status = SetPriority("priority", *checked->priority, own.caller);
-        !status.ok()) {
-      return refuse(std::move(status));
-    }
-  }
+  if (absl::Status status = ApplyPriority("priority", checked->priority, own.caller); !status.ok())
+    return refuse(std::move(status));
   if (own.caller.call == 0) own.caller.call = NewCall();
   auto permit = PermitOf(own, static_cast<int64_t>(request.SpaceUsedLong()));
   if (!permit.ok()) return refuse(permit.status());
@@ -242,6 +238,9 @@ void TextCalls::StartDetection(const linnet::v1::DetectLanguageRequest& request,
     CountInvalid(status);
     return refuse(std::move(status));
   }
+  Caller caller = context.caller;
+  if (auto status = ApplyPriority("priority", std::nullopt, caller); !status.ok())
+    return refuse(std::move(status));
   auto permit = PermitOf(context, static_cast<int64_t>(request.SpaceUsedLong()));
   if (!permit.ok()) return refuse(permit.status());
   if (auto status = (*permit)->Hold(request.contents_size() * kBytesPerDetection); !status.ok())

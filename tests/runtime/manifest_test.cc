@@ -1,6 +1,7 @@
 // Validation of manifests and its error messages.
 #include "model/runtime/bundle/manifest.h"
 
+#include "absl/strings/str_cat.h"
 #include "tests/runtime/bundle_fixture.h"
 
 namespace linnet::model {
@@ -80,8 +81,16 @@ TEST_F(ManifestTest, ChecksArchitecture) {
                 {"heads 5", "64"});
   ExpectRefusal([](BundleManifest& m) { m.mutable_architecture()->set_weight_type("int3"); },
                 {"int3", "bfloat16"});
+  for (const int size : {0, -1, 2147483647}) {
+    ExpectRefusal(
+        [size](BundleManifest& m) { m.mutable_architecture()->set_decoder_kernel_sizes(0, size); },
+        {"decoder_kernel_sizes", absl::StrCat("with ", size)});
+  }
   ExpectRefusal([](BundleManifest& m) { m.mutable_architecture()->set_parameters(0); },
                 {"parameters 0"});
+  ExpectRefusal(
+      [](BundleManifest& m) { m.mutable_architecture()->set_parameters(int64_t{1} << 62); },
+      {"parameters 4611686018427387904"});
 }
 
 TEST_F(ManifestTest, RequiresDistinctSpecialIdsInTheVocabulary) {

@@ -99,12 +99,20 @@ TEST(AuthenticationTest, RefusesUnknownTokenWithoutQuotingIt) {
   const TokenTable tokens = AliceAndBob();
   const std::string almost(kAlice, sizeof(kAlice) - 2);
   for (const std::string& value :
-       {std::string(), almost, absl::StrCat("Bearer ", almost), absl::StrCat("bearer ", kAlice),
+       {std::string(), almost, absl::StrCat("Bearer ", almost), absl::StrCat("bearer", kAlice),
         absl::StrCat("Bearer  ", kAlice), absl::StrCat("Basic ", kAlice)}) {
     const Call call = {.metadata = {{"authorization", value}}};
     EXPECT_THAT(Resolve(call, &tokens),
                 StatusIs(absl::StatusCode::kUnauthenticated, Not(HasSubstr("0123"))))
         << value;
+  }
+}
+
+TEST(AuthenticationTest, SchemeHasAnyCase) {
+  const TokenTable tokens = AliceAndBob();
+  for (const char* scheme : {"Bearer ", "bearer ", "BEARER "}) {
+    const Call call = {.metadata = {{"authorization", absl::StrCat(scheme, kAlice)}}};
+    EXPECT_THAT(Resolve(call, &tokens), IsOk()) << scheme;
   }
 }
 
@@ -180,9 +188,16 @@ TEST(AuthenticationTest, RefusesPriorityAboveMaxOfToken) {
     if (asked == Priority::kBatch) {
       EXPECT_EQ(Resolve(alice, &tokens)->priority, asked);
     } else {
-      EXPECT_THAT(Resolve(alice, &tokens),
+      auto caller = Resolve(alice, &tokens);
+      ASSERT_THAT(caller, IsOk()) << "a field of the request may ask for less";
+      EXPECT_EQ(caller->priority, Priority::kBatch);
+      EXPECT_THAT(ApplyPriority("priority", std::nullopt, *caller),
                   StatusIs(absl::StatusCode::kPermissionDenied,
-                           AllOf(HasSubstr(PriorityName(asked)), HasSubstr("above batch"))));
+                           AllOf(HasSubstr("x-priority"), HasSubstr(PriorityName(asked)),
+                                 HasSubstr("above batch"))));
+      EXPECT_THAT(ApplyPriority("priority", asked, *caller),
+                  StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("priority: ")));
+      EXPECT_THAT(ApplyPriority("priority", Priority::kBatch, *caller), IsOk());
     }
   }
 }

@@ -1,5 +1,7 @@
 #include "server/identity/token_table.h"
 
+#include <string>
+
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "tests/support/status_matchers.h"
@@ -56,6 +58,34 @@ TEST(TokenTableTest, EnforcesMinTokenLength) {
   EXPECT_THAT(TokenTable::Parse("0123456789abcde search inference"),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("15 characters"), HasSubstr("at least 16"))));
+}
+
+TEST(TokenTableTest, RefusesTokenThatNoClientCanSend) {
+  using std::string_literals::operator""s;
+  for (const std::string& token : {"0123456789\0abcdef"s,
+                                   "0123456789\x7f"
+                                   "abcdef"s,
+                                   "0123456789äbcdef"s}) {
+    EXPECT_THAT(TokenTable::Parse(absl::StrCat(token, " search inference")),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         AllOf(HasSubstr("line 1"), HasSubstr("visible ASCII"))));
+  }
+  EXPECT_THAT(TokenTable::Parse("0123456789abcdef se\x01rch inference"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("control characters")));
+}
+
+TEST(TokenTableTest, FindsEachOfManyTokens) {
+  std::string text;
+  for (int i = 0; i < 1000; ++i)
+    absl::StrAppend(&text, "token-0123456789-", i, " n", i, " admin\n");
+  const auto table = TokenTable::Parse(text);
+  ASSERT_THAT(table, IsOk());
+  EXPECT_EQ(table->size(), 1000);
+  for (int i : {0, 1, 500, 999}) {
+    const Grant* grant = table->Find(absl::StrCat("token-0123456789-", i));
+    ASSERT_NE(grant, nullptr);
+    EXPECT_EQ(grant->name, absl::StrCat("n", i));
+  }
 }
 
 TEST(TokenTableTest, FindsExactTokensOnly) {

@@ -27,7 +27,9 @@ namespace fs = std::filesystem;
 using linnet::v1::BundleManifest;
 
 constexpr int kSchemaVersion = 1;
-constexpr uintmax_t kMaxManifestBytes = 4 << 20;
+constexpr int64_t kMaxManifestBytes = 4 << 20;
+constexpr int kMaxKernelSize = 65535;                  // no text has as many tokens
+constexpr int64_t kMaxParameters = 1'000'000'000'000;  // no engine of ours could load them
 constexpr size_t kMaxQuotedBytes = 200;
 constexpr int kMaxNameBytes = 64;
 constexpr int kMaxTokens = 1 << 20;
@@ -107,8 +109,13 @@ absl::Status CheckArchitecture(const linnet::v1::Architecture& architecture) {
       return Wrong("architecture has ", mixers.size(), " ", side, "_mixers and ", kernels.size(),
                    " ", side, "_kernel_sizes, there must be one of each per layer");
     }
-    for (int kernel : kernels) {
-      if (kernel < 0) return Wrong("architecture has ", side, "_kernel_sizes with ", kernel);
+    for (int i = 0; i < kernels.size(); ++i) {
+      // Self-attention and SSRU have no kernel.
+      const int min = mixers[i].find("conv") != std::string::npos ? 1 : 0;
+      if (kernels[i] < min || kernels[i] > kMaxKernelSize) {
+        return Wrong("architecture has ", side, "_kernel_sizes with ", kernels[i], " for \"",
+                     mixers[i], "\", it must be between ", min, " and ", kMaxKernelSize);
+      }
     }
   }
   if (architecture.has_alignment_layer() &&
@@ -124,9 +131,9 @@ absl::Status CheckArchitecture(const linnet::v1::Architecture& architecture) {
                  ", feed_forward_dimension ", architecture.feed_forward_dimension(), " and heads ",
                  architecture.heads(), ", they must be positive and heads divide model_dimension");
   }
-  if (architecture.parameters() < 1) {
+  if (architecture.parameters() < 1 || architecture.parameters() > kMaxParameters) {
     return Wrong("architecture has parameters ", architecture.parameters(),
-                 ", it must be positive");
+                 ", it must be between 1 and ", kMaxParameters);
   }
   const std::string& weights = architecture.weight_type();
   if (weights != "bfloat16" && weights != "float32" && weights != "int8") {
@@ -330,13 +337,7 @@ SearchOptions DefaultOptions(const BundleManifest& manifest, int source_tokens) 
 }
 
 absl::StatusOr<std::string> ReadManifestBytes(const fs::path& file) {
-  std::error_code error;
-  const uintmax_t bytes = fs::file_size(file, error);
-  if (error) return Wrong(file.string(), " ", error.message());
-  if (bytes > kMaxManifestBytes) {
-    return Wrong(file.string(), " has ", bytes, " bytes, at most ", kMaxManifestBytes, " are read");
-  }
-  absl::StatusOr<std::string> json = ReadFile(file);
+  absl::StatusOr<std::string> json = ReadFile(file, kMaxManifestBytes);
   if (!json.ok()) return Wrong(json.status().message());
   return json;
 }
