@@ -14,6 +14,8 @@
 namespace linnet::client {
 namespace {
 
+constexpr int64_t kMaxTokenFileBytes = 1 << 20;
+
 // False if the file was changed or replaced, also by a link.
 bool Same(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino && a.st_size == b.st_size &&
@@ -35,7 +37,7 @@ absl::Status TokenFile::Read() {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot read the token file \"", path_, "\": ", std::strerror(errno)));
   }
-  const absl::StatusOr<std::string> text = ReadFile(path_);
+  const absl::StatusOr<std::string> text = ReadFile(path_, kMaxTokenFileBytes);
   if (!text.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("the token file: ", text.status().message()));
   }

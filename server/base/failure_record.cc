@@ -16,6 +16,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "proto/read_file.h"
 #include "proto/status_macros.h"
 
 namespace linnet::server {
@@ -38,7 +39,7 @@ class FileLock {
   static absl::StatusOr<FileLock> Of(const std::filesystem::path& file) {
     const std::string name = absl::StrCat(file.string(), ".lock");
     // Servers of other users can lock what they may only read.
-    FileLock lock(open(name.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC, 0644));
+    FileLock lock(open(name.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644));
     for (absl::Duration waited; lock.descriptor_ >= 0; waited += kPoll) {
       if (flock(lock.descriptor_, LOCK_EX | LOCK_NB) == 0) return lock;
       if ((errno != EWOULDBLOCK && errno != EINTR) || waited >= kMaxWait) break;
@@ -58,10 +59,14 @@ class FileLock {
   int descriptor_;
 };
 
-std::vector<Entry> Read(const std::filesystem::path& file) {
+absl::StatusOr<std::vector<Entry>> Read(const std::filesystem::path& file) {
   std::vector<Entry> entries;
-  std::ifstream stream(file);
-  for (std::string line; entries.size() < kMaxIds && std::getline(stream, line);) {
+  std::error_code error;
+  if (!std::filesystem::exists(file, error) && !error) return entries;  // the first failure
+  const absl::StatusOr<std::string> text = ReadFile(file, kMaxOperatorFileBytes);
+  if (!text.ok()) return absl::UnavailableError(text.status().message());
+  for (absl::string_view line : absl::StrSplit(*text, '\n')) {
+    if (entries.size() == kMaxIds) break;
     const std::pair<std::string, std::string> parts = absl::StrSplit(line, absl::MaxSplits(' ', 1));
     int failures = 0;
     if (absl::SimpleAtoi(parts.first, &failures) && failures > 0 && !parts.second.empty())
@@ -72,6 +77,8 @@ std::vector<Entry> Read(const std::filesystem::path& file) {
 
 absl::Status Write(const std::filesystem::path& file, const std::vector<Entry>& entries) {
   const std::filesystem::path next = absl::StrCat(file.string(), ".next");
+  std::error_code error;
+  std::filesystem::remove(next, error);  // of a process that ended here; opening a FIFO would wait
   {
     std::ofstream stream(next);
     const size_t first = entries.size() - std::min(entries.size(), kMaxIds);
@@ -80,7 +87,6 @@ absl::Status Write(const std::filesystem::path& file, const std::vector<Entry>& 
     stream.flush();
     if (!stream) return absl::UnavailableError(absl::StrCat("cannot write ", next.string()));
   }
-  std::error_code error;
   std::filesystem::rename(next, file, error);
   if (!error) return absl::OkStatus();
   return absl::UnavailableError(
@@ -92,7 +98,7 @@ absl::Status Write(const std::filesystem::path& file, const std::vector<Entry>& 
 absl::StatusOr<std::map<std::string, int>> RecordFailure(
     const std::filesystem::path& file, const std::vector<std::string>& request_ids) {
   ASSIGN_OR_RETURN(const FileLock lock, FileLock::Of(file));
-  std::vector<Entry> entries = Read(file);
+  ASSIGN_OR_RETURN(std::vector<Entry> entries, Read(file));
   std::map<std::string, int> suspects;
   for (const std::string& id : request_ids) {
     Entry entry{id, 1};

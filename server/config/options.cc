@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <fstream>
 #include <memory>
 #include <set>
 #include <sstream>
@@ -15,6 +14,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "proto/read_file.h"
 #include "server/base/log.h"
 #include "server/config/settings.h"
 
@@ -110,8 +110,10 @@ Parser::Parser()
 
 absl::Status Parser::AddFile(std::vector<std::string>& arguments) const {
   if (config_.empty()) return absl::OkStatus();
-  std::ifstream stream(config_);
-  if (!stream) return absl::NotFoundError(absl::StrCat("--config: cannot read ", config_));
+  const absl::StatusOr<std::string> file = ReadFile(config_, kMaxOperatorFileBytes);
+  if (!file.ok())
+    return absl::Status(file.status().code(), absl::StrCat("--config: ", file.status().message()));
+  std::istringstream stream(*file);
   std::set<std::string> names;
   int number = 0;
   for (std::string text; std::getline(stream, text);) {

@@ -48,9 +48,9 @@ prometheus::MetricFamily Family(const char* name, const char* help, prometheus::
 }  // namespace
 
 absl::StatusOr<ProcessStats> ReadProcessStats(const fs::path& proc) {
-  ASSIGN_OR_RETURN(auto stat, ReadFile(proc / "self/stat"));
-  ASSIGN_OR_RETURN(auto system, ReadFile(proc / "stat"));
-  ASSIGN_OR_RETURN(auto limits, ReadFile(proc / "self/limits"));
+  ASSIGN_OR_RETURN(auto stat, ReadFile(proc / "self/stat", kMaxOperatorFileBytes));
+  ASSIGN_OR_RETURN(auto system, ReadFile(proc / "stat", kMaxOperatorFileBytes));
+  ASSIGN_OR_RETURN(auto limits, ReadFile(proc / "self/limits", kMaxOperatorFileBytes));
 
   // The second field is a name in brackets, which may hold blanks and brackets itself.
   const size_t name_end = stat.rfind(") ");

@@ -9,10 +9,10 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "model/runtime/bundle/sha256.h"
 #include "proto/status_macros.h"
 #include "server/base/errors.h"
 #include "server/base/log.h"
+#include "server/models/bundle_reader.h"
 
 namespace linnet::server {
 
@@ -208,13 +208,13 @@ void Catalog::ReloadBundle(const RegisteredModel& wanted, ReloadPlan& plan) {
     Keep(old->model, wanted, plan.next);
     plan.kept[index] = old->model;
   };
-  const auto sha256 = model::Sha256OfFile(wanted.path / "manifest.json");
-  if (old != plan.before.end() && sha256.ok() && *sha256 == old->model->bundle.manifest_sha256) {
-    keep();
+  if (old != plan.before.end()) {
+    const absl::StatusOr<bool> unchanged =
+        IsUnchangedWithin(load_.supervision.load_timeout, old->model->bundle);
+    if (!unchanged.ok() || *unchanged) keep();
     // The model in memory is intact, but a restart would need the files.
-    if (absl::Status status = model::CheckFiles(old->model->bundle); !status.ok())
-      fail("model_damaged", std::move(status));
-    return;
+    if (!unchanged.ok()) fail("model_damaged", unchanged.status());
+    if (!unchanged.ok() || *unchanged) return;
   }
   auto loaded = LoadOne(wanted, plan.served, plan.next);
   if (loaded.ok()) {

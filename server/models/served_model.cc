@@ -1,13 +1,13 @@
 #include "server/models/served_model.h"
 
 #include <atomic>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "proto/status_macros.h"
 #include "server/base/log.h"
+#include "server/models/bundle_reader.h"
 
 namespace linnet::server {
 
@@ -43,16 +43,13 @@ absl::StatusOr<std::shared_ptr<ServedModel>> ReadModel(const RegisteredModel& re
                                                        const LoadOptions& options) {
   const std::filesystem::path& path = registered.path;
   const absl::Time before = absl::Now();
-  std::optional<model::BundleKeys> keys;
-  if (!options.bundle_keys.empty()) {
-    ASSIGN_OR_RETURN(keys, model::BundleKeys::Read(options.bundle_keys));
-  }
   // Shared by the catalog and the calls in flight: a replaced version lives until the last of these
   // has ended.
   auto served = std::make_shared<ServedModel>();
   served->path = path;
   served->version = registered.version;
-  ASSIGN_OR_RETURN(served->bundle, model::ReadBundle(path, keys.has_value() ? &*keys : nullptr));
+  ASSIGN_OR_RETURN(served->bundle,
+                   ReadBundleWithin(options.supervision.load_timeout, path, options.bundle_keys));
   for (const auto& file : served->bundle.manifest.files()) served->bytes += file.bytes();
   served->languages = model::LanguagePairs(served->bundle.manifest);
   if (!served->bundle.has_tokenizers()) {

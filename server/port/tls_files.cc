@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "proto/read_file.h"
 #include "proto/status_macros.h"
 
 namespace linnet::server {
@@ -23,15 +24,21 @@ struct Freed {
 using Certificate = std::unique_ptr<X509, Freed<X509, X509_free>>;
 using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY, EVP_PKEY_free>>;
 
+using Memory = std::unique_ptr<BIO, decltype(&BIO_free)>;
+
+// Reads the bytes of a file, which outlive it.
+Memory MemoryOf(const std::string& bytes) {
+  return {BIO_new_mem_buf(bytes.data(), static_cast<int>(bytes.size())), &BIO_free};
+}
+
 // There is no user to ask for a pass phrase.
 int NoPassPhrase(char*, int, int, void*) { return -1; }
 
 // Returns the first object that `read` finds in the file.
 template <typename Owner, typename Read>
 absl::StatusOr<Owner> First(const std::string& path, const char* what, Read read) {
-  const std::unique_ptr<BIO, decltype(&BIO_free)> file(BIO_new_file(path.c_str(), "rb"), &BIO_free);
-  ERR_clear_error();
-  if (file == nullptr) return absl::NotFoundError(absl::StrCat("cannot read ", path));
+  ASSIGN_OR_RETURN(const std::string pem, ReadFile(path, kMaxOperatorFileBytes));
+  const Memory file = MemoryOf(pem);
   Owner found(read(file.get(), nullptr, &NoPassPhrase, nullptr));
   ERR_clear_error();
   if (found == nullptr) {
@@ -54,11 +61,8 @@ absl::StatusOr<absl::Time> EndOf(const X509* certificate) {
 }  // namespace
 
 absl::StatusOr<absl::Time> CertificatesEnd(const std::string& path) {
-  const std::unique_ptr<BIO, decltype(&BIO_free)> file(BIO_new_file(path.c_str(), "rb"), &BIO_free);
-  if (file == nullptr) {
-    ERR_clear_error();
-    return absl::NotFoundError(absl::StrCat("cannot read ", path));
-  }
+  ASSIGN_OR_RETURN(const std::string pem, ReadFile(path, kMaxOperatorFileBytes));
+  const Memory file = MemoryOf(pem);
   absl::Time first = absl::InfiniteFuture();
   while (const Certificate certificate{
       PEM_read_bio_X509(file.get(), nullptr, &NoPassPhrase, nullptr)}) {

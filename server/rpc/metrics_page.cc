@@ -20,9 +20,10 @@
 namespace linnet::server {
 namespace {
 
-// A peer that sends no request keeps a thread for the timeout.
-constexpr char kThreads[] = "4";
-constexpr char kRequestTimeoutMs[] = "2000";
+// A peer that sends no request keeps a thread for the timeout, so a scrape waits at most
+// kRequestTimeoutMs for each kThreads silent peers before it.
+constexpr char kThreads[] = "64";
+constexpr char kRequestTimeoutMs[] = "1000";
 
 // Holds the metrics of which each server makes its page, by the context that civetweb gives to its
 // callbacks; prometheus-cpp's exposer has no room for data of ours.

@@ -28,6 +28,9 @@ namespace {
 // Interval of the check for a failed engine.
 constexpr absl::Duration kFailureInterval = absl::Milliseconds(100);
 
+// Max time to destroy the server after its last call; it takes milliseconds.
+constexpr absl::Duration kMaxDestruction = absl::Seconds(5);
+
 // Returns the signal that stops the server, or 0 if an engine has failed.
 int WaitForEnd(const Server& server, Signals& signals) {
   while (!server.failure().has_value()) {
@@ -77,6 +80,19 @@ void AppendEscaped(std::string* line, absl::string_view name) {
   } catch (...) {  // no memory for a thread
   }
   std::_Exit(kEngineFailed);
+}
+
+// Ends the process after that time if it has not ended by itself. Destroying the server joins its
+// threads, one of which may wait for a file system that hangs, also within gRPC.
+void EndWithin(absl::Duration time, int status) {
+  try {
+    std::thread([time, status]() noexcept {
+      std::this_thread::sleep_for(absl::ToChronoMilliseconds(time));
+      std::_Exit(status);
+    }).detach();
+  } catch (...) {  // no memory for a thread
+    std::_Exit(status);
+  }
 }
 
 }  // namespace
@@ -131,6 +147,7 @@ int Serve(const ParsedOptions& parsed, const Catalog::EngineFactory& factory,
   Log(failed ? LogLevel::kError : LogLevel::kInfo, "stopped",
       {{"drain_seconds", absl::ToDoubleSeconds(drained)}, {"status", status}});
   if (!ended) std::_Exit(status);
+  EndWithin(kMaxDestruction, status);
   return status;
 }
 

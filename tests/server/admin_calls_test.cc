@@ -6,6 +6,7 @@
 #include <deque>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -105,21 +106,33 @@ TEST_F(AdminCallsTest, ReloadReportsOutcomeOfEachBundle) {
 }
 
 TEST_F(AdminCallsTest, StopAnswersTheRunningReload) {
-  fs::create_directory(root / "slow");
-  const fs::path manifest = root / "slow" / "manifest.json";
-  ASSERT_EQ(mkfifo(manifest.c_str(), 0600), 0);
+  hold = true;  // the reload waits for the first step of the new engine
+  test::WriteBundle(root / "en-fr", test::TinyManifest("en-fr", v1::TASK_TRANSLATE, "en", "fr"));
   v1::ReloadResponse response;
   std::atomic<int> unavailable = 0;
   admin.Reload({}, response, [&](const absl::Status& status) {
     unavailable += ErrorReason(status) == "SHUTTING_DOWN" ? 1 : 0;
   });
-  std::ofstream writer(manifest);  // returns when the reload reads, which ends when this is closed
+  while (held == 0) std::this_thread::yield();
   reloader.Stop();
   EXPECT_EQ(unavailable, 1);
   EXPECT_FALSE(reloader.WaitUntilIdle(MonotonicNow()));
-  fs::remove(manifest);
-  writer.close();
+  go_on.Open();
   EXPECT_TRUE(reloader.WaitUntilIdle(MonotonicTime::max()));
+}
+
+TEST_F(AdminCallsTest, FilesThatAreNotRegularFailTheirBundleAlone) {
+  for (const char* file : {"manifest.json", "model.pt", "tiny.spm"}) {
+    fs::rename(root / "en-de" / file, root / "kept");
+    ASSERT_EQ(mkfifo((root / "en-de" / file).c_str(), 0600), 0);
+    ASSERT_THAT(Reload(), IsOk()) << "nobody writes to it";
+    EXPECT_THAT(Outcomes(),
+                ElementsAre("en-de FAILED en-de test", "en-summary UNCHANGED en-summary test"));
+    EXPECT_THAT(reload.models(0).error().message(), HasSubstr("not a regular file")) << file;
+    fs::rename(root / "kept", root / "en-de" / file);
+  }
+  ASSERT_THAT(Reload(), IsOk());
+  EXPECT_EQ(reload.models(0).outcome(), v1::RELOAD_OUTCOME_UNCHANGED) << "restored";
 }
 
 TEST_F(AdminCallsTest, ReportsDamagedBundleAndKeepsServingIt) {

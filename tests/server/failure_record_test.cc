@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -80,6 +81,26 @@ TEST_F(FailureRecordTest, DoesNotWaitForAProcessThatKeepsTheLock) {
               StatusIs(absl::StatusCode::kUnavailable, ::testing::HasSubstr("cannot lock")));
   close(other);
   EXPECT_THAT(Record({"a"}), IsEmpty()) << "it was not recorded, and a lock needs no write access";
+}
+
+TEST_F(FailureRecordTest, RefusesFileThatIsNotRegular) {
+  for (const char* device : {"/dev/zero", "/dev/full"}) {
+    std::filesystem::remove(file);
+    std::filesystem::create_symlink(device, file);
+    EXPECT_THAT(RecordFailure(file, {"a"}),
+                StatusIs(absl::StatusCode::kUnavailable, ::testing::HasSubstr("a device")));
+  }
+  std::filesystem::remove(file);
+  ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
+  EXPECT_THAT(RecordFailure(file, {"a"}),
+              StatusIs(absl::StatusCode::kUnavailable, ::testing::HasSubstr("a FIFO")));
+}
+
+TEST_F(FailureRecordTest, FifosBesideTheFileDoNotStopIt) {
+  ASSERT_EQ(mkfifo((file.string() + ".next").c_str(), 0600), 0);
+  ASSERT_EQ(mkfifo((file.string() + ".lock").c_str(), 0600), 0);
+  EXPECT_THAT(Record({"a"}), IsEmpty());
+  EXPECT_THAT(Record({"a"}), ElementsAre(Pair("a", 2)));
 }
 
 TEST_F(FailureRecordTest, NamesAFileThatCannotBeWritten) {

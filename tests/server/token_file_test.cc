@@ -1,5 +1,7 @@
 #include "server/identity/token_file.h"
 
+#include <sys/stat.h>
+
 #include <atomic>
 #include <filesystem>
 #include <fstream>
@@ -94,6 +96,28 @@ TEST_F(TokenFileTest, DeletedFileIsLoggedOnceAndCounted) {
   Write(kFirst);
   EXPECT_THAT(Refresh(*file), HasSubstr("tokens_readable_again"));
   EXPECT_EQ(Failures(), 3);
+}
+
+TEST_F(TokenFileTest, FifoInPlaceOfTheFileIsAnErrorAndEndsWithTheNextFile) {
+  Write(kFirst);
+  const auto file = *TokenFile::Open(path, metrics);
+  std::filesystem::remove(path);
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_THAT(Refresh(*file), AllOf(HasSubstr("tokens_not_read"), HasSubstr("FIFO")));
+  std::filesystem::remove(path);
+  Write(kSecond);
+  file->Refresh();
+  EXPECT_FALSE(Knows(*file, kFirst)) << "revoked";
+}
+
+TEST_F(TokenFileTest, LogsEachWrongFileOnce) {
+  Write(kFirst);
+  const auto file = *TokenFile::Open(path, metrics);
+  for (const char* wrong : {"one wrong line\n", "another wrong line\n"}) {
+    Write(wrong);
+    EXPECT_THAT(Refresh(*file), HasSubstr("tokens_not_read")) << wrong;
+    EXPECT_EQ(Refresh(*file), "") << wrong;
+  }
 }
 
 TEST_F(TokenFileTest, FolderInPlaceOfTheFileKeepsTheTokens) {

@@ -17,6 +17,8 @@ namespace {
 constexpr absl::string_view kHeader = "linnet-resume-2";
 constexpr absl::string_view kOldHeader = "linnet-resume-1";  // without the refused texts
 
+constexpr int64_t kMaxBytes = 4096;  // one line of five words
+
 std::string PathOf(const std::string& output) { return output + ".resume"; }
 
 }  // namespace
@@ -29,7 +31,7 @@ uint64_t Digest(uint64_t seed, absl::string_view bytes) {
 }
 
 std::optional<ResumeRecord::Content> ResumeRecord::Read(const std::string& output) {
-  const std::string text = ReadFile(PathOf(output)).value_or("");
+  const std::string text = ReadFile(PathOf(output), kMaxBytes).value_or("");
   const std::vector<absl::string_view> words =
       absl::StrSplit(text, absl::ByAnyChar(" \n"), absl::SkipEmpty());
   Content content;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <fstream>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "model/runtime/bundle/languages.h"
 #include "model/runtime/bundle/manifest.h"
 #include "model/runtime/bundle/sha256.h"
+#include "proto/read_file.h"
 #include "proto/status_macros.h"
 
 namespace linnet::model {
@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr char kManifest[] = "manifest.json";
 constexpr char kSignature[] = "manifest.json.sig";
-constexpr size_t kMaxSignatureBytes = 4096;  // longer files are no signatures
+constexpr int64_t kMaxSignatureBytes = 4096;  // a longer file is not a signature
 
 template <typename... Parts>
 absl::Status Damaged(const Parts&... parts) {
@@ -50,15 +50,12 @@ absl::Status CheckFile(const fs::path& folder, const linnet::v1::BundleFile& lis
 absl::Status CheckSignature(const fs::path& folder, const std::string& manifest,
                             const BundleKeys& keys) {
   const fs::path file = folder / kSignature;
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) {
+  const absl::StatusOr<std::string> signature = ReadFile(file, kMaxSignatureBytes);
+  if (!signature.ok()) {
     return absl::PermissionDeniedError(
-        absl::StrCat("bundle ", folder.string(), " is not signed: there is no ", kSignature));
+        absl::StrCat("bundle ", folder.string(), " is not signed: ", signature.status().message()));
   }
-  std::string signature(kMaxSignatureBytes, '\0');
-  stream.read(signature.data(), static_cast<std::streamsize>(signature.size()));
-  signature.resize(static_cast<size_t>(stream.gcount()));
-  if (absl::Status status = keys.Verify(manifest, signature); !status.ok())
+  if (absl::Status status = keys.Verify(manifest, *signature); !status.ok())
     return absl::PermissionDeniedError(absl::StrCat(file.string(), ": ", status.message()));
   return absl::OkStatus();
 }
@@ -128,6 +125,11 @@ int Bundle::alignment_layer() const {
 
 SearchOptions Bundle::default_options(int source_tokens) const {
   return DefaultOptions(manifest, source_tokens);
+}
+
+absl::StatusOr<std::string> ManifestSha256(const fs::path& path) {
+  ASSIGN_OR_RETURN(const std::string json, ReadManifestBytes(path / kManifest));
+  return Sha256OfBytes(json);
 }
 
 absl::Status CheckFiles(const Bundle& bundle) {

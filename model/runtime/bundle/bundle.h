@@ -45,6 +45,8 @@ struct Bundle {
 // anything.
 absl::StatusOr<Bundle> ReadBundle(const std::filesystem::path& path,
                                   const BundleKeys* keys = nullptr);
+// The sha256 of the manifest of the bundle at `path`, as in Bundle::manifest_sha256.
+absl::StatusOr<std::string> ManifestSha256(const std::filesystem::path& path);
 // Checks that the files have not changed since the bundle was read.
 absl::Status CheckFiles(const Bundle& bundle);
 

@@ -2,12 +2,13 @@
 
 #include <openssl/evp.h>
 
-#include <fstream>
 #include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "proto/read_file.h"
+#include "proto/status_macros.h"
 
 namespace linnet::model {
 namespace {
@@ -28,16 +29,15 @@ absl::StatusOr<std::string> Sha256OfFile(const std::filesystem::path& file) {
   if (context == nullptr || EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr) != 1) {
     return absl::InternalError("libcrypto offers no sha256");
   }
-  std::ifstream stream(file, std::ios::binary);
+  absl::StatusOr<RegularFile> regular = RegularFile::Open(file);
+  if (!regular.ok()) return absl::FailedPreconditionError(regular.status().message());
   std::vector<char> buffer(1 << 20);
-  while (stream.good()) {
-    stream.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
-    if (EVP_DigestUpdate(context.get(), buffer.data(), stream.gcount()) != 1) {
+  for (;;) {
+    ASSIGN_OR_RETURN(const size_t count, regular->Read(buffer.data(), buffer.size()));
+    if (count == 0) break;
+    if (EVP_DigestUpdate(context.get(), buffer.data(), count) != 1) {
       return absl::InternalError("libcrypto failed in sha256");
     }
-  }
-  if (!stream.eof()) {
-    return absl::FailedPreconditionError(absl::StrCat(file.string(), " cannot be read"));
   }
   unsigned char digest[EVP_MAX_MD_SIZE];
   unsigned int size = 0;

@@ -28,7 +28,7 @@ absl::StatusOr<BundleKeys> BundleKeys::Read(const std::filesystem::path& file) {
                      ": it must have public Ed25519 keys in PEM, as \"openssl pkey -pubout\" "
                      "writes them"));
   };
-  const absl::StatusOr<std::string> pem = ReadFile(file);
+  const absl::StatusOr<std::string> pem = ReadFile(file, kMaxOperatorFileBytes);
   if (!pem.ok()) return absl::FailedPreconditionError(pem.status().message());
   const std::unique_ptr<BIO, decltype(&BIO_free)> source(
       BIO_new_mem_buf(pem->data(), static_cast<int>(pem->size())), &BIO_free);

@@ -21,6 +21,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "numbers of the file are copied");
 
+constexpr int64_t kMaxShortlistBytes = int64_t{1} << 30;
 constexpr absl::string_view kMagic = "LNSHORT1";
 constexpr size_t kMaxNarrowTokens = size_t{std::numeric_limits<uint16_t>::max()} + 1;
 
@@ -54,7 +55,7 @@ std::vector<Number> Take(absl::string_view& bytes, size_t count) {
 
 absl::StatusOr<Shortlist> Shortlist::Read(const std::filesystem::path& file, int source_tokens,
                                           int target_tokens, const SpecialTokens& special) {
-  const absl::StatusOr<std::string> bytes = ReadFile(file);
+  const absl::StatusOr<std::string> bytes = ReadFile(file, kMaxShortlistBytes);
   if (!bytes.ok()) return absl::FailedPreconditionError(bytes.status().message());
   auto shortlist = Parse(*bytes, source_tokens, target_tokens, special);
   if (!shortlist.ok()) return Wrong(file.string(), " ", shortlist.status().message());

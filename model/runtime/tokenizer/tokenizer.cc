@@ -23,8 +23,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int64_t kMaxTokenizerBytes = int64_t{1} << 30;  // a vocabulary of millions of pieces
+
 absl::StatusOr<std::string> Contents(const fs::path& file) {
-  absl::StatusOr<std::string> contents = ReadFile(file);
+  absl::StatusOr<std::string> contents = ReadFile(file, kMaxTokenizerBytes);
   if (!contents.ok()) return absl::FailedPreconditionError(contents.status().message());
   if (contents->empty()) {
     return absl::FailedPreconditionError(absl::StrCat(file.string(), " is empty"));

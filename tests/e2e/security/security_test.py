@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import time
@@ -198,6 +199,18 @@ def test_refuses_channelz_without_tokens(run_server, bundles, tokens):
     assert "--channelz" in stderr
 
 
+def test_certificate_that_becomes_a_fifo_does_not_stop_the_end(start, tmp_path):
+    authority = Authority(tmp_path)
+    authority.sign("server")
+    flags = ["--tls-certificate", tmp_path / "server.pem", "--tls-key", tmp_path / "server.key"]
+    server = start(*map(str, flags))
+    (tmp_path / "server.pem").unlink()
+    os.mkfifo(tmp_path / "server.pem")
+    time.sleep(6)  # gRPC reads it again every 5 s, and then waits for a writer
+    server.process.terminate()
+    assert server.process.wait(20) == 0
+
+
 def test_token_may_limit_priority(start, tokens):
     tokens.write_text(f"{SEARCH} search inference max-priority=normal\n")
     server = start("--tokens", str(tokens))
@@ -215,6 +228,7 @@ def test_token_may_limit_priority(start, tokens):
     assert outcome(priority=interactive) == "PERMISSION_DENIED"
     assert outcome(("x-priority", "interactive")) == "PERMISSION_DENIED"
     assert outcome(("x-priority", "batch")) == "OK"
+    assert outcome(("x-priority", "interactive"), priority=batch) == "OK", "the field decides"
     document = server.api.TranslateDocumentRequest(
         settings={"target_language_code": "de", "priority": interactive}
     )
