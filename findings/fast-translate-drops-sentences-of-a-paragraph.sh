@@ -8,7 +8,7 @@
 # fxtranslate 0.5.0, given the same model files, has two functions: translate() does the same, and its documentation says that it
 # takes a single sentence; translate_long() splits first and gives ten and sixty.
 #
-# Who meets it: whoever passes paragraphs to translate(), whose documentation names no limit.
+# Who meets it: programs that pass paragraphs to translate(), whose documentation names no limit.
 set -euo pipefail
 
 folder=$(mktemp -d)

@@ -56,7 +56,7 @@ def test_file_that_is_not_regular_is_refused_at_start(run_server, bundles, tmp_p
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
-def test_server_that_reads_a_bundle_stops(server_binary, copied_bundle, tmp_path, how):
+def test_sigterm_ends_a_server_that_is_loading(server_binary, copied_bundle, tmp_path, how):
     slow = make_slow(copied_bundle)
     log = tmp_path / "log"
     command = [str(server_binary), "--models", str(copied_bundle), "--listen", "127.0.0.1:0"]
