@@ -166,8 +166,8 @@ def main(words: list[str] | None = None) -> int:
     about = (
         "Written by `tests/bench/engine/real_models.py`: the model en-pt of the catalogue, "
         f"{len(lines)} lines, everyday sentences {options.repeat} times, one at a time unless "
-        f"said, one thread, with the model's shortlist; medians of {options.rounds} rounds, loading "
-        "subtracted. "
+        f"said, one thread, with the model's shortlist; medians of {options.rounds} rounds, "
+        "loading subtracted. "
         f"{machine.sentence(facts)}."
     )
     report = machine.report("A real model beside its package's engine", about, HEADS, rows_of(data))
