@@ -26,7 +26,7 @@
 namespace linnet::model {
 namespace {
 
-// Whether a bundle that has a shortlist is searched with it by an engine that supports shortlists.
+// Returns true if an engine that supports shortlists searches the bundle with one.
 bool WantsShortlist(const Bundle& bundle, ShortlistUse use) {
   if (bundle.manifest.shortlist_file().empty() || use == ShortlistUse::kNever) return false;
   return use == ShortlistUse::kAlways || bundle.manifest.shortlist_by_default();

@@ -76,14 +76,13 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_flag(
       "--batch-invariant", flags.batch_invariant,
       "Run all steps with the same number of rows, so that results are bit-identical in any batch");
-  // Without a value it is true.
+  // Without a value it is true. CLI11 would take a default_str for that value.
   app.add_option_function<std::string>(
          "--shortlist",
          [&flags](const std::string& value) { flags.shortlist = value.empty() ? "true" : value; },
          "auto, true or false: search only among the tokens that the bundle's shortlist gives for "
-         "a source; auto does if the bundle says so; without a value true")
-      ->expected(0, 1)
-      ->default_str(flags.shortlist);
+         "a source; auto, the default, does if the bundle says so; without a value true")
+      ->expected(0, 1);
   app.add_option("--threads", flags.threads, "Threads inside a step; 0 is one per core")
       ->capture_default_str()
       ->check(CLI::Range(0, 1024))

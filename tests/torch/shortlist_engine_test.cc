@@ -175,7 +175,7 @@ TEST(ShortlistEngineTest, SamplingAndScoringUseTheWholeVocabulary) {
   }
 }
 
-// Whether the engine of a bundle uses its shortlist, and whether it says so before it is loaded.
+// Expects that the engine of a bundle uses its shortlist or not, and says so before it is loaded.
 void ExpectUse(const Bundle& bundle, ShortlistUse use, bool wanted,
                ComputeType compute = ComputeType::kFloat32) {
   const auto engine = Make(bundle, use, compute);

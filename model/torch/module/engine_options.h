@@ -12,7 +12,7 @@ enum class ComputeType { kAuto, kFloat32, kBfloat16, kFloat16, kInt8 };
 // Where the search runs: on the host, which waits for the logits of each step, or on the model's
 // device (device_decoder.h), where the host collects a step while the next one runs.
 enum class SearchPlace { kAuto, kHost, kDevice };
-// Whether beam search is limited to the tokens of the bundle's shortlist. kAuto: if the manifest
+// When beam search is limited to the tokens of the bundle's shortlist. kAuto: if the manifest
 // says so by shortlist_by_default, and the engine supports it: in float32 and int8 on the CPU; on
 // CUDA a shortlist would move the search to the host. kAlways: in every bundle that has a
 // shortlist, and an engine that does not support it is refused.
