@@ -319,6 +319,11 @@ absl::StatusOr<TextRequest> CheckTranslate(const linnet::v1::TranslateRequest& r
   RETURN_IF_ERROR(CheckMimeType(request.mime_type()));
   if (request.target_language_code().empty())
     return BadField("target_language_code", Reason::kMissing, "is required");
+  if (!linnet::v1::LineBreaks_IsValid(request.line_breaks())) {
+    return BadField(
+        "line_breaks", Reason::kBadSetting,
+        absl::StrCat("is ", request.line_breaks(), ", which this server does not know"));
+  }
   // Before the model is known, whose limit may be lower.
   if (request.has_reranking()) {
     RETURN_IF_ERROR(
@@ -340,6 +345,7 @@ absl::StatusOr<TextRequest> CheckTranslate(const linnet::v1::TranslateRequest& r
   if (!checked.ok()) return checked;
   RETURN_IF_ERROR(ForEachLanguage(*checked, [&](TextRequest& each) -> absl::Status {
     each.split = true;
+    each.join_lines = request.line_breaks() == linnet::v1::LINE_BREAKS_JOIN_PARAGRAPHS;
     each.language_check = limits.language_check;
     return each.reranking.has_value() ? AddChannelModel(catalog, each) : absl::OkStatus();
   }));

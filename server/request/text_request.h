@@ -63,7 +63,8 @@ struct TextRequest {
   const linnet::v1::LanguageTokens* languages = nullptr;  // pair and style, owned by the model
   std::string language_code;                              // of the source, as the model has it
   linnet::v1::DecodingOptions options;
-  bool split = false;  // into segments; otherwise each text is one source
+  bool split = false;       // into segments; otherwise each text is one source
+  bool join_lines = false;  // of each paragraph, before the text is split
   linnet::v1::LongInput long_input = linnet::v1::LONG_INPUT_REJECT;  // if not split
   std::optional<linnet::v1::SummaryLength> length;  // the requested length of a summary
   LanguageCheck language_check = LanguageCheck::kOff;

@@ -37,6 +37,10 @@ absl::Status DecodingCall::Submit() {
   for (const PreparedText& text : texts_) {
     for (const PreparedSegment& segment : text.segments) {
       const auto source = static_cast<int>(segment.source.size());
+      if (segment.copied) {
+        result_bytes += CopyBytes(request_, std::ssize(segment.text));
+        continue;
+      }
       model::SearchOptions options = MergeOptions(request_.model->bundle, request_.options, source);
       if (segment.target.has_value())
         options.max_target_tokens = static_cast<int>(segment.target->size());
@@ -45,12 +49,18 @@ absl::Status DecodingCall::Submit() {
   }
   RETURN_IF_ERROR(permit_->Hold(result_bytes));
 
+  int copied = 0;
   std::vector<std::unique_ptr<Sequence>> sequences;
   std::vector<Segment> segments;
   sequences.reserve(segment_count_);
   segments.reserve(segment_count_);
   for (PreparedText& text : texts_) {
     for (PreparedSegment& segment : text.segments) {
+      if (segment.copied) {
+        segments.push_back({.work = &segment, .stable = {}, .done = true});
+        ++copied;
+        continue;
+      }
       auto sequence = std::make_unique<Sequence>();
       sequence->input = InputOf(request_, segment);
       sequence->input.report_stable = streams();
@@ -79,7 +89,7 @@ absl::Status DecodingCall::Submit() {
   }
   // A call that the cache has answered costs no work, and nothing remains to be estimated.
   if (!sequences.empty()) RETURN_IF_ERROR(Charge(std::move(needed)));
-  if (const auto hits = segments.size() - sequences.size(); hits > 0)
+  if (const auto hits = segments.size() - sequences.size() - copied; hits > 0)
     request_.model->metrics->CacheHits(static_cast<int>(hits));
   if (streams()) writer_.emplace(request_, texts_, first_ == nullptr ? nullptr : first_->pivot());
   {
@@ -89,6 +99,8 @@ absl::Status DecodingCall::Submit() {
   }
   submitted_ = absl::Now();
   if (sequences.empty()) {
+    if (slowest_.finished == absl::InfinitePast())
+      slowest_ = {submitted_, submitted_, submitted_, submitted_};  // all segments are copied
     ended_ = submitted_;
     Wake();
     return absl::OkStatus();
@@ -114,6 +126,7 @@ CallWork::Next DecodingCall::NextWork() const {
   PreparedSegment guess;
   for (const PreparedText& text : texts_) {
     for (const PreparedSegment& segment : text.segments) {
+      if (segment.copied) continue;
       guess.source.resize(std::min<size_t>(segment.source.size(), max_source));
       if (request_.reranking.has_value())
         guess.target.emplace(std::min(segment.source.size(), max_target));

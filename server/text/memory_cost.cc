@@ -69,4 +69,18 @@ int64_t ResultBytes(const TextRequest& request, const model::SearchOptions& opti
   return bytes;
 }
 
+int64_t CopyBytes(const TextRequest& request, int64_t bytes) {
+  int64_t sum = sizeof(model::Hypothesis) + kTextCopies * bytes + 4 * kMessage;
+  if (request.options.has_n_best()) sum += kMessage + 2 * bytes;
+  // Words have a character and a blank at least.
+  const int64_t words = (bytes + 1) / 2;
+  if (request.word_scores) sum += words * kMessage;
+  if (request.alignments) {
+    sum += words * (kMessage + static_cast<int64_t>(2 * sizeof(WordRange)));
+    // The part that is kept for the second model is a matrix of the words.
+    if (request.second != nullptr) sum += words * words * static_cast<int64_t>(sizeof(float));
+  }
+  return sum;
+}
+
 }  // namespace linnet::server

@@ -42,5 +42,7 @@ int64_t BytesOf(const std::vector<Item>& items) {
 // alignments.
 int64_t ResultBytes(const TextRequest& request, const model::SearchOptions& options,
                     int64_t source_tokens);
+// The same of a segment of that many bytes that is copied.
+int64_t CopyBytes(const TextRequest& request, int64_t bytes);
 
 }  // namespace linnet::server

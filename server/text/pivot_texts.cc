@@ -10,16 +10,32 @@
 namespace linnet::server {
 namespace {
 
+// Words of a segment's text as bytes of the request's text, counted from the place of the segment.
+std::vector<WordRange> InSource(const PreparedSegment& work, std::vector<WordRange> words) {
+  for (WordRange& word : words) {
+    const auto [begin, end] = SourceOf(work, word.begin, word.end);
+    word = {begin - work.place.begin, end - work.place.begin};
+  }
+  return words;
+}
+
 PivotAttention AttentionOf(const TextRequest& first, const PreparedSegment& work,
                            const std::string& text) {
+  PivotAttention kept;
+  const std::vector<AlignedWord> words = AlignedWords(
+      *first.model->target_tokenizer, work.result.hypotheses.front().tokens, text, work.copies);
+  if (work.copied) {  // each word is aligned to itself
+    for (const AlignedWord& word : words) kept.pivot.push_back({word.begin, word.end});
+    kept.source = InSource(work, kept.pivot);
+    kept.weights.resize(words.size() * words.size());
+    for (size_t i = 0; i < words.size(); ++i) kept.weights[i * words.size() + i] = 1;
+    return kept;
+  }
   const std::vector<AlignedWord> source =
       SourceWords(*first.model->source_tokenizer, work.source, work.text, work.copies);
   const WordAttention attention(source, work.source.size(), work.result.attention);
-  PivotAttention kept;
-  kept.source = attention.source();
-  for (const AlignedWord& word :
-       AlignedWords(*first.model->target_tokenizer, work.result.hypotheses.front().tokens, text,
-                    work.copies)) {
+  kept.source = InSource(work, attention.source());
+  for (const AlignedWord& word : words) {
     const std::vector<float> weights = attention.WeightsOf(word);
     kept.pivot.push_back({word.begin, word.end});
     kept.weights.insert(kept.weights.end(), weights.begin(), weights.end());
@@ -31,7 +47,7 @@ PivotAttention AttentionOf(const TextRequest& first, const PreparedSegment& work
 // the language in between needs.
 std::string GapBetween(const PreparedSegment& before, absl::string_view pivot_before,
                        const PreparedSegment& segment, const std::string& target_language) {
-  const bool touches = before.place.end == segment.place.begin;
+  const bool touches = before.text.data() + before.text.size() == segment.text.data();
   if (touches && model::IsUnspacedLanguage(target_language)) return "";
   return GapAfter(pivot_before, segment.gap, target_language);
 }
@@ -93,9 +109,10 @@ PivotTexts PivotTextsOf(const TextRequest& first, const std::vector<PreparedText
                      ? segment.gap
                      : GapBetween(work.segments[i - 1],
                                   pivot.segments[pivot.segments.size() - 2].text, segment, target);
-      kept.text = first.model->target_tokenizer->Decode(best.tokens, segment.copies);
+      kept.text = HypothesisText(first, segment, best);
       kept.score = best.score;
       kept.ended_by_limit = best.ended_by_limit;
+      kept.copied = segment.copied;
       kept.source_tokens = static_cast<int>(segment.source.size());
       kept.target_tokens = static_cast<int>(best.tokens.size());
       if (first.alignments) kept.attention = AttentionOf(first, segment, kept.text);

@@ -38,6 +38,7 @@ struct PivotSegment {
   std::string text;          // in the third language; may be empty
   float score = 0;
   bool ended_by_limit = false;
+  bool copied = false;
   int source_tokens = 0;
   int target_tokens = 0;
   PivotAttention attention;  // only if alignments were requested

@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "model/runtime/bundle/languages.h"
+#include "model/runtime/text/letters.h"
 #include "model/runtime/text/prose.h"
 #include "model/runtime/text/white_space.h"
 #include "model/runtime/tokenizer/copied_runs.h"
@@ -276,6 +278,34 @@ bool RequireCopies(const TextRequest& request, const PreparedSegment& segment,
   return end_in_word;
 }
 
+// Marks the segments whose text is its own translation: a time, a number, a rule, emoji. A model
+// would change some of them, also numbers that its language writes in another way, so a number
+// alone stays as it is. A glossary may say otherwise.
+void MarkCopied(PreparedText& work) {
+  for (PreparedSegment& segment : work.segments) {
+    const bool replaced =
+        std::any_of(segment.terms.begin(), segment.terms.end(), [&](const TermUse& term) {
+          return term.target != segment.text.substr(term.begin, term.end - term.begin);
+        });
+    segment.copied = !replaced && !model::HasLetter(segment.text);
+    if (!segment.copied) continue;
+    segment.source = {};
+    segment.copies = {};
+    segment.result.hypotheses.assign(1, {});
+  }
+}
+
+// Gives the segments of a joined text their places in its source.
+void UseJoined(std::shared_ptr<const model::JoinedText> joined, PreparedText& work) {
+  work.joined = std::move(joined);
+  for (PreparedSegment& segment : work.segments) {
+    segment.joined = work.joined.get();
+    const auto [begin, end] = SourceOf(segment, 0, static_cast<int>(segment.text.size()));
+    segment.place.begin = begin;
+    segment.place.end = end;
+  }
+}
+
 absl::Status RefuseLanguage(const TextRequest& request, absl::string_view field,
                             const LanguageGuess::Language& seen) {
   LanguageMismatch mismatch(request, seen);
@@ -290,9 +320,15 @@ absl::Status RefuseLanguage(const TextRequest& request, absl::string_view field,
 absl::StatusOr<PreparedText> PrepareText(const TextRequest& request, const TextItem& item,
                                          const Glossary* glossary, const PrepareLimits& limits) {
   const ServedModel& model = *request.model;
-  const std::string& text = *item.text;
   const std::string& field = item.path;
   if (limits.max_segments <= 0) return TooManySegments(field, 0);
+  std::shared_ptr<const model::JoinedText> joined;
+  if (request.join_lines) {
+    RETURN_IF_ERROR(limits.hold(model::JoinedText::MaxBytes(*item.text)));
+    joined = std::make_shared<const model::JoinedText>(model::JoinParagraphs(*item.text));
+    if (joined->text() == *item.text) joined = nullptr;
+  }
+  const std::string& text = joined != nullptr ? joined->text() : *item.text;
   RETURN_IF_ERROR(limits.hold(PrepareBytes(std::ssize(text))));
   ASSIGN_OR_RETURN(auto parts, request.split ? Sentences(request, text, field, limits)
                                              : Whole(request, text, field, limits));
@@ -372,6 +408,7 @@ absl::StatusOr<PreparedText> PrepareText(const TextRequest& request, const TextI
       segment.terms = std::move(terms);
     }
   }
+  if (request.split) MarkCopied(work);
   if (request.language_check != LanguageCheck::kOff) {
     work.other_language = OtherLanguage(text, request.language_code);
     if (work.other_language.has_value()) {
@@ -381,9 +418,26 @@ absl::StatusOr<PreparedText> PrepareText(const TextRequest& request, const TextI
     }
   }
   if (request.split) work.tail = text.substr(copied);
+  if (joined != nullptr) UseJoined(std::move(joined), work);
   work.truncated = request.long_input == linnet::v1::LONG_INPUT_TRUNCATE &&
                    !model::Trimmed(absl::string_view(text).substr(copied)).empty();
   return work;
+}
+
+model::JoinedText::Range SourceOf(const PreparedSegment& segment, int begin, int end) {
+  if (segment.joined == nullptr) return {segment.place.begin + begin, segment.place.begin + end};
+  const auto at = static_cast<int>(segment.text.data() - segment.joined->text().data());
+  return segment.joined->SourceOf(at + begin, at + end);
+}
+
+std::string HypothesisText(const TextRequest& request, const PreparedSegment& segment,
+                           const model::Hypothesis& hypothesis) {
+  if (segment.copied) return std::string(segment.text);
+  std::string text = request.model->target_tokenizer->Decode(hypothesis.tokens, segment.copies);
+  if (segment.is_title && text.size() > 1 && absl::EndsWith(text, ".") &&
+      !absl::EndsWith(text, ".."))
+    text.pop_back();
+  return text;
 }
 
 std::string GapAfter(absl::string_view before, std::string gap,

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "linnet/v1/text_service.pb.h"
+#include "model/runtime/text/paragraphs.h"
 #include "model/runtime/text/segmenter.h"
 #include "server/request/glossary.h"
 #include "server/request/text_request.h"
@@ -24,8 +25,9 @@ struct PreparedSegment {
   std::string gap;                       // text before it in the answer
   std::vector<model::TokenId> source;    // of its text, eos last, without language tokens
   std::vector<std::string> copies = {};  // texts of the source's placeholders
-  std::optional<std::vector<model::TokenId>> target;            // to be scored
-  absl::string_view text = {};                                  // borrowed from the request
+  std::optional<std::vector<model::TokenId>> target;  // to be scored
+  // Borrowed from the request, or from PreparedText::joined.
+  absl::string_view text = {};
   std::vector<TermUse> terms = {};                              // glossary entries that apply
   std::shared_ptr<const model::TargetLength> length = nullptr;  // of its summary
   // The answer is a title, whose full stop is left out.
@@ -33,7 +35,20 @@ struct PreparedSegment {
   SequenceResult result = {};
   // With reranking, parallel to the hypotheses: linnet.v1.Hypothesis.channel_score.
   std::vector<std::optional<float>> channel_scores = {};
+  // The text has no letter: it is its own translation, and is not decoded. `result` then has one
+  // hypothesis without tokens, of score 0.
+  bool copied = false;
+  // Set if the lines of its text were joined: `text` is a part of it, and `place` that of the
+  // source.
+  const model::JoinedText* joined = nullptr;
 };
+
+// The place in the text of the request of bytes [begin, end) of a segment's text; not empty.
+model::JoinedText::Range SourceOf(const PreparedSegment& segment, int begin, int end);
+
+// The text of a hypothesis of a segment; of a title without its full stop, which is no ellipsis.
+std::string HypothesisText(const TextRequest& request, const PreparedSegment& segment,
+                           const model::Hypothesis& hypothesis);
 
 // One text of a request.
 struct PreparedText {
@@ -44,6 +59,9 @@ struct PreparedText {
   std::optional<LanguageGuess::Language> other_language = std::nullopt;
   // The share of prose in a text to summarise, if it is too small for a summary to mean much.
   std::optional<double> prose_share = std::nullopt;
+  // The text with joined lines, if any are. Shared by copies of this object, because the segments
+  // borrow it.
+  std::shared_ptr<const model::JoinedText> joined = nullptr;
 };
 
 // The remaining limits of a call.

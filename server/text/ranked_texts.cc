@@ -67,6 +67,7 @@ int64_t RankedTexts::bytes() const {
   for (const PreparedText& work : prepared) {
     bytes += BytesOf(work.segments) + static_cast<int64_t>(work.tail.capacity());
     if (work.other_language.has_value()) bytes += kWarningBytes;
+    if (work.joined != nullptr) bytes += work.joined->bytes();
     for (const PreparedSegment& segment : work.segments) bytes += KeptBytes(segment);
   }
   for (const RankedSegment& segment : segments) {
@@ -88,10 +89,9 @@ RankedTexts RankedTextsOf(const TextRequest& first, std::vector<PreparedText> pr
       RankedSegment& ranked = texts.segments.emplace_back();
       ranked.content = i;
       ranked.source = std::string(segment.text);
-      for (const model::Hypothesis& hypothesis : segment.result.hypotheses) {
-        ranked.hypotheses.push_back(
-            first.model->target_tokenizer->Decode(hypothesis.tokens, segment.copies));
-      }
+      if (segment.copied) continue;  // nothing is to be chosen
+      for (const model::Hypothesis& hypothesis : segment.result.hypotheses)
+        ranked.hypotheses.push_back(HypothesisText(first, segment, hypothesis));
     }
   }
   return texts;
@@ -115,6 +115,7 @@ void Rerank(const std::vector<PreparedText>& scored, RankedTexts& texts) {
   std::span<const PreparedText> rest = scored;
   for (PreparedText& work : texts.prepared) {
     for (PreparedSegment& segment : work.segments) {
+      if (segment.copied) continue;
       const size_t count = segment.result.hypotheses.size();
       RerankSegment(rest.first(count), *texts.request.reranking, segment);
       rest = rest.subspan(count);

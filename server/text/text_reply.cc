@@ -18,21 +18,12 @@ FinishReason ReasonOf(bool limited) {
   return limited ? linnet::v1::FINISH_REASON_LENGTH : linnet::v1::FINISH_REASON_STOP;
 }
 
-// The text of a target; of a title without its full stop, which is no ellipsis.
-std::string TargetText(const model::Tokenizer& tokenizer, std::span<const model::TokenId> tokens,
-                       const PreparedSegment& work) {
-  std::string text = tokenizer.Decode(tokens, work.copies);
-  if (work.is_title && text.size() > 1 && absl::EndsWith(text, ".") && !absl::EndsWith(text, ".."))
-    text.pop_back();
-  return text;
-}
-
-void FillHypotheses(const model::Tokenizer& tokenizer, const PreparedSegment& work,
+void FillHypotheses(const TextRequest& request, const PreparedSegment& work,
                     linnet::v1::Segment& segment) {
   for (size_t i = 0; i < work.result.hypotheses.size(); ++i) {
     const model::Hypothesis& hypothesis = work.result.hypotheses[i];
     linnet::v1::Hypothesis& reply = *segment.add_hypotheses();
-    reply.set_text(TargetText(tokenizer, hypothesis.tokens, work));
+    reply.set_text(HypothesisText(request, work, hypothesis));
     reply.set_score(hypothesis.score);
     reply.mutable_token_scores()->Add(hypothesis.token_scores.begin(),
                                       hypothesis.token_scores.end());
@@ -54,6 +45,48 @@ void FillWords(const std::vector<AlignedWord>& words, const model::Hypothesis& h
     word.set_target_end(segment.target_begin() + range.end);
     word.set_score(static_cast<float>(sum / count));
   }
+}
+
+// Aligns the words of the answer to those of the source, or through a third language to those of
+// the pivot's source. Each word of a copied segment is aligned to itself.
+void FillAlignments(const TextRequest& request, const PreparedSegment& work,
+                    const std::vector<AlignedWord>& words, int begin, const PivotSegment* pivot,
+                    linnet::v1::Segment& segment) {
+  const std::vector<AlignedWord> source =
+      work.copied
+          ? std::vector<AlignedWord>()
+          : SourceWords(*request.model->source_tokenizer, work.source, work.text, work.copies);
+  const WordAttention attention(source, work.source.size(), work.result.attention);
+  std::vector<WordRange> ranges = attention.source();
+  if (work.copied) {
+    for (const AlignedWord& word : words) ranges.push_back({word.begin, word.end});
+  }
+  if (ranges.empty()) return;  // the model has no alignments
+  for (size_t i = 0; i < words.size(); ++i) {
+    std::vector<float> weights(ranges.size());
+    if (work.copied) {
+      weights[i] = 1;
+    } else {
+      weights = attention.WeightsOf(words[i]);
+    }
+    if (pivot != nullptr) weights = pivot->attention.Compose(ranges, work.place.begin, weights);
+    AddWordAlignments(pivot == nullptr ? ranges : pivot->attention.source, weights,
+                      pivot == nullptr ? work.place.begin : pivot->place.begin, words[i], begin,
+                      *segment.mutable_word_alignments());
+  }
+}
+
+// Moves the offsets of words and terms of the source from a text with joined lines to the text of
+// the request.
+void MoveToSource(const PreparedSegment& work, linnet::v1::Segment& segment) {
+  const auto move = [&work](auto& place) {
+    const auto [begin, end] = SourceOf(work, place.source_begin() - work.place.begin,
+                                       place.source_end() - work.place.begin);
+    place.set_source_begin(begin);
+    place.set_source_end(end);
+  };
+  for (auto& alignment : *segment.mutable_word_alignments()) move(alignment);
+  for (auto& term : *segment.mutable_glossary_terms()) move(term);
 }
 
 // Fills the fields that Translation and Summary have in common.
@@ -100,7 +133,7 @@ SegmentReply ReplyOf(const TextRequest& request, const PreparedSegment& work, in
   const model::Tokenizer& tokenizer = *request.model->target_tokenizer;
   const model::Hypothesis& best = work.result.hypotheses.front();
   SegmentReply reply;
-  reply.text = TargetText(tokenizer, best.tokens, work);
+  reply.text = HypothesisText(request, work, best);
   linnet::v1::Segment& segment = reply.segment;
   segment.set_source_begin(work.place.begin);
   segment.set_source_end(work.place.end);
@@ -109,29 +142,18 @@ SegmentReply ReplyOf(const TextRequest& request, const PreparedSegment& work, in
   segment.set_score(best.score);
   segment.set_finish_reason(ReasonOf(best.ended_by_limit));
   segment.set_part_of_sentence(work.place.part_of_sentence);
+  segment.set_copied(work.copied);
   if (!work.channel_scores.empty() && work.channel_scores.front().has_value())
     segment.set_channel_score(*work.channel_scores.front());
-  if (request.options.has_n_best()) FillHypotheses(tokenizer, work, segment);
+  if (request.options.has_n_best()) FillHypotheses(request, work, segment);
   if (request.word_scores || request.alignments) {
     const std::vector<AlignedWord> words =
         AlignedWords(tokenizer, best.tokens, reply.text, work.copies);
     if (request.word_scores) FillWords(words, best, segment);
-    if (request.alignments) {
-      const std::vector<AlignedWord> source =
-          SourceWords(*request.model->source_tokenizer, work.source, work.text, work.copies);
-      const WordAttention attention(source, work.source.size(), work.result.attention);
-      for (const AlignedWord& word : words) {
-        if (attention.source().empty()) break;  // the model has no alignments
-        std::vector<float> weights = attention.WeightsOf(word);
-        if (pivot != nullptr)
-          weights = pivot->attention.Compose(attention.source(), work.place.begin, weights);
-        AddWordAlignments(pivot == nullptr ? attention.source() : pivot->attention.source, weights,
-                          pivot == nullptr ? work.place.begin : pivot->place.begin, word, begin,
-                          *segment.mutable_word_alignments());
-      }
-    }
+    if (request.alignments) FillAlignments(request, work, words, begin, pivot, segment);
   }
   FillTerms(work.terms, reply.text, work.place.begin, begin, segment);
+  if (work.joined != nullptr) MoveToSource(work, segment);
   return reply;
 }
 
@@ -142,6 +164,7 @@ SegmentReply ReplyOf(const TextRequest& request, const PivotSegment& pivot,
   segment.set_source_begin(pivot.place.begin);
   segment.set_source_end(pivot.place.end);
   segment.set_part_of_sentence(pivot.place.part_of_sentence);
+  segment.set_copied(pivot.copied);
   float score = pivot.score;
   bool limited = pivot.ended_by_limit;
   for (const PreparedSegment& sentence : work.segments) {

@@ -123,6 +123,21 @@ std::vector<Scenario> Scenarios() {
   add("characters of four bytes", {Many("\xF0\x9F\x90\x95", 5000)});
   add("another language, which many answers say",
       std::vector<std::string>(500, "Hunde bellen laut auf der Straße."));
+  add("lines of a digit", {Many("1\n", 4000)});
+  TranslateRequest& copied =
+      add("words and alignments of lines of digits", {Many("1 2 3 4 5\n", 400)});
+  copied.set_word_scores(true);
+  copied.set_alignments(true);
+  copied.mutable_options()->set_n_best(1);
+  TranslateRequest& copied_twice = add("alignments of lines of digits through a third language",
+                                       {Many("1 2 3 4 5 6 7 8 9\n", 400)});
+  copied_twice.set_alignments(true);
+  copied_twice.set_target_language_code("fr");
+  TranslateRequest& joined = add("joined lines", {Many(sentence + "\n", 400)});
+  joined.set_line_breaks(linnet::v1::LINE_BREAKS_JOIN_PARAGRAPHS);
+  TranslateRequest& hyphens = add("joined lines of hyphens", {Many(sentence + "a-b\n", 400)});
+  hyphens.set_line_breaks(linnet::v1::LINE_BREAKS_JOIN_PARAGRAPHS);
+  hyphens.set_alignments(true);
   TranslateRequest& n_best = add("n best", {Many(sentence, 40)});
   n_best.mutable_options()->set_beam_size(8);
   n_best.mutable_options()->set_n_best(8);
