@@ -1,11 +1,15 @@
 #pragma once
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <future>
 #include <iterator>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -15,10 +19,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "client/cli/cli.h"
 #include "client/cli/commands.h"
 #include "client/cli/flags/flag_names.h"
+#include "client/cli/request_window.h"
 #include "client/cli/text/error_attribution.h"
+#include "client/cli/text/notes.h"
 #include "client/cli/text/print.h"
 #include "client/cli/text/progress.h"
 #include "client/cli/text/resume_record.h"
@@ -28,11 +35,7 @@
 
 namespace linnet::client {
 
-// A request is large enough to fill a batch of the server and small enough to show progress.
-// Several are in flight at once, so that the server does not wait for the client between them.
-inline constexpr size_t kTextsPerRequest = 64;
 inline constexpr size_t kBytesPerRequest = 64 << 10;
-inline constexpr size_t kMaxRequestsInFlight = 4;
 
 // The point where a run resumes: after the texts that an earlier run answered.
 struct ResumePoint {
@@ -43,7 +46,9 @@ struct ResumePoint {
 
 // Reads texts, sends them in requests and writes the answers in the order of the texts. Blank texts
 // are not sent. If a text is refused, the run either ends after the texts before it, or leaves its
-// answer empty and continues (TextOptions::skip_refused). `Kind` is one of text_kinds.h.
+// answer empty and continues (TextOptions::skip_refused). A server that is too busy or too slow for
+// the requests gets fewer and smaller ones (RequestWindow), and the run waits for it for
+// TextOptions::busy_timeout. `Kind` is one of text_kinds.h.
 //
 // Not thread-safe; the calls run in threads of std::async.
 template <typename Kind>
@@ -60,12 +65,15 @@ class BatchRunner {
         skip_refused_(options.skip_refused),
         lines_(options.input.arguments.empty() && options.input.shape != Shape::kWhole),
         may_resume_(options.resumable),
+        busy_timeout_(options.busy_timeout),
         call_(options.call),
         prototype_(std::move(prototype)),
         environment_(environment),
         progress_(progress),
         record_(record),
-        source_(options.input, environment.in, environment.stop_event) {}
+        source_(options.input, environment.in, environment.stop_event),
+        refused_(environment.err, progress, "refused texts", options.quiet),
+        notes_(environment.err, progress, "notes about answers", options.quiet) {}
 
   // Skips the texts of an earlier run, or returns why the run cannot resume. Call it before Run.
   // Writes nothing.
@@ -85,18 +93,21 @@ class BatchRunner {
     begin_ = absl::Now();
     advance_.first_byte = source_.bytes_read();
     advance_.total_bytes = source_.TotalBytes(environment_.in_bytes);
-    if (const int exit = Work(); exit != kExitOk) return exit;
+    const int exit = Work();
+    notes_.End();
+    refused_.End();
+    if (exit != kExitOk) return exit;
     progress_.Finish(advance_);
     if (record_ != nullptr) record_->Remove();
     const Checkpoint& earlier = resume_point_.known;
     TellRefused(earlier.refused, absl::StrCat("the ", earlier.texts, " texts of an earlier run"));
-    TellRefused(refused_, absl::StrCat(answered_ + refused_, " texts"));
-    return earlier.refused + refused_ == 0 ? kExitOk : kExitRefused;
+    TellRefused(refused_.count(), absl::StrCat(answered_ + refused_.count(), " texts"));
+    return earlier.refused + refused_.count() == 0 ? kExitOk : kExitRefused;
   }
 
   // Cancels the requests in flight after an error: the destructors of their futures would wait.
   ~BatchRunner() {
-    if (!in_flight_.empty()) client_.Cancel();
+    if (!batches_.empty()) client_.Cancel();
   }
 
  private:
@@ -113,7 +124,7 @@ class BatchRunner {
     std::vector<Entry> entries;
     std::vector<size_t> sent;                // indices into entries, in the order of the contents
     std::shared_ptr<const Request> request;  // shared with the thread that sends it
-    std::future<absl::StatusOr<Response>> response;  // only if any was sent
+    std::future<absl::StatusOr<Response>> response;  // once it is sent
   };
 
   int Work() {
@@ -122,21 +133,24 @@ class BatchRunner {
     while (more) {
       std::vector<Entry> entries;
       more = Fill(&entries, &read);
-      if (!entries.empty()) in_flight_.push_back(Begin(std::move(entries)));
-      const size_t keep = more && source_.Ready() ? kMaxRequestsInFlight - 1 : 0;
-      while (in_flight_.size() > keep) {
+      if (!entries.empty()) batches_.push_back(MakeBatch(std::move(entries)));
+      Send();
+      const size_t keep = more && source_.Ready() ? window_.max_in_flight() - 1 : 0;
+      while (batches_.size() > keep) {
         if (const int exit = AnswerFirst(); exit != kExitOk) return exit;
       }
     }
-    if (environment_.stop.stop_requested()) {
-      progress_.Clear();
-      return Fail(absl::CancelledError("cancelled"), ProgressNote("continues from there"),
-                  environment_);
-    }
+    if (environment_.stop.stop_requested()) return FailToAnswer(absl::CancelledError("cancelled"));
     if (read.ok()) return kExitOk;
     progress_.Clear();
     const std::string note = ProgressNote("continues from there");
     return FailLocally(absl::Status(read.code(), absl::StrCat(read.message(), note)), environment_);
+  }
+
+  // Ends a run with an error that does not belong to a text.
+  int FailToAnswer(const absl::Status& status) {
+    progress_.Clear();
+    return Fail(status, ProgressNote("continues from there"), environment_);
   }
 
   void TellRefused(int64_t refused, const std::string& of) {
@@ -151,19 +165,24 @@ class BatchRunner {
   // does with --resume.
   std::string ProgressNote(const std::string& resumed) const {
     std::string note = AnsweredNote(answered_);
-    if (refused_ > 0) absl::StrAppend(&note, "\n  and ", refused_, " refused");
+    if (refused_.count() > 0) absl::StrAppend(&note, "\n  and ", refused_.count(), " refused");
     if (resume_point_.texts > 0) {
       absl::StrAppend(&note, "\n  after the ", resume_point_.texts, " of an earlier run");
     }
-    if (may_resume_) absl::StrAppend(&note, "\n  the same command with --resume ", resumed);
+    if (keeps_answers()) absl::StrAppend(&note, "\n  the same command with --resume ", resumed);
     return note;
+  }
+
+  // True if there are answers after which --resume can continue.
+  bool keeps_answers() const {
+    return may_resume_ && answered_ + refused_.count() + resume_point_.texts > 0;
   }
 
   // Ends a run at a refused text.
   int FailAt(const Entry& entry) {
     progress_.Clear();
     std::string note = ProgressNote("--on-error skip continues after it");
-    if (lines_ && !may_resume_) {
+    if (lines_ && !keeps_answers()) {
       absl::StrAppend(&note, "\n  with --on-error skip the run continues after it");
     }
     if (entry.refusal.ok()) {
@@ -183,6 +202,7 @@ class BatchRunner {
       absl::StatusOr<std::optional<Text>> read = source_.Next();
       if (environment_.stop.stop_requested()) return false;  // it may have been cut short
       if (!read.ok()) *error = read.status();
+      if (source_.is_foreign()) entries->clear();
       if (!read.ok() || !read->has_value()) return false;
       Text& text = **read;
       if (text.problem.ok() && !IsBlank(text)) text.problem = Kind::Check(text);
@@ -190,12 +210,12 @@ class BatchRunner {
       bytes += text.content.size() + text.record.size();
       entries->push_back({std::move(text)});
       if (last) return false;
-    } while (entries->size() < kTextsPerRequest && bytes < kBytesPerRequest && source_.Ready());
+    } while (entries->size() < window_.max_texts() && bytes < kBytesPerRequest && source_.Ready());
     return true;
   }
 
-  // Sends the entries that are neither blank nor refused.
-  Batch Begin(std::vector<Entry> entries) {
+  // Prepares the request with the entries that are neither blank nor refused.
+  Batch MakeBatch(std::vector<Entry> entries) {
     Batch batch{std::move(entries), {}, nullptr, {}};
     auto request = std::make_shared<Request>(prototype_);
     for (size_t i = 0; i < batch.entries.size(); ++i) {
@@ -204,47 +224,88 @@ class BatchRunner {
       batch.sent.push_back(i);
     }
     batch.request = request;
-    if (!batch.sent.empty()) {
+    return batch;
+  }
+
+  // Sends the first batches, as many as the window allows. One without a text needs no request.
+  void Send() {
+    for (size_t i = 0; i < std::min(batches_.size(), window_.max_in_flight()); ++i) {
+      if (batches_[i].sent.empty() || batches_[i].response.valid()) continue;
+      if (batches_[i].sent.size() > window_.max_texts()) Split(i, window_.max_texts());
+      Batch& batch = batches_[i];
       batch.response = std::async(std::launch::async, [this, request = batch.request] {
         return Kind::Call(client_, *request, call_);
       });
     }
-    return batch;
-  }
-
-  absl::StatusOr<Response> Await(Batch& batch) {
-    if (!batch.response.valid()) return Response();
-    absl::StatusOr<Response> response = batch.response.get();
-    // If the server is busy even after the client's retries, the other requests of this run may be
-    // the reason: wait for them and send this one once more.
-    if (absl::IsResourceExhausted(response.status()) && !in_flight_.empty()) {
-      for (const Batch& other : in_flight_) {
-        if (other.response.valid()) other.response.wait();
-      }
-      response = Kind::Call(client_, *batch.request, call_);
-    }
-    return response;
   }
 
   int AnswerFirst() {
-    Batch batch = std::move(in_flight_.front());
-    in_flight_.pop_front();
-    const absl::StatusOr<Response> response = Await(batch);
-    if (response.ok()) return Write(batch, *response);
+    Send();
+    Batch batch = std::move(batches_.front());
+    batches_.pop_front();
+    if (batch.sent.empty()) return Write(batch, Response());
+    const absl::StatusOr<Response> response = batch.response.get();
+    if (response.ok()) {
+      window_.Succeeded();
+      last_answer_ = absl::Now();
+      return Write(batch, *response);
+    }
     const ErrorAttribution attribution =
         AttributeToTexts(response.status(), Kind::kField, batch.sent.size());
     switch (attribution.fault) {
       case Fault::kNoText:
-        progress_.Clear();
-        return Fail(response.status(), ProgressNote("continues from there"), environment_);
+        return FailToAnswer(response.status());
       case Fault::kOneText:
         SendWithout(std::move(batch), attribution.text, response.status());
         return kExitOk;
       case Fault::kTooMuchTogether:
-        SendInHalves(std::move(batch));
+        batches_.push_front(std::move(batch));
+        Split(0, (batches_.front().sent.size() + 1) / 2);
         return kExitOk;
+      case Fault::kServerBusy:
+      case Fault::kTooSlow:
+        return SendLater(std::move(batch), attribution.fault, response.status());
     }
     return kExitLocal;
+  }
+
+  // Sends a batch again that the server was too busy or too slow for: after the others of this run
+  // have ended, which may be the reason; a batch that was alone in smaller parts, and later.
+  int SendLater(Batch batch, Fault fault, const absl::Status& status) {
+    bool alone = true;
+    for (const Batch& other : batches_) {
+      if (!other.response.valid() ||
+          other.response.wait_for(std::chrono::seconds(0)) == std::future_status::ready)
+        continue;
+      alone = false;
+      other.response.wait();
+    }
+    const size_t texts = batch.sent.size();
+    batch.response = {};
+    batches_.push_front(std::move(batch));
+    // It was sent before the window became smaller, and goes again in its parts.
+    if (texts > window_.max_texts()) return kExitOk;
+    if (fault == Fault::kTooSlow && alone) {
+      if (texts == 1) return FailToAnswer(status);
+      window_.TookTooLong(texts);
+      return kExitOk;
+    }
+    window_.Refused(texts, alone);
+    if (!alone) return kExitOk;
+    const absl::Duration pause = DetailsOf(status).retry_delay.value_or(window_.pause());
+    if (absl::Now() + pause - std::max(last_answer_, begin_) > busy_timeout_)
+      return FailToAnswer(status);
+    return Pause(pause) ? kExitOk : FailToAnswer(absl::CancelledError("cancelled"));
+  }
+
+  // Returns false if a stop was requested.
+  bool Pause(absl::Duration duration) {
+    std::mutex mu;
+    std::unique_lock lock(mu);
+    std::condition_variable_any never;
+    never.wait_for(lock, environment_.stop, absl::ToChronoMilliseconds(duration),
+                   [] { return false; });
+    return !environment_.stop.stop_requested();
   }
 
   void SendWithout(Batch batch, size_t refused, const absl::Status& refusal) {
@@ -254,16 +315,27 @@ class BatchRunner {
     entry.field = absl::StrCat(Kind::kField, "[", refused, "]");
     // If the run ends at this text, the texts after it are not needed.
     if (!skip_refused_) batch.entries.resize(place + 1);
-    in_flight_.push_front(Begin(std::move(batch.entries)));
+    batches_.push_front(MakeBatch(std::move(batch.entries)));
   }
 
-  void SendInHalves(Batch batch) {
-    const auto middle = batch.entries.begin() + batch.sent[batch.sent.size() / 2];
-    std::vector<Entry> behind(std::make_move_iterator(middle),
-                              std::make_move_iterator(batch.entries.end()));
-    batch.entries.erase(middle, batch.entries.end());
-    in_flight_.push_front(Begin(std::move(behind)));
-    in_flight_.push_front(Begin(std::move(batch.entries)));
+  // Replaces a batch that is not in flight by batches of at most so many texts that are sent.
+  void Split(size_t index, size_t max_texts) {
+    std::vector<Batch> parts;
+    std::vector<Entry> entries = std::move(batches_[index].entries);
+    size_t texts = 0, begin = 0;
+    for (size_t i = 0; i < entries.size(); ++i) {
+      texts += entries[i].is_sent() ? 1 : 0;
+      if (texts <= max_texts) continue;
+      parts.push_back(MakeBatch({std::make_move_iterator(entries.begin() + begin),
+                                 std::make_move_iterator(entries.begin() + i)}));
+      texts = 1;
+      begin = i;
+    }
+    parts.push_back(MakeBatch({std::make_move_iterator(entries.begin() + begin),
+                               std::make_move_iterator(entries.end())}));
+    const auto place = batches_.erase(batches_.begin() + static_cast<int64_t>(index));
+    batches_.insert(place, std::make_move_iterator(parts.begin()),
+                    std::make_move_iterator(parts.end()));
   }
 
   int Write(const Batch& batch, const Response& response) {
@@ -284,11 +356,14 @@ class BatchRunner {
       return FailToWrite(cause, environment_);
     }
     if (last != nullptr) {
-      advance_.lines += last - batch.entries.data() + 1;
+      texts_ += last - batch.entries.data() + 1;
+      for (const Entry* entry = batch.entries.data(); entry <= last; ++entry)
+        advance_.lines += entry->text.lines;
       advance_.bytes = last->text.end;
       if (record_ != nullptr)
-        record_->Write({resume_point_.texts + advance_.lines, last->text.digest,
-                        resume_point_.known.refused + refused_});
+        record_->Write({resume_point_.texts + texts_, last->text.digest,
+                        resume_point_.known.refused + refused_.count(),
+                        static_cast<int64_t>(environment_.out.tellp())});
     }
     if (end != nullptr) return FailAt(*end);
     const absl::Time now = absl::Now();
@@ -303,7 +378,7 @@ class BatchRunner {
     if (!entry.problem().ok()) {
       PrintRefused(text, entry.problem(), form_, environment_.out);
       const std::string why = InFlags(RefusalText(entry.problem()));
-      WriteNote(&refused_, "refused texts", entry.refusal.ok() ? why : text.name + ": " + why);
+      refused_.Write(entry.refusal.ok() ? why : text.name + ": " + why);
       return 0;
     }
     if (IsBlank(text)) {
@@ -314,22 +389,9 @@ class BatchRunner {
     }
     PrintAnswer(text, response, answer, form_, environment_.out);
     const std::string note = Kind::Note(response, answer);
-    if (!note.empty()) WriteNote(&notes_, "answers", text.name + ": " + note);
+    if (!note.empty()) notes_.Write(text.name + ": " + note);
     ++answered_;
     return 1;
-  }
-
-  // Counts notes of a kind and writes the first few: a large file may cause very many.
-  void WriteNote(int64_t* count, const char* kind, const std::string& note) {
-    constexpr int64_t kMaxNotes = 20;
-    if (++*count > kMaxNotes + 1) return;
-    progress_.Clear();
-    environment_.err << "linnet: ";
-    if (*count <= kMaxNotes) {
-      environment_.err << note << "\n";
-    } else {
-      environment_.err << "and more " << kind << " like these\n";
-    }
   }
 
   Client& client_;
@@ -337,6 +399,7 @@ class BatchRunner {
   const bool skip_refused_;
   const bool lines_;
   const bool may_resume_;
+  const absl::Duration busy_timeout_;
   const CallOptions call_;
   const Request prototype_;
   const Environment& environment_;
@@ -344,12 +407,15 @@ class BatchRunner {
   ResumePoint resume_point_;
   ResumeRecord* const record_;
   TextSource source_;
+  RequestWindow window_;
   absl::Time begin_;
+  absl::Time last_answer_ = absl::InfinitePast();
   Advance advance_;
-  std::deque<Batch> in_flight_;
+  std::deque<Batch> batches_;  // to be answered, the first of them in flight
+  int64_t texts_ = 0;          // answered, refused or blank
   int64_t answered_ = 0;
-  int64_t refused_ = 0;
-  int64_t notes_ = 0;
+  Notes refused_;
+  Notes notes_;
 };
 
 }  // namespace linnet::client

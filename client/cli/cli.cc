@@ -107,6 +107,14 @@ int RunCommand(const Commands& commands, const Flags& flags, Client& client,
   return GetModel(client, flags.model, texts.form, environment);
 }
 
+// A timeout that the user sets, by the flag or by a setting, is that of files as well.
+void SetTimeoutOfTexts(const CLI::App& app, Flags& flags) {
+  for (const CLI::App* command : app.get_subcommands()) {
+    const CLI::Option* timeout = command->get_option_no_throw("--timeout");
+    if (timeout != nullptr && !timeout->empty()) flags.texts.call.timeout = flags.client.timeout;
+  }
+}
+
 }  // namespace
 
 int RunCli(const std::vector<std::string>& arguments, const Environment& environment) {
@@ -153,6 +161,7 @@ int RunCli(const std::vector<std::string>& arguments, const Environment& environ
   if (commands.completion->parsed()) return Print(CompletionOf(app, flags.shell), environment);
   if (commands.man_page->parsed()) return Print(ManPageOf(app), environment);
 
+  SetTimeoutOfTexts(app, flags);
   absl::StatusOr<Client> client = Client::Create(flags.client);
   if (!client.ok()) {
     return Usage(NameOf(app), std::string(client.status().message()), environment);

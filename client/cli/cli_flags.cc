@@ -74,6 +74,15 @@ CLI::App* AddTranslate(CLI::App* app, Flags* flags) {
       "--direct-only", [flags] { flags->translate.set_direct_only(true); },
       "fail if no model translates the pair directly, instead of going through a third language");
   AddTexts(translate, flags, true, [flags] { return Lists(flags->translate); });
+  AddChoice<v1::LineBreaks>(
+      translate, "--line-breaks",
+      {{"keep", v1::LINE_BREAKS_KEEP}, {"join-paragraphs", v1::LINE_BREAKS_JOIN_PARAGRAPHS}},
+      [flags](v1::LineBreaks value) { flags->translate.set_line_breaks(value); },
+      "of text that was wrapped at a width, join the lines of each paragraph [keep]");
+  translate->preparse_callback([flags](size_t) { flags->texts.input.plain_text = true; });
+  translate->add_flag_callback(
+      "--as-text", [flags] { flags->texts.input.plain_text = false; },
+      "translate a file of another format as if it were plain text, with its marks and keys");
   AddScores(translate, flags);
   AddReranking(translate, &flags->translate);
   AddGlossary(translate, &flags->translate);
@@ -87,6 +96,7 @@ CLI::App* AddTranslate(CLI::App* app, Flags* flags) {
       "  linnet translate --to de < letter.txt > brief.txt\n"
       "  linnet translate --to de --file large.en -o large.de\n"
       "  linnet translate --to de --file large.en -o large.de --resume\n"
+      "  linnet translate --to de --line-breaks join-paragraphs --file mail.txt\n"
       "  linnet translate --to de --jsonl < tickets.jsonl > tickets.de.jsonl\n");
   return translate;
 }
@@ -182,7 +192,7 @@ CLI::App* AddScore(CLI::App* app, Flags* flags) {
 
 CLI::App* AddDetect(CLI::App* app, Flags* flags) {
   CLI::App* detect = app->add_subcommand("detect", "Detect the languages of texts");
-  AddTexts(detect, flags, false, [] { return false; });
+  AddTexts(detect, flags, true, [] { return false; });
   detect
       ->add_option("--request-id", flags->texts.call.request_id,
                    "finds the calls in the server's log")
@@ -193,7 +203,8 @@ CLI::App* AddDetect(CLI::App* app, Flags* flags) {
       "between them; a language with a ? is a guess, und means undetermined.\n"
       "Examples:\n"
       "  linnet detect \"Der Hund läuft.\"\n"
-      "  linnet detect --lines < mixed.txt | cut -f 1 | sort | uniq -c\n");
+      "  linnet detect --file mixed.txt | cut -f 1 | sort | uniq -c\n"
+      "  linnet detect --document --file letter.txt\n");
   return detect;
 }
 

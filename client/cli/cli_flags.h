@@ -27,6 +27,8 @@ struct Flags {
   std::string shell;    // for `completion`
   BenchOptions bench;
   bool no_history = false;  // for `shell`
+
+  bool joins_lines() const { return translate.line_breaks() == v1::LINE_BREAKS_JOIN_PARAGRAPHS; }
 };
 
 struct Commands {

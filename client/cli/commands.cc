@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "client/cli/batch_runner.h"
 #include "client/cli/flags/flag_names.h"
+#include "client/cli/text/file_format.h"
 #include "client/cli/text/output_file.h"
 #include "client/cli/text/progress.h"
 #include "client/cli/text/resume_record.h"
@@ -112,8 +113,20 @@ bool WantsBars(const Environment& environment) {
   return terminal == environment.variables.end() || terminal->second != "dumb";
 }
 
+// Files and standard input are documents of any length. Without a --timeout, their calls have the
+// longest deadline that servers grant by default, since an answer that takes long is better than
+// none, and the run waits while a server is busy.
+TextOptions AsDocument(TextOptions options) {
+  constexpr absl::Duration kTimeout = absl::Hours(1);
+  constexpr absl::Duration kBusyTimeout = absl::Minutes(10);
+  if (!options.input.arguments.empty()) return options;
+  options.busy_timeout = options.call.timeout.value_or(kBusyTimeout);
+  if (!options.call.timeout.has_value()) options.call.timeout = kTimeout;
+  return options;
+}
+
 void TellThatWeRead(const TextOptions& options, const Environment& environment) {
-  if (environment.in_is_terminal && options.input.arguments.empty() &&
+  if (environment.in_is_terminal && !options.quiet && options.input.arguments.empty() &&
       options.input.files.empty()) {
     environment.err << "linnet: reading from the terminal, Ctrl-D ends the text\n";
   }
@@ -176,6 +189,31 @@ absl::StatusOr<ResumePoint> FindResumePoint(const TextOptions& options, uint64_t
   return point;
 }
 
+// The same of an output whose texts have any number of lines: the record alone says where they end.
+// Cuts off what was written after it.
+absl::StatusOr<ResumePoint> FindParagraph(const TextOptions& options, uint64_t settings,
+                                          WholeLines* kept) {
+  ResumePoint point;
+  if (kept->bytes == 0) return point;
+  const std::optional<ResumeRecord::Content> record = ResumeRecord::Read(options.output);
+  std::string why;
+  if (!record.has_value() || record->done.bytes < 0) {
+    why = "has no record beside it that says which paragraphs it answers";
+  } else if (record->settings != settings) {
+    why = "was begun with other languages, options or another form";
+  } else if (record->done.bytes > kept->bytes) {
+    why = absl::StrCat("had ", record->done.bytes, " bytes and has ", kept->bytes, " now");
+  }
+  if (!why.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("\"", options.output, "\" ", why, ": run without --resume to begin again"));
+  }
+  kept->bytes = record->done.bytes;
+  point.texts = record->done.texts;
+  point.known = record->done;
+  return point;
+}
+
 absl::StatusOr<ResumePoint> CheckOutput(const TextOptions& options, uint64_t settings,
                                         WholeLines* kept) {
   const std::vector<std::string> inputs =
@@ -186,6 +224,7 @@ absl::StatusOr<ResumePoint> CheckOutput(const TextOptions& options, uint64_t set
     return ResumePoint();
   }
   ASSIGN_OR_RETURN(*kept, CountLines(options.output));
+  if (options.input.shape == Shape::kParagraphs) return FindParagraph(options, settings, kept);
   return FindResumePoint(options, settings, kept->lines);
 }
 
@@ -206,6 +245,7 @@ template <typename Kind>
 int RunTexts(Client& client, TextOptions options, typename Kind::Request request,
              const Environment& environment) {
   TellThatWeRead(options, environment);
+  options = AsDocument(std::move(options));
   Input& input = options.input;
   if (input.result_key.empty()) input.result_key = Kind::kResultKey;
   input.more_keys = MoreKeys<Kind>(request, options.form);
@@ -215,7 +255,7 @@ int RunTexts(Client& client, TextOptions options, typename Kind::Request request
     return kExitUsage;
   }
   // A progress bar must not mix with answers on the same terminal.
-  const bool shown = environment.err_is_terminal && WantsBars(environment) &&
+  const bool shown = environment.err_is_terminal && !options.quiet && WantsBars(environment) &&
                      (!options.output.empty() || !environment.out_is_terminal);
   Progress progress(environment.err, shown, environment.columns, WantsColour(environment));
   if (options.output.empty()) {
@@ -252,7 +292,9 @@ int RunTexts(Client& client, TextOptions options, typename Kind::Request request
   if (status.ok()) status = OpenOutput(options.output, kept.bytes, &file);
   if (!status.ok()) return FailLocally(status, environment);
   // Written before the first answer, so that the output has a record even if the run is killed.
-  if (recorded) record.Write(point->known);
+  Checkpoint begin = point->known;
+  begin.bytes = kept.bytes;
+  if (recorded) record.Write(begin);
   return runner.Run();
 }
 
@@ -268,7 +310,7 @@ int RunOrStreamTexts(Client& client, const TextOptions& options, typename Kind::
     return RunTexts<Kind>(client, options, std::move(request), environment);
   }
   TellThatWeRead(options, environment);
-  return StreamTexts<Kind>(client, options, request, environment);
+  return StreamTexts<Kind>(client, AsDocument(options), request, environment);
 }
 
 }  // namespace
@@ -291,6 +333,12 @@ absl::Status SetLanguage(Client& client, const CallOptions& call, v1::SummarizeR
 
 int Translate(Client& client, const TextOptions& options, v1::TranslateRequest request,
               const Environment& environment) {
+  const absl::Status plain =
+      options.input.plain_text ? CheckFormats(options.input.files) : absl::OkStatus();
+  if (!plain.ok()) {
+    (void)FailLocally(plain, environment);
+    return kExitUsage;
+  }
   return RunOrStreamTexts<Translating>(client, options, std::move(request), environment);
 }
 
@@ -338,11 +386,6 @@ int Reload(Client& client, const std::string& model, Form form, const Environmen
   v1::ReloadRequest request;
   request.set_model(model);
   const absl::StatusOr<v1::ReloadResponse> response = client.Reload(request);
-  if (absl::IsUnimplemented(response.status())) {
-    return Fail(response.status(),
-                "\n  administrators have an address of their own: linnet-server --admin-listen",
-                environment);
-  }
   if (!response.ok()) return Fail(response.status(), "", environment);
   PrintReload(*response, form, environment.out);
   if (!environment.out.flush()) return FailToWrite(errno, environment);

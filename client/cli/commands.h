@@ -22,6 +22,9 @@ struct TextOptions {
   bool resume = false;        // append after the whole lines of the output
   bool force = false;         // write the output even if it holds other work
   bool skip_refused = false;  // leave the answer of a refused text empty and continue
+  bool quiet = false;         // write errors alone: no progress, and no notes about answers
+  // The run ends if a server that is too busy has answered nothing for so long.
+  absl::Duration busy_timeout = absl::ZeroDuration();
   CallOptions call;
 };
 

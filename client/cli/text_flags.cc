@@ -14,6 +14,8 @@ void AddJson(CLI::App* command, Flags* flags, const char* description) {
 }
 
 void AddOnError(CLI::App* command, Flags* flags) {
+  command->add_flag("-q,--quiet", flags->texts.quiet,
+                    "write errors only: no progress, and no notes about single texts");
   AddChoice<bool>(
       command, "--on-error", {{"stop", false}, {"skip", true}},
       [flags](bool skip) { flags->skip_refused = skip; },
@@ -81,8 +83,14 @@ void AddTexts(CLI::App* command, Flags* flags, bool lines, std::function<bool()>
       input->shape = Shape::kJsonLines;
       flags->texts.form = flags->json ? Form::kJsonLinesWhole : Form::kJsonLines;
     } else if (flags->lines || (lines && !flags->document)) {
-      input->shape = Shape::kLines;
+      input->shape = flags->joins_lines() ? Shape::kParagraphs : Shape::kLines;
     }
+    if (flags->lines && flags->joins_lines()) {
+      throw CLI::ValidationError(
+          "--lines answers each line alone, --line-breaks join-paragraphs joins them: leave one "
+          "out");
+    }
+    input->plain_text &= !flags->json_lines;
     flags->texts.skip_refused = flags->skip_refused.value_or(flags->json_lines);
     const bool one_line = !lists() || IsJson(flags->texts.form);
     flags->texts.resumable = !flags->texts.output.empty() && input->arguments.empty() &&

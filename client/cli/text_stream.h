@@ -47,7 +47,7 @@ int StreamTexts(Client& client, const TextOptions& options, const typename Kind:
     }
     size_t written = 0;
     std::string notes;
-    const std::vector<absl::string_view> first = Kind::Parts(text.content);
+    const std::vector<absl::string_view> first = Kind::Parts(text.content, prototype);
     std::deque<absl::string_view> parts(first.begin(), first.end());
     typename Kind::Request settings = prototype;
     while (!parts.empty()) {
@@ -69,7 +69,8 @@ int StreamTexts(Client& client, const TextOptions& options, const typename Kind:
       const auto response = (client.*Kind::kStream)(request, print, options.call);
       if (!out) return FailToWrite(errno, environment);
       if (IsTooMuch(response.status())) {  // before anything was written
-        const std::vector<absl::string_view> halves = Kind::Parts(part, (part.size() + 1) / 2);
+        const std::vector<absl::string_view> halves =
+            Kind::Parts(part, prototype, (part.size() + 1) / 2);
         if (halves.size() > 1) {
           parts.insert(parts.begin(), halves.begin(), halves.end());
           continue;
@@ -88,7 +89,8 @@ int StreamTexts(Client& client, const TextOptions& options, const typename Kind:
       if (notes.empty()) notes = Kind::Note(*response, 0);
     }
     out << text.ending << std::flush;
-    if (!notes.empty()) environment.err << "linnet: " << text.name << ": " << notes << "\n";
+    if (!notes.empty() && !options.quiet)
+      environment.err << "linnet: " << text.name << ": " << notes << "\n";
     ++answered;
   }
 }

@@ -136,6 +136,12 @@ absl::Status Connection::Explain(const CancellableContext& context, const grpc::
                            ? "it hangs, or does not speak gRPC"
                            : "allow more time or send less text"));
     case absl::StatusCode::kUnimplemented:
+      if (request.GetDescriptor() == v1::ReloadRequest::descriptor()) {
+        return absl::UnimplementedError(absl::StrCat(
+            options_.server,
+            " takes no calls of administrators: use the address for them (linnet-server "
+            "--admin-listen), or a token with the right to administer"));
+      }
       return absl::UnimplementedError(absl::StrCat(
           options_.server, " is not a Linnet server of this version: ",
           status.message().empty() ? "it does not know the method" : status.message()));

@@ -30,7 +30,8 @@ void AddConnectionFlags(CLI::App* command, ClientOptions* options) {
         ->take_last()
         ->group("Connection");
   };
-  add_duration("--timeout", &options->timeout, "of each call, its retries included [60s]");
+  add_duration("--timeout", &options->timeout,
+               "of each call, its retries included [60s; of the texts of files 1h]");
   add_duration("--wait", &options->wait, "wait so long for a server that is starting [0]");
 }
 

@@ -27,6 +27,7 @@ const std::vector<FlagName>& Names() {
         {"source_language_code", "--from"},
         {"target_language_code", "--to"},
         {"language_code", "--language"},
+        {"line_breaks", "--line-breaks"},
         {"long_input", "--long-input"},
         {"style", "--style"},
         {"length.words", "--summary-words"},

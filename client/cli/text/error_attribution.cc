@@ -27,6 +27,9 @@ ErrorAttribution AttributeToTexts(const absl::Status& status, absl::string_view 
   if (IsTooMuch(details.reason)) {
     return {texts > 1 ? Fault::kTooMuchTogether : Fault::kOneText, 0};
   }
+  if (details.reason == "DEADLINE_TOO_CLOSE") return {Fault::kServerBusy, 0};
+  if (absl::IsResourceExhausted(status) && !details.reason.empty()) return {Fault::kServerBusy, 0};
+  if (absl::IsDeadlineExceeded(status)) return {Fault::kTooSlow, 0};
   if (!absl::IsInvalidArgument(status) && !absl::IsOutOfRange(status)) return {};
   absl::string_view rest = details.field;
   size_t text = 0;

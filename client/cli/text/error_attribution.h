@@ -12,6 +12,8 @@ enum class Fault {
   kNoText,           // an option, the server or the connection: any text would fail
   kOneText,          // the other texts may be answered without it
   kTooMuchTogether,  // the request is too large: the server may accept fewer texts
+  kServerBusy,       // the server has no room for it now, or not before its deadline
+  kTooSlow,          // the deadline passed, or an idle server would answer after it as well
 };
 
 struct ErrorAttribution {

@@ -14,8 +14,9 @@
 namespace linnet::client {
 namespace {
 
-constexpr absl::string_view kHeader = "linnet-resume-2";
-constexpr absl::string_view kOldHeader = "linnet-resume-1";  // without the refused texts
+constexpr absl::string_view kHeader = "linnet-resume-3";
+constexpr absl::string_view kFormerHeader = "linnet-resume-2";  // without the bytes
+constexpr absl::string_view kOldHeader = "linnet-resume-1";     // nor the refused texts
 
 constexpr int64_t kMaxBytes = 4096;  // one line of five words
 
@@ -36,11 +37,13 @@ std::optional<ResumeRecord::Content> ResumeRecord::Read(const std::string& outpu
       absl::StrSplit(text, absl::ByAnyChar(" \n"), absl::SkipEmpty());
   Content content;
   const bool old = words.size() == 4 && words[0] == kOldHeader;
-  if (!(old || (words.size() == 5 && words[0] == kHeader)) ||
+  const bool former = words.size() == 5 && words[0] == kFormerHeader;
+  if (!(old || former || (words.size() == 6 && words[0] == kHeader)) ||
       !absl::SimpleHexAtoi(words[1], &content.settings) ||
       !absl::SimpleAtoi(words[2], &content.done.texts) ||
       !absl::SimpleHexAtoi(words[3], &content.done.digest) ||
-      !(old || absl::SimpleAtoi(words[4], &content.done.refused))) {
+      !(old || absl::SimpleAtoi(words[4], &content.done.refused)) ||
+      !(old || former || absl::SimpleAtoi(words[5], &content.done.bytes))) {
     return std::nullopt;
   }
   return content;
@@ -60,8 +63,8 @@ void ResumeRecord::Write(const Checkpoint& done) {
   }
   texts_ = done.texts;
   // The text has a fixed size, so that one write replaces the whole former text.
-  const std::string text = absl::StrFormat("%s %016x %020d %016x %020d\n", kHeader, settings_,
-                                           done.texts, done.digest, done.refused);
+  const std::string text = absl::StrFormat("%s %016x %020d %016x %020d %020d\n", kHeader, settings_,
+                                           done.texts, done.digest, done.refused, done.bytes);
   if (file_ >= 0 && pwrite(file_, text.data(), text.size(), 0) < 0) Remove();
 }
 

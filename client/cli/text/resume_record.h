@@ -14,12 +14,13 @@ namespace linnet::client {
 inline constexpr uint64_t kEmptyDigest = 0xcbf29ce484222325;
 uint64_t Digest(uint64_t seed, absl::string_view bytes);
 
-// The number of answered texts of an input, the digest of these texts, and how many of them were
-// refused and skipped.
+// The number of answered texts of an input, the digest of these texts, how many of them were
+// refused and skipped, and the size of the output with their answers (-1: unknown).
 struct Checkpoint {
   int64_t texts = 0;
   uint64_t digest = kEmptyDigest;
   int64_t refused = 0;
+  int64_t bytes = -1;
 };
 
 // A file FILE.resume beside an output FILE that records its input and options while the run is

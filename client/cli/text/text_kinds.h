@@ -39,9 +39,9 @@ struct Translating {
   }
   static constexpr auto kStream = &Client::StreamTranslate;
   // Splits a text into parts for one call each; together they are answered like the whole text.
-  static std::vector<absl::string_view> Parts(absl::string_view text,
+  static std::vector<absl::string_view> Parts(absl::string_view text, const Request& request,
                                               size_t max_bytes = kBytesPerPart) {
-    return SplitAtLines(text, max_bytes);
+    return SplitAtLines(text, max_bytes, JoinsLines(request));
   }
   // Prepares a request for a text's next part.
   static void UsePartBefore(const Response& response, Request* request) {
@@ -79,7 +79,9 @@ struct Summarizing {
     return client.Summarize(request, options);
   }
   static constexpr auto kStream = &Client::StreamSummarize;
-  static std::vector<absl::string_view> Parts(absl::string_view text, size_t = 0) { return {text}; }
+  static std::vector<absl::string_view> Parts(absl::string_view text, const Request&, size_t = 0) {
+    return {text};
+  }
   static void UsePartBefore(const Response&, Request*) {}
   static constexpr const char* kField = "contents";
   static absl::Status Check(const Text&) { return absl::OkStatus(); }

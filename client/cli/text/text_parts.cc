@@ -93,10 +93,25 @@ class Joined {
   int source_bytes_ = 0;
 };
 
+// The newline that ends the last blank line of a text, or npos.
+size_t LastBlankLine(absl::string_view text) {
+  size_t end = text.rfind('\n');
+  while (end != absl::string_view::npos && end > 0) {
+    const size_t before = text.rfind('\n', end - 1);
+    if (before == absl::string_view::npos) break;
+    if (IsWhiteSpace(text.substr(before, end - before))) return end;
+    end = before;
+  }
+  return absl::string_view::npos;
+}
+
 }  // namespace
 
 bool IsTooMuch(const absl::Status& status) {
-  return !status.ok() && AttributeToTexts(status, "contents", 2).fault == Fault::kTooMuchTogether;
+  if (status.ok()) return false;
+  const std::string reason = DetailsOf(status).reason;
+  return reason == "DEADLINE_TOO_CLOSE" || reason == "DEADLINE_TOO_SHORT" ||
+         AttributeToTexts(status, "contents", 2).fault == Fault::kTooMuchTogether;
 }
 
 void UseLanguageOf(const v1::TranslateResponse& response, v1::TranslateRequest* request) {
@@ -110,12 +125,18 @@ void UseLanguageOf(const v1::TranslateResponse& response, v1::TranslateRequest* 
     request->set_source_language_code(response.detected_language().language_code());
 }
 
-std::vector<absl::string_view> SplitAtLines(absl::string_view text, size_t max_bytes) {
+bool JoinsLines(const v1::TranslateRequest& request) {
+  return request.line_breaks() == v1::LINE_BREAKS_JOIN_PARAGRAPHS;
+}
+
+std::vector<absl::string_view> SplitAtLines(absl::string_view text, size_t max_bytes,
+                                            bool at_paragraphs) {
   std::vector<absl::string_view> parts;
   while (!text.empty()) {
     size_t end = text.size();
     if (end > max_bytes) {
-      end = text.rfind('\n', max_bytes - 1);
+      end = at_paragraphs ? LastBlankLine(text.substr(0, max_bytes)) : absl::string_view::npos;
+      if (end == absl::string_view::npos) end = text.rfind('\n', max_bytes - 1);
       if (end == absl::string_view::npos) end = text.find('\n', max_bytes);
       end = end == absl::string_view::npos ? text.size() : end + 1;
     }
@@ -136,7 +157,8 @@ absl::StatusOr<v1::TranslateResponse> TranslateInParts(Client& client,
   }
   v1::TranslateRequest settings = request;
   Joined joined;
-  const std::vector<absl::string_view> first = SplitAtLines(text, kBytesPerPart);
+  const std::vector<absl::string_view> first =
+      SplitAtLines(text, kBytesPerPart, JoinsLines(request));
   std::deque<absl::string_view> parts(first.begin(), first.end());
   while (!parts.empty()) {
     const absl::string_view part = parts.front();
@@ -148,7 +170,8 @@ absl::StatusOr<v1::TranslateResponse> TranslateInParts(Client& client,
     settings.set_contents(0, std::string(part));
     absl::StatusOr<v1::TranslateResponse> response = client.Translate(settings, options);
     if (IsTooMuch(response.status())) {
-      const std::vector<absl::string_view> halves = SplitAtLines(part, (part.size() + 1) / 2);
+      const std::vector<absl::string_view> halves =
+          SplitAtLines(part, (part.size() + 1) / 2, JoinsLines(request));
       if (halves.size() == 1) return response;
       parts.insert(parts.begin(), halves.begin(), halves.end());
       continue;

@@ -16,10 +16,15 @@ namespace linnet::client {
 inline constexpr size_t kBytesPerPart = 64 << 10;
 
 // Splits a text after newlines into parts of at most `max_bytes`; a longer line is a part of its
-// own. The concatenated parts are the text.
-std::vector<absl::string_view> SplitAtLines(absl::string_view text, size_t max_bytes);
+// own. The concatenated parts are the text. `at_paragraphs` prefers blank lines, so that the lines
+// of a paragraph can be joined.
+std::vector<absl::string_view> SplitAtLines(absl::string_view text, size_t max_bytes,
+                                            bool at_paragraphs = false);
+// True if the server joins the lines of paragraphs.
+bool JoinsLines(const v1::TranslateRequest& request);
 
-// True if the server refused a call whose parts it may take.
+// True if the server refused a call whose parts it may take: it is too large, or could not be
+// answered before its deadline.
 bool IsTooMuch(const absl::Status& status);
 
 // The parts of a text are in one language: uses the one that was detected in the first of them for

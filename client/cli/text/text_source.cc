@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <ios>
@@ -12,6 +13,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "client/cli/text/file_format.h"
 #include "client/cli/text/input_buffer.h"
 #include "client/cli/text/json_lines.h"
 #include "client/cli/text/white_space.h"
@@ -183,9 +185,10 @@ int64_t TextSource::TotalBytes(int64_t in_bytes) const {
 }
 
 bool TextSource::Ready() {
-  if (open_ == nullptr || regular_) return true;
+  if (open_ == nullptr || regular_ || blank_.has_value()) return true;
   std::streambuf& buffer = *open_->rdbuf();
-  if (input_.shape == Shape::kWhole) return buffer.in_avail() > 0;
+  if (input_.shape == Shape::kWhole || input_.shape == Shape::kParagraphs)
+    return buffer.in_avail() > 0;
   try {
     while (begun_.size() < kMaxTextBytes) {
       if (buffer.in_avail() <= 0) return false;
@@ -200,6 +203,7 @@ bool TextSource::Ready() {
 absl::Status TextSource::Open(const std::string& file) {
   lines_read_ = 0;
   at_start_ = true;
+  start_.clear();
   if (file == "-") {
     open_ = &standard_input_;
     regular_ = false;
@@ -223,26 +227,71 @@ void TextSource::SkipByteOrderMark(std::string* content) {
   }
 }
 
+absl::Status TextSource::CheckFormat(absl::string_view text) {
+  if (!input_.plain_text || start_.size() >= kFormatBytes) return absl::OkStatus();
+  start_.append(text.data(), std::min(text.size(), kFormatBytes));
+  const std::optional<absl::string_view> format = FormatOfContent(start_);
+  if (!format.has_value()) return absl::OkStatus();
+  foreign_ = true;
+  const absl::string_view quote = open_ == &standard_input_ ? "" : "\"";
+  return UnsupportedFormat(absl::StrCat(quote, name_, quote), *format);
+}
+
+absl::Status TextSource::CannotRead(const absl::Status& status) const {
+  const absl::string_view quote = open_ == &standard_input_ ? "" : "\"";
+  return absl::InvalidArgumentError(
+      absl::StrCat("cannot read ", quote, name_, quote, ": ", status.message()));
+}
+
+absl::Status TextSource::ReadParagraph(Text* text) {
+  while (text->content.size() < kMaxParagraphBytes) {
+    std::string line;
+    const absl::StatusOr<Found> read = CheckedRead(ReadLine, *open_, &line, &bytes_read_);
+    if (!read.ok()) return CannotRead(read.status());
+    if (*read == Found::kEnd && line.empty()) break;
+    if (*read == Found::kLineEnd) line.push_back('\n');
+    if (IsWhiteSpace(line)) {
+      blank_ = std::move(line);
+      break;
+    }
+    ++text->lines;
+    text->content += line;
+    if (*read == Found::kTooLong) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(name_, " has a line that is longer than ", kMaxTextBytes, " bytes"));
+    }
+    if (*read == Found::kEnd) break;
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::optional<Text>> TextSource::Read() {
-  if (open_->eof()) return std::nullopt;
+  if (open_->eof() && !blank_.has_value()) return std::nullopt;
   Text text{name_, std::exchange(begun_, ""), "\n", "", ""};
   bytes_read_ += std::ssize(text.content);
   const bool lines = input_.shape != Shape::kWhole;
-  const absl::StatusOr<Found> read =
-      CheckedRead(lines ? ReadLine : ReadAll, *open_, &text.content, &bytes_read_);
-  if (!read.ok()) {
-    const absl::string_view quote = open_ == &standard_input_ ? "" : "\"";
-    return absl::InvalidArgumentError(
-        absl::StrCat("cannot read ", quote, name_, quote, ": ", read.status().message()));
+  Found found = Found::kLineEnd;
+  if (blank_.has_value()) {
+    text.content = *std::exchange(blank_, std::nullopt);
+  } else {
+    const absl::StatusOr<Found> read =
+        CheckedRead(lines ? ReadLine : ReadAll, *open_, &text.content, &bytes_read_);
+    if (!read.ok()) return CannotRead(read.status());
+    found = *read;
+    SkipByteOrderMark(&text.content);
+    if (lines && found == Found::kEnd && text.content.empty()) return std::nullopt;
+    if (lines && found == Found::kLineEnd) text.content.push_back('\n');
   }
-  const Found found = *read;
-  SkipByteOrderMark(&text.content);
+  if (!lines && text.content.empty()) return std::nullopt;
+  const bool goes_on =
+      input_.shape == Shape::kParagraphs && found == Found::kLineEnd && !IsWhiteSpace(text.content);
+  if (goes_on) RETURN_IF_ERROR(ReadParagraph(&text));
+  RETURN_IF_ERROR(CheckFormat(text.content));
   if (lines) {
-    if (found == Found::kEnd && text.content.empty()) return std::nullopt;
-    text.name = absl::StrCat("line ", ++lines_read_, " of ", name_);
-    if (found == Found::kLineEnd) text.content.push_back('\n');
-  } else if (text.content.empty()) {
-    return std::nullopt;
+    text.name = text.lines == 1 ? absl::StrCat("line ", lines_read_ + 1, " of ", name_)
+                                : absl::StrCat("lines ", lines_read_ + 1, " to ",
+                                               lines_read_ + text.lines, " of ", name_);
+    lines_read_ += text.lines;
   }
   if (found == Found::kTooLong) {
     text.content.clear();

@@ -63,8 +63,19 @@ TEST_F(CliTest, DetectListsLanguagesWithTheirShare) {
             "de?\t0.88\tJa\n"
             "und\t0.00\t123\n"
             "de\t0.88\targument 4\n");
+  EXPECT_EQ(Run({"detect"}, "Der Hund.\nJa\n"), kExitOk) << "a line is a text, as for translate";
+  EXPECT_EQ(out_, "de\t0.88\tDer Hund.\nde?\t0.88\tJa\n");
+  EXPECT_EQ(Run({"detect", "--document"}, "Der Hund.\nJa\n"), kExitOk);
+  EXPECT_EQ(out_, "de\t0.88\tstandard input\n");
   EXPECT_EQ(Run({"detect", "--lines", "--json"}, "Der Hund.\n"), kExitOk);
   EXPECT_THAT(out_, HasSubstr("\"language_code\":\"de\""));
+}
+
+TEST_F(CliTest, ReloadNamesTheAddressOfAdministrators) {
+  EXPECT_EQ(Run({"reload"}), kExitCode + 12);
+  EXPECT_EQ(err_, "linnet: UNIMPLEMENTED: " + server_.address() +
+                      " takes no calls of administrators: use the address for them (linnet-server "
+                      "--admin-listen), or a token with the right to administer\n");
 }
 
 TEST_F(CliTest, ShowsOneModelInDetail) {
