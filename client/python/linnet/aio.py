@@ -20,6 +20,7 @@ from .texts import (
     check_message,
     check_request_alone,
     document_start,
+    joins_lines,
     keep_language,
     set_field,
     summary,
@@ -63,6 +64,7 @@ class AsyncClient:
         options: api.DecodingOptions | None = None,
         direct_only: bool = False,
         reranking: api.Reranking | None = None,
+        line_breaks: str = "",
         timeout: float | None = None,
         request_id: str = "",
     ) -> str: ...
@@ -78,6 +80,7 @@ class AsyncClient:
         options: api.DecodingOptions | None = None,
         direct_only: bool = False,
         reranking: api.Reranking | None = None,
+        line_breaks: str = "",
         timeout: float | None = None,
         request_id: str = "",
     ) -> list[str]: ...
@@ -92,6 +95,7 @@ class AsyncClient:
         options: api.DecodingOptions | None = None,
         direct_only: bool = False,
         reranking: api.Reranking | None = None,
+        line_breaks: str = "",
         timeout: float | None = None,
         request_id: str = "",
     ) -> api.TranslateResponse | str | list[str]:
@@ -105,12 +109,15 @@ class AsyncClient:
                 options=options,
                 direct_only=direct_only,
                 reranking=reranking,
+                line_breaks=line_breaks,
             )
             return await self._connection.unary(
                 self._connection.text.Translate, text, timeout, request_id
             )
-        settings = translation(to, source, model, glossary, options, direct_only, reranking)
-        plan = Plan.of(text)
+        settings = translation(
+            to, source, model, glossary, options, direct_only, reranking, line_breaks
+        )
+        plan = Plan.of(text, joins=joins_lines(settings))
 
         async def answers(contents: list[str]) -> list[TextAnswer]:
             request = api.TranslateRequest()

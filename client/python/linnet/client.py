@@ -19,6 +19,7 @@ from .texts import (
     check_message,
     check_request_alone,
     document_start,
+    joins_lines,
     keep_language,
     set_field,
     summary,
@@ -91,6 +92,7 @@ class Client:
         options: api.DecodingOptions | None = None,
         direct_only: bool = False,
         reranking: api.Reranking | None = None,
+        line_breaks: str = "",
         timeout: float | None = None,
         request_id: str = "",
     ) -> str: ...
@@ -106,6 +108,7 @@ class Client:
         options: api.DecodingOptions | None = None,
         direct_only: bool = False,
         reranking: api.Reranking | None = None,
+        line_breaks: str = "",
         timeout: float | None = None,
         request_id: str = "",
     ) -> list[str]: ...
@@ -120,13 +123,15 @@ class Client:
         options: api.DecodingOptions | None = None,
         direct_only: bool = False,
         reranking: api.Reranking | None = None,
+        line_breaks: str = "",
         timeout: float | None = None,
         request_id: str = "",
     ) -> api.TranslateResponse | str | list[str]:
         """Translates a request, or a text or a list of texts to the language `to`. Texts are sent
         in as many calls as they need; the timeout applies to each call. `glossary` maps terms to
         their translations. Where no model translates the pair, two do through a third language,
-        unless `direct_only`. With `reranking`, a model of the other direction chooses."""
+        unless `direct_only`. With `reranking`, a model of the other direction chooses. With
+        `line_breaks="join_paragraphs"` the lines of a paragraph that was wrapped are joined."""
         if isinstance(text, api.TranslateRequest):
             check_request_alone(
                 to=to,
@@ -136,10 +141,13 @@ class Client:
                 options=options,
                 direct_only=direct_only,
                 reranking=reranking,
+                line_breaks=line_breaks,
             )
             return self._connection.unary(self._text.Translate, text, timeout, request_id)
-        request = translation(to, source, model, glossary, options, direct_only, reranking)
-        plan = Plan.of(text)
+        request = translation(
+            to, source, model, glossary, options, direct_only, reranking, line_breaks
+        )
+        plan = Plan.of(text, joins=joins_lines(request))
 
         def answers(contents: list[str]) -> Collection[TextAnswer]:
             del request.contents[:]

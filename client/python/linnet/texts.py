@@ -128,18 +128,25 @@ def check_text(text: str, field: str) -> None:
         )
 
 
-def split_at_lines(text: str, maximum: int = BYTES_PER_CALL) -> Iterator[str]:
+def split_at_lines(text: str, maximum: int = BYTES_PER_CALL, joins: bool = False) -> Iterator[str]:
     """Splits a text into parts of at most `maximum` bytes; a longer line is a part of its own. A
-    newline always ends a sentence, so the parts are translated like the whole."""
+    newline always ends a sentence, so the parts are translated like the whole. If the server
+    `joins` lines, a part ends with a blank line where it can."""
     part: list[str] = []
     size = 0
+    blank = 0  # lines of the part up to its last blank line
     for line in re.findall(r"[^\n]*\n|[^\n]+", text):
         line_size = len(line.encode("utf-8", "surrogatepass"))
-        if part and size + line_size > maximum:
-            yield "".join(part)
-            part, size = [], 0
+        while part and size + line_size > maximum:
+            whole = blank or len(part)
+            yield "".join(part[:whole])
+            part = part[whole:]
+            size = sum(len(it.encode("utf-8", "surrogatepass")) for it in part)
+            blank = 0
         part.append(line)
         size += line_size
+        if joins and WHITE_SPACE.fullmatch(line):
+            blank = len(part)
     if part:
         yield "".join(part)
 
@@ -166,6 +173,7 @@ class Plan:
 
     texts: list[str]
     whole: bool = False  # texts are not split
+    joins: bool = False  # the server joins lines
     alone: bool = False  # the input was a str, and so is the answer
     parts: list[list[Part]] = field(default_factory=list)  # of each text
     warnings: dict[str, None] = field(default_factory=dict)  # once each, in order
@@ -173,17 +181,17 @@ class Plan:
     def __post_init__(self) -> None:
         for number, text in enumerate(self.texts):
             check_text(text, f"contents[{number}]")
-            contents = [text] if self.whole else split_at_lines(text)
+            contents = [text] if self.whole else split_at_lines(text, joins=self.joins)
             self.parts.append([Part(number, content) for content in contents])
 
     @classmethod
-    def of(cls, texts: str | Iterable[str], whole: bool = False) -> Plan:
+    def of(cls, texts: str | Iterable[str], whole: bool = False, joins: bool = False) -> Plan:
         if isinstance(texts, str):
-            return cls([texts], whole, alone=True)
+            return cls([texts], whole, joins, alone=True)
         if not isinstance(texts, Iterable) or isinstance(texts, bytes | Message):
             kind = type(texts).__name__
             raise LinnetError.local(f"text is a {kind}, neither a str nor a list of them")
-        return cls(list(texts), whole)
+        return cls(list(texts), whole, joins)
 
     def calls(self) -> Iterator[list[Part]]:
         """Yields the contents of each call."""
@@ -214,7 +222,7 @@ class Plan:
         if self.whole:
             return []
         half = -(-len(part.content.encode()) // 2)
-        contents = list(split_at_lines(part.content, half))
+        contents = list(split_at_lines(part.content, half, self.joins))
         if len(contents) < 2:
             return []
         part.smaller = [Part(part.text, content) for content in contents]
@@ -292,6 +300,7 @@ def translation(
     options: api.DecodingOptions | None,
     direct_only: bool = False,
     reranking: api.Reranking | None = None,
+    line_breaks: str = "",
 ) -> api.TranslateRequest:
     """The request without its texts."""
     if options is not None:
@@ -299,7 +308,10 @@ def translation(
     if reranking is not None:
         check_message(reranking, api.Reranking, "reranking")
     request = api.TranslateRequest(
-        glossary=None if terms is None else glossary(terms), options=options, reranking=reranking
+        glossary=None if terms is None else glossary(terms),
+        options=options,
+        reranking=reranking,
+        line_breaks=line_breaks_named(line_breaks),
     )
     set_field(request, "target_language_code", to, "to")
     set_field(request, "source_language_code", source, "source")
@@ -308,18 +320,35 @@ def translation(
     return request
 
 
-def style_named(name: str) -> bundle.SummaryStyle.ValueType:
-    """The style of the API with this name; unset for an empty one."""
-    prefix = "SUMMARY_STYLE_"
-    styles = {
-        value.removeprefix(prefix).lower(): number for value, number in bundle.SummaryStyle.items()
-    }
-    unset = styles.pop("unspecified")
+def _named(enum: Any, prefix: str, name: str, called: str) -> Any:
+    """The value of an enum of the API with this name; unset for an empty one."""
+    values = {value.removeprefix(prefix).lower(): number for value, number in enum.items()}
+    unset = values.pop("unspecified")
     if not name:
         return unset
-    if not isinstance(name, str) or name not in styles:
-        raise LinnetError.local(f"style is {name!r}, known are {', '.join(styles)}", field="style")
-    return styles[name]
+    if not isinstance(name, str) or name not in values:
+        raise LinnetError.local(
+            f"{called} is {name!r}, known are {', '.join(values)}", field=called
+        )
+    return values[name]
+
+
+def style_named(name: str) -> bundle.SummaryStyle.ValueType:
+    """The style of the API with this name; unset for an empty one."""
+    style: bundle.SummaryStyle.ValueType
+    style = _named(bundle.SummaryStyle, "SUMMARY_STYLE_", name, "style")
+    return style
+
+
+def line_breaks_named(name: str) -> api.LineBreaks.ValueType:
+    """The value of the API for "keep" or "join_paragraphs"; unset for an empty name."""
+    line_breaks: api.LineBreaks.ValueType
+    line_breaks = _named(api.LineBreaks, "LINE_BREAKS_", name, "line_breaks")
+    return line_breaks
+
+
+def joins_lines(request: api.TranslateRequest) -> bool:
+    return request.line_breaks == api.LINE_BREAKS_JOIN_PARAGRAPHS
 
 
 def summary(

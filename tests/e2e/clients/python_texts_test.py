@@ -447,3 +447,44 @@ def test_installation_leaves_no_files_in_the_tree(tmp_path):
     assert len(list(tmp_path.glob("linnet-*.whl"))) == 1
     after = {path for path in PACKAGE.rglob("*") if "__pycache__" not in path.parts}
     assert after == before
+
+
+WRAPPED = (
+    "one two three one two three one two three\n"
+    "one two. three two one three two one three two one\n"
+    "end.\n\nthree\n"
+)
+
+
+def test_lines_of_paragraphs_are_joined(linnet, client, server):
+    joined = WRAPPED.replace("\none two. ", " one two. ").replace("\nend.", " end.")
+    say = {"to": "de", "source": "en"}
+    wanted = one(server, joined)
+    assert client.translate(WRAPPED, line_breaks="join_paragraphs", **say) == wanted
+    assert linnet.translate(
+        [WRAPPED], line_breaks="join_paragraphs", server=server.grpc, **say
+    ) == [wanted]
+    for keep in ("", "keep"):
+        assert client.translate(WRAPPED, line_breaks=keep, **say) == one(server, WRAPPED)
+
+    async def run() -> str:
+        async with linnet.AsyncClient(server.grpc) as client:
+            return await client.translate(WRAPPED, line_breaks="join_paragraphs", **say)
+
+    assert asyncio.run(run()) == wanted
+    with pytest.raises(linnet.LinnetError, match="known are keep, join_paragraphs"):
+        client.translate("one", line_breaks="wrap", **say)
+    with pytest.raises(linnet.LinnetError, match="line_breaks is given beside a request"):
+        client.translate(linnet.TranslateRequest(), line_breaks="keep")
+
+
+def test_parts_of_joined_text_end_at_blank_lines(site, linnet):
+    from linnet import texts
+
+    text = "one\ntwo\n\nthree\nfour\n \nfive\nsix\nseven\n"
+    for maximum in range(10, len(text)):
+        parts = list(texts.split_at_lines(text, maximum, joins=True))
+        assert "".join(parts) == text
+        assert all(len(part) <= maximum for part in parts)
+        if maximum >= 20:
+            assert all(part.endswith(("\n\n", "\n \n")) for part in parts[:-1]), parts
