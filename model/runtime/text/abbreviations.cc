@@ -86,7 +86,7 @@ const AbbreviationLists* ListsOf(absl::string_view language) {
   return nullptr;
 }
 
-std::vector<absl::string_view> WordsOf(absl::string_view list) {
+std::vector<absl::string_view> ListedWords(absl::string_view list) {
   return absl::StrSplit(list, ' ', absl::SkipEmpty());
 }
 
@@ -104,8 +104,8 @@ Abbreviations::Abbreviations(const AbbreviationLists& lists, absl::string_view l
   Add(lists.before_number, Kind::kBeforeNumber);
   Add(lists.closing, Kind::kClosing);
   Add(lists.measures, Kind::kMeasure);
-  if (const auto words = WordsOf(lists.starters); !words.empty()) any_starter_ = words.front();
-  for (absl::string_view word : WordsOf(lists.starters)) {
+  if (const auto words = ListedWords(lists.starters); !words.empty()) any_starter_ = words.front();
+  for (absl::string_view word : ListedWords(lists.starters)) {
     starters_.insert(std::string(word));
     small_starters_.insert(Lower(word));
   }
@@ -113,7 +113,7 @@ Abbreviations::Abbreviations(const AbbreviationLists& lists, absl::string_view l
 }
 
 void Abbreviations::Add(absl::string_view words, Kind kind) {
-  for (absl::string_view word : WordsOf(words)) {
+  for (absl::string_view word : ListedWords(words)) {
     if (absl::ConsumePrefix(&word, "*")) {
       suffixes_before_number_.insert(std::string(word));
     } else {
@@ -152,7 +152,7 @@ void Abbreviations::AddFromCldr(const std::string& language, absl::string_view e
     }
   }
   if (excluded == "*") return;
-  const std::vector<absl::string_view> words = WordsOf(excluded);
+  const std::vector<absl::string_view> words = ListedWords(excluded);
   const absl::flat_hash_set<absl::string_view> not_abbreviations(words.begin(), words.end());
   error = U_ZERO_ERROR;
   const icu::ResourceBundle rules(kBreakRules, locale, error);

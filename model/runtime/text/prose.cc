@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kMaxBytesRead = 64 << 10;
 constexpr size_t kLongestLineOfCode = 160;  // bytes; a paragraph may end like code
 
-enum class Kind { kMarks, kWord, kNumber, kOther };
+enum class WordKind { kMarks, kWord, kNumber, kOther };
 
 bool IsLetter(UChar32 c) { return u_isalpha(c) || (U_GET_GC_MASK(c) & U_GC_M_MASK) != 0; }
 
@@ -44,7 +44,7 @@ absl::string_view WithoutMarks(absl::string_view word) {
 }
 
 // Classifies what stands between white space. `word`, without its marks, is not empty.
-Kind KindOf(absl::string_view word) {
+WordKind KindOf(absl::string_view word) {
   bool any_letter_part = false, previous_lower = false, begins_lower = false, has_sign = false;
   int digits = 0, letters = 0;  // of the part since the last mark
   int slashes = 0;
@@ -56,18 +56,18 @@ Kind KindOf(absl::string_view word) {
     const UChar32 c = character.code_point;
     at = character.end;
     if (u_isdigit(c)) {
-      if (letters > 0) return Kind::kOther;  // "x1"
+      if (letters > 0) return WordKind::kOther;  // "x1"
       ++digits;
     } else if (IsLetter(c)) {
       // camelCase, but neither "iPhone" nor "YouTube".
       if (letters == 0) begins_lower = u_islower(c);
-      if (begins_lower && u_isupper(c) && previous_lower && letters > 2) return Kind::kOther;
+      if (begins_lower && u_isupper(c) && previous_lower && letters > 2) return WordKind::kOther;
       ++letters;
       any_letter_part |= digits == 0;
       // "a.example", "file.txt": a name with a dot, but not "e.g".
-      if (mark == '.' && letters == 2 && letters_before_mark > 0) return Kind::kOther;
+      if (mark == '.' && letters == 2 && letters_before_mark > 0) return WordKind::kOther;
     } else if (IsInsideWord(c)) {
-      if (!part_is_fine() || (c == ':' && before == ':')) return Kind::kOther;
+      if (!part_is_fine() || (c == ':' && before == ':')) return WordKind::kOther;
       slashes += c == '/' ? 1 : 0;
       letters_before_mark = letters;
       letters = digits = 0;
@@ -77,13 +77,13 @@ Kind KindOf(absl::string_view word) {
     } else {
       // "5%", "20°"
       const bool at_end = at == static_cast<int>(word.size());
-      if (!at_end || digits == 0) return Kind::kOther;
+      if (!at_end || digits == 0) return WordKind::kOther;
     }
     previous_lower = u_islower(c);
     before = c;
   }
-  if (slashes > 1 || !part_is_fine() || (has_sign && any_letter_part)) return Kind::kOther;
-  return any_letter_part ? Kind::kWord : Kind::kNumber;
+  if (slashes > 1 || !part_is_fine() || (has_sign && any_letter_part)) return WordKind::kOther;
+  return any_letter_part ? WordKind::kWord : WordKind::kNumber;
 }
 
 // A mark may end one occurrence and begin the next: " | | ".
@@ -132,9 +132,9 @@ double ProseShare(absl::string_view text) {
     size_t in_words = 0, in_numbers = 0;
     for (const absl::string_view word : words) {
       const absl::string_view bare = WithoutMarks(word);
-      const Kind kind = bare.empty() ? Kind::kMarks : KindOf(bare);
-      if (kind == Kind::kWord) in_words += word.size();
-      if (kind == Kind::kNumber) in_numbers += word.size();
+      const WordKind kind = bare.empty() ? WordKind::kMarks : KindOf(bare);
+      if (kind == WordKind::kWord) in_words += word.size();
+      if (kind == WordKind::kNumber) in_numbers += word.size();
     }
     prose += in_words + std::min(in_numbers, in_words);
   }
