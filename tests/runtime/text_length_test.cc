@@ -163,8 +163,8 @@ State StateAfter(const Tokenizer& tokenizer, const TargetLength& length, absl::s
 TEST(TextLengthTest, TitleIsFullBehindItsFirstSentence) {
   const Tokenizer tokenizer = ByteLevel();
   const auto one = LengthUpToSentences(tokenizer, 1, "en");
-  for (const char* text :
-       {"", "A dog", "Vitamin C", "A dog no", "A dog (so)", "A dog, 2", "Fast \"dogs\""})
+  for (const char* text : {"", "A dog", "Vitamin C", "We need vitamin C.", "A dog no", "A dog (so)",
+                           "A dog, 2", "Fast \"dogs\""})
     EXPECT_EQ(StateAfter(tokenizer, *one, text), State::kEnough) << text;
   for (const char* text : {"A dog runs.", "Is it so?", "He said \"no.\"", "A dog. A cat."})
     EXPECT_EQ(StateAfter(tokenizer, *one, text), State::kFull) << text;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "model/runtime/text/abbreviations.h"
 #include "model/runtime/text/segmenter.h"
@@ -91,12 +92,18 @@ class UpToSentences final : public TargetLength {
   // True if a full stop behind the last word would be that of an abbreviation: a target that must
   // not end behind "Mr." would end before the stop otherwise.
   bool EndsInAbbreviation(absl::string_view text) const {
-    const absl::string_view word = text.substr(text.find_last_of(' ') + 1);
-    if (word.empty() || !absl::ascii_isalpha(word.back())) return false;
+    const absl::string_view word = LastWord(text);
+    if (word.size() < 2 || !absl::ascii_isalpha(word.back())) return false;  // "vitamin C"
     return CompleteSentencesIn(absl::StrCat("The ", word, "."), language_code_) == 0;
   }
 
-  static bool EndsWithStop(absl::string_view text) { return !text.empty() && text.back() == '.'; }
+  static absl::string_view LastWord(absl::string_view text) {
+    return text.substr(text.find_last_of(' ') + 1);
+  }
+  // A single letter may be an initial, and the last word as well: "vitamin C.".
+  static bool EndsWithStop(absl::string_view text) {
+    return absl::EndsWith(text, ".") && LastWord(text).size() > 2;
+  }
 
   const Tokenizer tokenizer_;
   const std::shared_ptr<const TokenMarks> marks_;
