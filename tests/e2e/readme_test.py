@@ -1,9 +1,9 @@
 """The commands of README.md and docs/COMMAND_LINE.md are run, and their output is compared.
 
 A ```console block holds commands ("$ …") and, below each, the standard output with the bundles that
-ship; real_model_test.py runs those of ```console en-pt. `python tests/e2e/readme_test.py HOST:PORT`
-runs them against a server and writes the answers into the pages; start that server with --compute
-float32.
+ship; fetched_model_test.py runs those of ```console en-pt.
+`python tests/e2e/readme_test.py HOST:PORT` runs them against a server and writes the answers into
+the pages; start that server with --compute float32.
 """
 
 from __future__ import annotations
