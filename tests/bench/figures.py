@@ -341,8 +341,7 @@ def detection() -> str:
     heads = ["per cent of texts", *(case.replace(" languages", "") for case in cases)]
     return (
         f"{table(heads, rows)}\n\n{results['texts']:,} texts in {len(results['languages'])} "
-        f"languages, {results['linnet_microseconds_per_text']:.0f} µs of CPU time each. "
-        f"Linnet {results['version']}."
+        f"languages. Linnet {results['version']}."
     )
 
 
