@@ -13,6 +13,7 @@
 #include "server/base/errors.h"
 #include "server/base/exceptions.h"
 #include "server/identity/authentication.h"
+#include "server/request/language_detector.h"
 #include "server/text/decoding_call.h"
 #include "server/text/detection_call.h"
 #include "server/text/memory_cost.h"
@@ -22,6 +23,30 @@ namespace {
 
 // A LanguageDetection of a few languages, including its serialised form.
 constexpr int64_t kBytesPerDetection = 1024;
+
+int64_t DetectionCost(const google::protobuf::RepeatedPtrField<std::string>& texts) {
+  int64_t cost = 0;
+  for (const std::string& text : texts)
+    cost += kBytesPerText + static_cast<int64_t>(std::min(text.size(), kMaxBytesRead));
+  return cost;
+}
+
+// The cost of detecting the languages of a request, in bytes (TextJob::bytes); 0 if it names one.
+int64_t DetectionCost(const linnet::v1::TranslateRequest& request) {
+  return request.source_language_code().empty() ? DetectionCost(request.contents()) : 0;
+}
+int64_t DetectionCost(const linnet::v1::SummarizeRequest& request) {
+  return request.language_code().empty() ? DetectionCost(request.contents()) : 0;
+}
+int64_t DetectionCost(const linnet::v1::ScoreRequest& request) {
+  if (!request.source_language_code().empty()) return 0;
+  int64_t cost = 0;
+  for (const linnet::v1::ScorePair& pair : request.pairs()) {
+    cost +=
+        kBytesPerText + static_cast<int64_t>(std::min(pair.source_text().size(), kMaxBytesRead));
+  }
+  return cost;
+}
 
 // The context with the deadline that the server applies.
 CallContext WithDeadline(const TextLimits& limits, const CallContext& context) {
@@ -151,6 +176,37 @@ void TextCalls::Start(const Request& request, Response& response, const CallCont
 
 template <typename Request, typename Response, typename End>
 void TextCalls::StartInFlight(const Request& request, Response& response,
+                              const CallContext& context, OnPart on_part, End refuse) {
+  const int64_t cost = DetectionCost(request);
+  if (cost <= kBytesPerTurn)
+    return CheckAndStart(request, response, context, std::move(on_part), std::move(refuse));
+  CheckOnPool(request, response, context, cost, std::move(on_part), std::move(refuse));
+}
+
+template <typename Request, typename Response, typename End>
+void TextCalls::CheckOnPool(const Request& request, Response& response, const CallContext& context,
+                            int64_t cost, OnPart on_part, End refuse) {
+  CallContext own = context;
+  if (own.caller.call == 0) own.caller.call = NewCall();
+  auto permit = PermitOf(own, static_cast<int64_t>(request.SpaceUsedLong()));
+  if (!permit.ok()) return refuse(permit.status());
+  own.permit = *std::move(permit);
+  if (auto status = CheckPrepareTime(WithDeadline(limits_, own), cost); !status.ok())
+    return refuse(ExplainDeadline(limits_, context, std::move(status)));
+  pool_.Run({.stage = TextStage::kPrepare,
+             .flow = FlowOf(own.caller),
+             .call = own.caller.call,
+             .bytes = cost,
+             .run =
+                 [this, &request, &response, own, on_part = std::move(on_part), refuse]() mutable {
+                   const CallContext taken = std::exchange(own, {});
+                   CheckAndStart(request, response, taken, std::move(on_part), refuse);
+                 },
+             .fail = [refuse](absl::Status status) { refuse(std::move(status)); }});
+}
+
+template <typename Request, typename Response, typename End>
+void TextCalls::CheckAndStart(const Request& request, Response& response,
                               const CallContext& context, OnPart on_part, End refuse) {
   absl::StatusOr<TextRequest> checked = CheckRequest(request, catalog_, limits_);
   if (!checked.ok()) {

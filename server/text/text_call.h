@@ -101,8 +101,15 @@ class TextCalls {
   template <typename Request, typename Response>
   void Start(const Request& request, Response& response, const CallContext& context, OnPart on_part,
              Done done);
+  // Checks the request at once, or on the pool if that takes the detection of many texts.
   template <typename Request, typename Response, typename End>
   void StartInFlight(const Request& request, Response& response, const CallContext& context,
+                     OnPart on_part, End refuse);
+  template <typename Request, typename Response, typename End>
+  void CheckOnPool(const Request& request, Response& response, const CallContext& context,
+                   int64_t cost, OnPart on_part, End refuse);
+  template <typename Request, typename Response, typename End>
+  void CheckAndStart(const Request& request, Response& response, const CallContext& context,
                      OnPart on_part, End refuse);
   template <typename End>
   void StartDetection(const linnet::v1::DetectLanguageRequest& request,
