@@ -62,7 +62,7 @@ def test_client_limits_equal_sources():
     )
     runner = (ROOT / "client/cli/batch_runner.h").read_text()
     texts, size = values["texts and bytes that `linnet` sends in one call"]
-    assert f"kTextsPerRequest = {texts};" in runner
+    assert f"kMaxTexts = {texts};" in (ROOT / "client/cli/request_window.h").read_text()
     assert f"kBytesPerRequest = {size};" in runner
 
 
