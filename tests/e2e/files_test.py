@@ -24,9 +24,9 @@ def wait_until(condition) -> None:
 def make_slow(bundle: Path) -> Path:
     """Makes a file of a bundle so large that reading it takes minutes; returns the file."""
     manifest = json.loads((bundle / "manifest.json").read_text())
-    listed = next(file for file in manifest["files"] if file["name"] == manifest["modelFile"])
+    listed = next(file for file in manifest["files"] if file["name"] == manifest["model_file"])
     os.truncate(bundle / listed["name"], 1 << 40)  # without blocks on the disk
-    listed["bytes"] = str(1 << 40)
+    listed["bytes"] = 1 << 40
     (bundle / "manifest.json").write_text(json.dumps(manifest))
     return bundle / listed["name"]
 

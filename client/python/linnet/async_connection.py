@@ -109,7 +109,7 @@ class _Channels:
 
     def __init__(self, options: Options, secret: grpc.ChannelCredentials | None):
         self.main = self._connect(options, secret, health=True)
-        self.text = TextServiceStub(cast(Any, self.main))
+        self.text: TextServiceStub = TextServiceStub(cast(Any, self.main))
         balanced = options.is_balanced()
         self.health = self._connect(options, secret, health=False) if balanced else self.main
         check: Any = self.health.unary_unary(
