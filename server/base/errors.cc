@@ -40,7 +40,8 @@ constexpr ErrorCondition kTable[] = {
     {Reason::kBadLanguageCode, "BAD_LANGUAGE_CODE", Code::kInvalidArgument, Detail::kBadRequest,
      "Not a language code of BCP-47."},
     {Reason::kLanguageUnknown, "LANGUAGE_UNKNOWN", Code::kInvalidArgument, Detail::kBadRequest,
-     "The language of the text could not be detected: name it."},
+     "The language of the text could not be detected among those that could be served: set the "
+     "source language, or a model."},
     {Reason::kLanguageMismatch, "LANGUAGE_MISMATCH", Code::kInvalidArgument, Detail::kBadRequest,
      "The text was detected with certainty as another language than the model reads, and this "
      "server refuses that (language-check): name a model for it."},

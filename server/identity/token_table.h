@@ -1,8 +1,8 @@
 #pragma once
 
 #include <string>
+#include <unordered_map>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/hash/hash.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -42,7 +42,7 @@ class TokenTable {
     using is_transparent = void;
     bool operator()(absl::string_view a, absl::string_view b) const;
   };
-  absl::flat_hash_map<std::string, Grant, Hash, ConstantTimeEqual> grants_;
+  std::unordered_map<std::string, Grant, Hash, ConstantTimeEqual> grants_;
 };
 
 }  // namespace linnet::server

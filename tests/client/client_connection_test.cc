@@ -171,7 +171,7 @@ TEST_F(ClientConnectionTest, TokenIsNeverSentInPlainTextNorShown) {
   std::ofstream(path) << "secret-token";
   ClientOptions options = QuickOptions("translate.example:50051");
   options.token_file = path;
-  for (const char* server : {"translate.example:50051", "dns:///localhost:1",
+  for (const char* server : {"translate.example:50051", "dns:///localhost.attacker.example:1",
                              "127.0.0.1:1,10.0.0.1:2", "127.0.0.1.attacker.example:50051",
                              "localhost.attacker.example:1", "unix.attacker.example:1"}) {
     options.server = server;
@@ -181,7 +181,8 @@ TEST_F(ClientConnectionTest, TokenIsNeverSentInPlainTextNorShown) {
   }
   options.tls.enabled = true;
   EXPECT_THAT(Client::Create(options).status(), IsOk());
-  for (const char* server : {"localhost:1", "127.0.0.2:1", "[::1]:1", "unix:linnet.sock"}) {
+  for (const char* server : {"localhost:1", "LOCALHOST:1", "dns:///localhost:1", "127.0.0.2:1",
+                             "[::1]:1", "unix:linnet.sock"}) {
     options = QuickOptions(server);
     options.token_file = path;
     EXPECT_THAT(Client::Create(options).status(), IsOk()) << server;

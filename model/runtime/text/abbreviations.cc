@@ -6,15 +6,16 @@
 #include <unicode/unistr.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "absl/synchronization/mutex.h"
 #include "model/runtime/text/characters.h"
 
 namespace linnet::model {
@@ -153,7 +154,7 @@ void Abbreviations::AddFromCldr(const std::string& language, absl::string_view e
   }
   if (excluded == "*") return;
   const std::vector<absl::string_view> words = ListedWords(excluded);
-  const absl::flat_hash_set<absl::string_view> not_abbreviations(words.begin(), words.end());
+  const std::set<absl::string_view> not_abbreviations(words.begin(), words.end());
   error = U_ZERO_ERROR;
   const icu::ResourceBundle rules(kBreakRules, locale, error);
   // For a language without rules of its own ICU answers with those of the default locale.
@@ -171,14 +172,13 @@ void Abbreviations::AddFromCldr(const std::string& language, absl::string_view e
 const Abbreviations& Abbreviations::Of(absl::string_view language) {
   // Few languages have lists, and all others share an entry, so the table stays small.
   struct Table {
-    absl::Mutex mutex;
-    absl::flat_hash_map<std::string, std::unique_ptr<const Abbreviations>> of
-        ABSL_GUARDED_BY(mutex);
+    std::mutex mutex;
+    std::map<std::string, std::unique_ptr<const Abbreviations>> of;  // guarded by the mutex
   };
   static Table* const table = new Table;
   const AbbreviationLists* lists = ListsOf(language);
   const std::string key(lists == nullptr ? "" : lists->language);
-  absl::MutexLock lock(&table->mutex);
+  const std::lock_guard<std::mutex> lock(table->mutex);
   std::unique_ptr<const Abbreviations>& entry = table->of[key];
   if (entry == nullptr)
     entry =

@@ -1,9 +1,10 @@
 #pragma once
 
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
+#include "absl/hash/hash.h"
 #include "absl/strings/string_view.h"
 #include "model/runtime/text/abbreviation_lists.h"
 
@@ -51,13 +52,24 @@ class Abbreviations {
   void Add(absl::string_view words, Kind kind);
   void AddFromCldr(const std::string& language, absl::string_view excluded);
 
-  absl::flat_hash_map<std::string, Kind> words_;
-  absl::flat_hash_set<std::string> suffixes_before_number_;  // "str." of "Hauptstr."
-  absl::flat_hash_set<std::string> starters_;
-  absl::flat_hash_set<std::string> small_starters_;
+  // The containers of the standard library: they stay valid if memory runs out while they grow.
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(absl::string_view word) const { return absl::HashOf(word); }
+  };
+  struct Equal {
+    using is_transparent = void;
+    bool operator()(absl::string_view a, absl::string_view b) const { return a == b; }
+  };
+  using Words = std::unordered_set<std::string, Hash, Equal>;
+
+  std::unordered_map<std::string, Kind, Hash, Equal> words_;
+  Words suffixes_before_number_;  // "str." of "Hauptstr."
+  Words starters_;
+  Words small_starters_;
   absl::string_view any_starter_ = "The";
-  absl::flat_hash_set<std::string> months_;
-  absl::flat_hash_set<std::string> days_;
+  Words months_;
+  Words days_;
   bool ordinals_with_stop_ = false;
   bool roman_ordinals_with_stop_ = false;
   bool dates_with_stop_ = false;

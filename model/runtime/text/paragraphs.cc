@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <span>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -168,7 +168,7 @@ class Compounds {
  private:
   const absl::string_view block_;
   bool known_ = false;
-  absl::flat_hash_set<absl::string_view> words_;
+  std::set<absl::string_view> words_;
 };
 
 // The longest line of several words; 0 if the block is not wrapped.

@@ -128,11 +128,20 @@ TEST_F(CliShellTest, SigtermEndsTheShell) {
 TEST_F(CliShellTest, WritesNoPromptsToAPipe) {
   EXPECT_EQ(Run({"shell", "--to", "de"}, "one\n:to nl\ntwo\n"), kExitOk) << err_;
   EXPECT_EQ(out_, "[de] one\n[nl] two\n");
-  EXPECT_EQ(Run({"shell", "--to", "tlh"}, "one\n"), kExitCode + 5)
-      << "a script gets the exit status";
-  EXPECT_EQ(Run({"shell", "--to", "tlh"}, "one\n:to de\ntwo\n"), kExitCode + 5)
-      << "of the first line that failed";
   EXPECT_EQ(Run({"shell", "--to", "de"}, ":beam many\none\n"), kExitUsage);
+}
+
+TEST_F(CliShellTest, ScriptGetsTheExitStatusOfTheFirstLineThatFailed) {
+  server_.on_translate = [](grpc::ServerContext&, const v1::TranslateRequest& request,
+                            v1::TranslateResponse& response) {
+    if (request.target_language_code() == "tlh")
+      return ServerError(grpc::StatusCode::NOT_FOUND, "no such model", "MODEL_NOT_FOUND");
+    response.add_translations()->set_text(request.contents(0));
+    return grpc::Status::OK;
+  };
+  EXPECT_EQ(Run({"shell", "--to", "tlh"}, "one\n"), kExitCode + 5);
+  EXPECT_EQ(Run({"shell", "--to", "tlh"}, "one\n:to de\ntwo\n"), kExitCode + 5);
+  EXPECT_EQ(out_, "two\n");
 }
 
 TEST_F(CliShellTest, BenchMeasuresOneCallerAndMany) {
