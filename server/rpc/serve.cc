@@ -28,8 +28,8 @@ namespace {
 // Interval of the check for a failed engine.
 constexpr absl::Duration kFailureInterval = absl::Milliseconds(100);
 
-// Max time to destroy the server after its last call; it takes milliseconds.
-constexpr absl::Duration kMaxDestruction = absl::Seconds(5);
+// Max time to end ports and threads after the last call; it takes milliseconds.
+constexpr absl::Duration kMaxEnd = absl::Seconds(5);
 
 // Returns the signal that stops the server, or 0 if an engine has failed.
 int WaitForEnd(const Server& server, Signals& signals) {
@@ -66,33 +66,29 @@ void AppendEscaped(std::string* line, absl::string_view name) {
 
 // Ends the process within moments, even while its other threads hang. The log may be what hangs, so
 // it is written by a thread of its own.
-[[noreturn]] void EndAtOnce() noexcept {
+[[noreturn]] void EndAtOnce(int status) noexcept {
   constexpr std::chrono::milliseconds kTimeToLog(200);
   try {
-    std::thread([]() noexcept {
+    std::thread([status]() noexcept {
       try {
-        Log(LogLevel::kError, "ended_at_once", {{"status", kEngineFailed}});
+        Log(LogLevel::kError, "ended_at_once", {{"status", status}});
       } catch (...) {  // no memory for a line
       }
-      std::_Exit(kEngineFailed);
+      std::_Exit(status);
     }).detach();
     std::this_thread::sleep_for(kTimeToLog);
   } catch (...) {  // no memory for a thread
   }
-  std::_Exit(kEngineFailed);
+  std::_Exit(status);
 }
 
-// Ends the process after that time if it has not ended by itself. Destroying the server joins its
-// threads, one of which may wait for a file system that hangs, also within gRPC.
+// Ends the process at that time if it has not ended by itself. The end of a port and of the server
+// joins threads, one of which may wait for a file system that hangs, also within gRPC.
 void EndWithin(absl::Duration time, int status) {
-  try {
-    std::thread([time, status]() noexcept {
-      std::this_thread::sleep_for(absl::ToChronoMilliseconds(time));
-      std::_Exit(status);
-    }).detach();
-  } catch (...) {  // no memory for a thread
-    std::_Exit(status);
-  }
+  std::thread([time, status]() noexcept {
+    std::this_thread::sleep_for(absl::ToChronoMilliseconds(time));
+    EndAtOnce(status);
+  }).detach();
 }
 
 }  // namespace
@@ -115,7 +111,7 @@ int Serve(const ParsedOptions& parsed, const Catalog::EngineFactory& factory,
     const auto kept = RecordFailure(options.failure_record, {});
     if (!kept.ok()) return refuse(absl::StrCat("--failure-record: ", kept.status().message()));
   }
-  auto server = Server::Start(options, factory, info, EndAtOnce);
+  auto server = Server::Start(options, factory, info, [] { EndAtOnce(kEngineFailed); });
   if (!server.ok()) return refuse(server.status().message());
   signals.Serving([&server] { (*server)->ReloadSoon(); });
   std::string ready = absl::StrCat("ready grpc=", (*server)->grpc_address(),
@@ -136,6 +132,7 @@ int Serve(const ParsedOptions& parsed, const Catalog::EngineFactory& factory,
       {{"signal", signal},
        {"lame_duck", absl::FormatDuration(lame_duck)},
        {"timeout", absl::FormatDuration(options.drain_timeout)}});
+  EndWithin(lame_duck + options.drain_timeout + kMaxEnd, signal == 0 ? kEngineFailed : kStopped);
   const MonotonicTime before = MonotonicNow();
   (*server)->Drain(lame_duck, options.drain_timeout);
   const bool failed = (*server)->failure().has_value();
@@ -147,7 +144,6 @@ int Serve(const ParsedOptions& parsed, const Catalog::EngineFactory& factory,
   Log(failed ? LogLevel::kError : LogLevel::kInfo, "stopped",
       {{"drain_seconds", absl::ToDoubleSeconds(drained)}, {"status", status}});
   if (!ended) std::_Exit(status);
-  EndWithin(kMaxDestruction, status);
   return status;
 }
 

@@ -202,8 +202,8 @@ def test_refuses_channelz_without_tokens(run_server, bundles, tokens):
 def test_certificate_that_becomes_a_fifo_does_not_stop_the_end(start, tmp_path):
     authority = Authority(tmp_path)
     authority.sign("server")
-    flags = ["--tls-certificate", tmp_path / "server.pem", "--tls-key", tmp_path / "server.key"]
-    server = start(*map(str, flags))
+    flags = ["--tls-cert", tmp_path / "server.pem", "--tls-key", tmp_path / "server.key"]
+    server = start(*map(str, flags), "--drain-timeout", "1")
     (tmp_path / "server.pem").unlink()
     os.mkfifo(tmp_path / "server.pem")
     time.sleep(6)  # gRPC reads it again every 5 s, and then waits for a writer
