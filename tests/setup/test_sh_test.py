@@ -113,8 +113,8 @@ def test_all_adds_sanitizers_and_containers(machine):
     assert "cmake --build --preset fuzz --target tests/fuzz/all" in called
     assert "cmake --build --preset asan --target programs" in called
     # The suites plus sanitizer, transport, soak and deployment.
-    assert called.count("pytest") == 5
-    assert output.splitlines()[-1] == "tests: 24 passed, 0 failed, 8 skipped"
+    assert called.count("pytest") == 6
+    assert output.splitlines()[-1] == "tests: 27 passed, 0 failed, 9 skipped"
 
 
 def test_failure_of_the_suite_beside_others_counts(machine):

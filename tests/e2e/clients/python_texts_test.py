@@ -450,7 +450,7 @@ def test_installation_leaves_no_files_in_the_tree(tmp_path):
 
 
 WRAPPED = (
-    "one two three one two three one two three\n"
+    "one two three one two three one two three one two\n"
     "one two. three two one three two one three two one\n"
     "end.\n\nthree\n"
 )

@@ -123,7 +123,7 @@ def test_no_text_and_no_secret_is_written(start, api, tmp_path, log_format):
     translate = server.method("Translate")
     with pytest.raises(grpc.RpcError):  # a deadline in the middle
         translate(ask, timeout=0.2, metadata=headers())
-    for start_of, end_of in (("Basic ", ""), ("bearer ", ""), ("Bearer  ", ""), ("Bearer ", "x")):
+    for start_of, end_of in (("Basic ", ""), ("Token ", ""), ("Bearer  ", ""), ("Bearer ", "x")):
         credentials = ("authorization", f"{start_of}{TOKEN}{end_of}")
         with pytest.raises(grpc.RpcError):
             translate(ask, timeout=20, metadata=[credentials])
