@@ -353,8 +353,8 @@ def test_packing_requires_the_decoder(tmp_path, monkeypatch):
 
 
 def test_package_stays_within_the_limit():
-    # Of the 64 MiB of a call it leaves room for the programs. With the texts of en-de they pack to
-    # 22.3 MiB, so a session that trains leaves out a bundle.
+    # The tree leaves room for the programs in the 64 MiB of a call. With the texts of en-de they
+    # pack to 22.3 MiB, so a session that trains leaves out a bundle.
     try:
         tracked = pack.tracked_bytes()
     except (subprocess.CalledProcessError, FileNotFoundError, SystemExit) as error:
