@@ -31,6 +31,7 @@ import machine  # noqa: E402
 import memory_floor as floor  # noqa: E402
 import one_connection  # noqa: E402
 import profile_step  # noqa: E402
+import real_models  # noqa: E402
 import reranking  # noqa: E402
 import server_overhead  # noqa: E402
 import time_to_loss  # noqa: E402
@@ -345,6 +346,12 @@ def detection() -> str:
     )
 
 
+def fetched_model() -> str:
+    results = result("real-models")
+    rows = table(["one thread", *real_models.HEADS[1:]], real_models.rows_of(results))
+    return f"{rows}\n\n{results['lines']} everyday lines. {on(results)}"
+
+
 def differences() -> str:
     """The counts of docs/DIFFERENCES.md."""
     results = json.loads((RESULTS / "differences.json").read_text())
@@ -499,6 +506,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "capacity-two": lambda: capacity_table("two"),
     "compute-types": compute_types,
     "decoding-beam-5": decoding_beam_5,
+    "fetched-model": fetched_model,
     "first-start": first_start,
     "glossaries": glossaries,
     **gpu_figures.FIGURES,

@@ -143,6 +143,16 @@ def rows_of(data: dict[str, Any]) -> list[list[str]]:
     ]
 
 
+def markdown(data: dict[str, Any]) -> str:
+    about = (
+        "Written by `tests/bench/engine/real_models.py`: the model en-pt of the catalogue, "
+        f"{data['lines']} everyday lines, one at a time unless said, one thread, with the model's "
+        f"shortlist; medians of {data['rounds']} rounds, loading subtracted. "
+        f"{machine.sentence(data['machine'])}."
+    )
+    return machine.report("A real model beside its package's engine", about, HEADS, rows_of(data))
+
+
 def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -163,15 +173,7 @@ def main(words: list[str] | None = None) -> int:
     facts = machine.facts(sorted(os.sched_getaffinity(0)))
     settings = {"lines": len(lines), "rounds": options.rounds, "packages": list(PACKAGES)}
     data: dict[str, Any] = {"machine": facts, **settings, "engines": measure(options, lines)}
-    about = (
-        "Written by `tests/bench/engine/real_models.py`: the model en-pt of the catalogue, "
-        f"{len(lines)} lines, everyday sentences {options.repeat} times, one at a time unless "
-        f"said, one thread, with the model's shortlist; medians of {options.rounds} rounds, "
-        "loading subtracted. "
-        f"{machine.sentence(facts)}."
-    )
-    report = machine.report("A real model beside its package's engine", about, HEADS, rows_of(data))
-    machine.publish(options.out, "real-models", data, report)
+    machine.publish(options.out, "real-models", data, markdown(data))
     return 0
 
 
