@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from resources import has_open
 
 TOKEN = "token-0123456789abcdef"
 
@@ -29,17 +30,6 @@ def make_slow(bundle: Path) -> Path:
     listed["bytes"] = 1 << 40
     (bundle / "manifest.json").write_text(json.dumps(manifest))
     return bundle / listed["name"]
-
-
-def has_open(process: subprocess.Popen, path: Path) -> bool:
-    descriptors = Path(f"/proc/{process.pid}/fd")
-    for descriptor in descriptors.iterdir():
-        try:
-            if descriptor.readlink() == path:
-                return True
-        except FileNotFoundError:  # closed meanwhile
-            continue
-    return False
 
 
 @pytest.mark.parametrize("flag", ["config", "tokens", "bundle-key", "failure-record"])
@@ -64,7 +54,7 @@ def test_sigterm_ends_a_server_that_is_loading(server_binary, copied_bundle, tmp
             [*command, "--metrics-listen", "127.0.0.1:0"], stderr=stderr, stdout=subprocess.PIPE
         )
     try:
-        wait_until(lambda: has_open(process, slow))
+        wait_until(lambda: has_open(process.pid, slow))
         process.send_signal(how)
         assert process.wait(20) == 0
     finally:
@@ -77,7 +67,7 @@ def test_sigterm_does_not_wait_for_a_reload(start, copied_bundle):
     server = start(models=copied_bundle.parent)
     slow = make_slow(copied_bundle)
     server.process.send_signal(signal.SIGHUP)
-    wait_until(lambda: has_open(server.process, slow))
+    wait_until(lambda: has_open(server.process.pid, slow))
     server.process.send_signal(signal.SIGTERM)
     assert server.process.wait(20) == 0
     assert " stopped " in server.log.read_text()
@@ -97,7 +87,6 @@ def test_token_file_that_becomes_a_fifo_stops_nothing(start, tmp_path):
 
 
 def test_closed_standard_files_do_not_become_sockets(server_binary, bundles, tmp_path):
-    # The first line of this output says on which descriptors the server found /dev/null.
     command = f"exec {server_binary} --models {bundles} --threads 1"
     command += " --listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0 <&- >&- 2>&-"
     process = subprocess.Popen(["sh", "-c", command])

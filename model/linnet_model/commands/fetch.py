@@ -2,7 +2,7 @@
 
 NAME is a model of the catalogue (--list), or with --index a language pair of an index of Mozilla's
 (Firefox Translations). URL is an archive (.whl, .zip, .tar, .tar.gz, .tar.zst) with a model of
-Marian or of Firefox, or several URLs are its files, which may be .gz or .zst. What is fetched is
+Marian or of Firefox, or several URLs are its files, which may be .gz or .zst. The download is
 compared with its sha256, unpacked, imported as by `linnet-model import marian`, and checked as by
 `linnet-model check`; nothing of it is executed. The bundle DIR/NAME appears at once, or not at all.
 A download that was cut goes on from there when the command is given again.

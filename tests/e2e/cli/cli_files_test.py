@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
 import signal
 import subprocess
 import time
-from pathlib import Path
 
 import pytest
+from resources import has_open
 
 TRANSLATE = ("translate", "--from", "en", "--to", "de", "--max-target-tokens", "6", "--beam", "1")
 WORDS = (
@@ -214,12 +213,3 @@ def test_signal_ends_waiting_for_a_pipe_that_nobody_writes_to(
     assert process.wait(60) == 64 + 1
     assert complaints(process.stderr.read()) == f"linnet: CANCELLED: cancelled\n{note}"
     assert not out.exists() or out.read_text() in ("", "Ein Vogel singt.\n")
-
-
-def has_open(pid: int, path: Path) -> bool:
-    """True where a process has `path` open; it may close others while they are looked at."""
-    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
-        with contextlib.suppress(FileNotFoundError):
-            if descriptor.samefile(path):
-                return True
-    return False
