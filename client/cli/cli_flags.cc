@@ -38,29 +38,6 @@ void AddStyle(CLI::App* command, Request* request) {
       "'linnet models'");
 }
 
-void AddReranking(CLI::App* command, v1::TranslateRequest* request) {
-  command->add_flag_callback(
-      "--rerank", [request] { request->mutable_reranking(); },
-      "let a model that translates the other way choose among several translations of each "
-      "sentence: better, and slower");
-  command
-      ->add_option_function<int>(
-          "--hypotheses",
-          [request](int count) { request->mutable_reranking()->set_hypotheses(count); },
-          "with --rerank, so many translations [8]")
-      ->check(CheckPlainNumber)
-      ->needs("--rerank")
-      ->type_name("N");
-  command
-      ->add_option_function<float>(
-          "--channel-weight",
-          [request](float weight) { request->mutable_reranking()->set_channel_weight(weight); },
-          "with --rerank, weight of its log-probability [0.2]")
-      ->check(CheckPlainNumber)
-      ->needs("--rerank")
-      ->type_name("X");
-}
-
 CLI::App* AddTranslate(CLI::App* app, Flags* flags) {
   CLI::App* translate = app->add_subcommand("translate", "Translate texts");
   AddLanguage(translate, "--to", flags->translate.mutable_target_language_code(),
@@ -84,7 +61,6 @@ CLI::App* AddTranslate(CLI::App* app, Flags* flags) {
       "--as-text", [flags] { flags->texts.input.plain_text = false; },
       "translate a file of another format as if it were plain text, with its marks and keys");
   AddScores(translate, flags);
-  AddReranking(translate, &flags->translate);
   AddGlossary(translate, &flags->translate);
   AddDecodingFlags(*translate, [flags] { return flags->translate.mutable_options(); });
   AddConnectionFlags(translate, &flags->client);
@@ -92,7 +68,6 @@ CLI::App* AddTranslate(CLI::App* app, Flags* flags) {
       "Examples:\n"
       "  linnet translate --to de \"A dog runs.\"\n"
       "  linnet translate --to de --n-best 3 --beam 5 \"A dog runs.\"\n"
-      "  linnet translate --to de --rerank \"A dog runs.\"\n"
       "  linnet translate --to de < letter.txt > brief.txt\n"
       "  linnet translate --to de --file large.en -o large.de\n"
       "  linnet translate --to de --file large.en -o large.de --resume\n"

@@ -48,7 +48,7 @@ class MetricFamilies {
   CounterFamily& model_requests =
       Counter("linnet_model_requests_total",
               "Calls, and lines of documents, for which a model was found and that ended, by model "
-              "and status code. A pivot and a reranking count for both of their models.");
+              "and status code. A pivot counts for both of its models.");
   CounterFamily& client_tokens =
       Counter("linnet_client_tokens_total",
               "Source and target tokens in the usage of answers, by the name of the client's token "

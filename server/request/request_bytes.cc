@@ -60,13 +60,26 @@ absl::Status FindInvalidText(absl::string_view bytes, const Descriptor& descript
   return absl::OkStatus();
 }
 
+// True if the API once had this field: the numbers of removed fields are reserved one by one, those
+// for later ones as ranges of several.
+bool WasRemoved(const google::protobuf::Descriptor& type, int number) {
+  for (int i = 0; i < type.reserved_range_count(); ++i) {
+    const auto& range = *type.reserved_range(i);  // without its end
+    if (range.start == number && range.end == number + 1) return true;
+  }
+  return false;
+}
+
 absl::Status RefuseUnknownFields(const Message& message, absl::string_view above) {
   const google::protobuf::Reflection& reflection = *message.GetReflection();
   if (const auto& unknown = reflection.GetUnknownFields(message); !unknown.empty()) {
     const int number = unknown.field(0).number();
     return BadField(above.empty() ? kWholeRequest : above, Reason::kUnknownField,
                     absl::StrCat("field ", number, " of ", message.GetDescriptor()->full_name(),
-                                 " is not known to this server: leave it unset"),
+                                 WasRemoved(*message.GetDescriptor(), number)
+                                     ? " was removed from the API, see CHANGELOG.md of this server"
+                                     : " is not known to this server",
+                                 ": leave it unset"),
                     {{"number", absl::StrCat(number)}});
   }
   std::vector<const FieldDescriptor*> fields;

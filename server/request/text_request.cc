@@ -62,7 +62,6 @@ struct Asked {
   std::map<std::string, std::string> paths = {};  // of options that are set in other fields
   const linnet::v1::Glossary* glossary = nullptr;
   bool direct_only = true;  // two models never answer together
-  const linnet::v1::Reranking* reranking = nullptr;
 };
 
 // Returns the options of a search of the longest source that the model reads.
@@ -98,83 +97,6 @@ absl::Status CheckPivot(const Asked& asked, absl::string_view source_language,
     return BadField("options.n_best", Reason::kBadOption, message("an n-best list"));
   if (asked.glossary != nullptr)
     return BadField("glossary", Reason::kBadGlossary, message("a glossary"));
-  if (asked.reranking != nullptr)
-    return BadField("reranking", Reason::kBadSetting, message("reranking"));
-  return absl::OkStatus();
-}
-
-absl::StatusOr<Reranking> CheckReranking(const linnet::v1::Reranking& asked, int max_hypotheses) {
-  constexpr float kMaxWeight = 100;
-  Reranking reranking;
-  reranking.hypotheses =
-      asked.has_hypotheses() ? asked.hypotheses() : std::min(reranking.hypotheses, max_hypotheses);
-  if (asked.has_channel_weight()) reranking.channel_weight = asked.channel_weight();
-  if (max_hypotheses < 2) {
-    return BadField("reranking", Reason::kBadSetting,
-                    "compares hypotheses, and the steps of this server have room for one: leave it "
-                    "out, or raise max-batch-rows");
-  }
-  if (reranking.hypotheses < 2 || reranking.hypotheses > max_hypotheses) {
-    return BadField(
-        "reranking.hypotheses", Reason::kBadSetting,
-        absl::StrCat("is ", reranking.hypotheses, ", it must be between 2 and ", max_hypotheses));
-  }
-  // Not a number fails every comparison.
-  if (!(reranking.channel_weight >= 0 && reranking.channel_weight <= kMaxWeight)) {
-    return BadField(
-        "reranking.channel_weight", Reason::kBadSetting,
-        absl::StrCat("is ", reranking.channel_weight, ", it must be between 0 and ", kMaxWeight));
-  }
-  return reranking;
-}
-
-// Returns the options of a search that finds the hypotheses to choose from.
-absl::StatusOr<DecodingOptions> Widened(DecodingOptions options, int hypotheses,
-                                        const ServedModel& model) {
-  if (options.has_n_best() && (options.n_best() < 1 || options.n_best() > hypotheses)) {
-    return BadField("options.n_best", Reason::kBadOption,
-                    absl::StrCat("is ", options.n_best(), ", it must be between 1 and the ",
-                                 hypotheses, " of reranking.hypotheses"));
-  }
-  if (options.has_beam_size() && options.beam_size() < hypotheses) {
-    return BadField("options.beam_size", Reason::kBadOption,
-                    absl::StrCat("is ", options.beam_size(), ", less than the ", hypotheses,
-                                 " of reranking.hypotheses: set it to that or more, or leave it "
-                                 "out"));
-  }
-  options.set_n_best(hypotheses);
-  if (!options.has_beam_size()) {
-    const model::SearchOptions merged = LongestSearch(model, options);
-    options.set_beam_size(merged.sampling() ? hypotheses : std::max(merged.beam_size, hypotheses));
-  }
-  return options;
-}
-
-// Finds the model that translates the other way.
-absl::Status AddChannelModel(const Catalog& catalog, TextRequest& checked) {
-  if (checked.alignments) {
-    return BadField("alignments", Reason::kBadSetting,
-                    "cannot be combined with reranking: the attention of the search's best "
-                    "hypothesis alone is kept");
-  }
-  const std::string& source = checked.languages->source_language_code();
-  const std::string& target = checked.languages->target_language_code();
-  absl::StatusOr<Catalog::Found> found =
-      catalog.Find(linnet::v1::TASK_TRANSLATE, "", target, source, "reranking");
-  if (!found.ok()) {
-    return WithMore(absl::StrCat(" (reranking scores each translation by a model from ", target,
-                                 " to ", source, ": serve one, or leave reranking out)"),
-                    found.status());
-  }
-  TextRequest second;
-  second.model = found->model;
-  second.languages = found->languages;
-  second.language_code = target;
-  // Samples and their scores are not kept unless the request says so.
-  second.use_cache =
-      checked.use_cache.value_or(!LongestSearch(*checked.model, checked.options).sampling());
-  second.may_be_empty = true;
-  checked.second = std::make_shared<const TextRequest>(std::move(second));
   return absl::OkStatus();
 }
 
@@ -214,12 +136,6 @@ absl::StatusOr<TextRequest> CheckModel(const Request& request, const Asked& aske
     RETURN_IF_ERROR(CheckDecodingOptions(options, *pivot->second.model, asked.paths));
     options.clear_min_target_tokens();
     options.clear_max_target_tokens();
-  }
-  if (asked.reranking != nullptr) {
-    const int max_hypotheses = model->scheduler->engine_info().limits.max_beam_size;
-    ASSIGN_OR_RETURN(checked.reranking, CheckReranking(*asked.reranking, max_hypotheses));
-    if (options.has_n_best()) checked.reranking->n_best = options.n_best();
-    ASSIGN_OR_RETURN(options, Widened(std::move(options), checked.reranking->hypotheses, *model));
   }
   RETURN_IF_ERROR(CheckDecodingOptions(options, *model, asked.paths));
   if (asked.glossary != nullptr) {
@@ -324,11 +240,6 @@ absl::StatusOr<TextRequest> CheckTranslate(const linnet::v1::TranslateRequest& r
         "line_breaks", Reason::kBadSetting,
         absl::StrCat("is ", request.line_breaks(), ", which this server does not know"));
   }
-  // Before the model is known, whose limit may be lower.
-  if (request.has_reranking()) {
-    RETURN_IF_ERROR(
-        CheckReranking(request.reranking(), model::SearchLimits().max_beam_size).status());
-  }
   auto checked =
       Check(request, std::move(items),
             {.task = linnet::v1::TASK_TRANSLATE,
@@ -339,15 +250,14 @@ absl::StatusOr<TextRequest> CheckTranslate(const linnet::v1::TranslateRequest& r
              .options = request.options(),
              .keeps_target = true,
              .glossary = request.glossary().entries().empty() ? nullptr : &request.glossary(),
-             .direct_only = request.direct_only(),
-             .reranking = request.has_reranking() ? &request.reranking() : nullptr},
+             .direct_only = request.direct_only()},
             catalog, limits);
   if (!checked.ok()) return checked;
   RETURN_IF_ERROR(ForEachLanguage(*checked, [&](TextRequest& each) -> absl::Status {
     each.split = true;
     each.join_lines = request.line_breaks() == linnet::v1::LINE_BREAKS_JOIN_PARAGRAPHS;
     each.language_check = limits.language_check;
-    return each.reranking.has_value() ? AddChannelModel(catalog, each) : absl::OkStatus();
+    return absl::OkStatus();
   }));
   return checked;
 }

@@ -48,13 +48,6 @@ struct TextItem {
   }
 };
 
-// The choice among the hypotheses of a segment by the model of the other direction.
-struct Reranking {
-  int hypotheses = 8;  // of the search, and its n_best
-  float channel_weight = 0.2f;
-  std::optional<int> n_best = std::nullopt;  // if the request sets it
-};
-
 // The common form of Translate, Summarize and Score requests. It has passed all checks that need no
 // tokenising.
 struct TextRequest {
@@ -81,13 +74,10 @@ struct TextRequest {
   std::vector<TextRequest> others = {};
   // Texts that are already in the target language. Without any other, there is no model.
   std::vector<TextItem> unchanged = {};
-  // Set if the hypotheses are scored by a second model.
-  std::optional<Reranking> reranking = std::nullopt;
-  // Set if `model` translates into a third language, or with `reranking`: the request for the model
-  // that reads its translations, without its items.
+  // Set if `model` translates into a third language: the request for the model that reads its
+  // translations, without its items.
   std::shared_ptr<const TextRequest> second = nullptr;
-  // A text has no segments if the model reads none of its characters, or if it has a target and one
-  // of both is too long. Otherwise these are errors.
+  // A text has no segments if the model reads none of its characters. Otherwise that is an error.
   bool may_be_empty = false;
 };
 

@@ -310,8 +310,8 @@ void DecodingCall::LogIfSlow(const absl::Status& status) const {
                                   {"decode_seconds", seconds(slowest_.encoded, slowest_.finished)},
                                   {"text_seconds", seconds(ended_, now)}};
   if (first_ != nullptr) {  // the phases are those of the second model
-    fields.push_back({first_->model_field(), first_->model_key});
-    fields.push_back({first_->seconds_field(), seconds(context_.arrived, began)});
+    fields.push_back({"pivot_model", first_->model_key});
+    fields.push_back({"pivot_seconds", seconds(context_.arrived, began)});
   }
   AddTrace(context_.caller.trace, fields);
   Log(LogLevel::kWarning, "slow_call", fields);

@@ -24,8 +24,8 @@
 
 namespace linnet::server {
 
-// A call whose texts go through an engine, from its checked request to its answer. A translation by
-// two models (TextRequest::second) consists of two such calls, one after the other.
+// A call whose texts go through an engine, from its checked request to its answer. A translation
+// through a third language (TextRequest::second) consists of two such calls, one after the other.
 //
 // Its jobs on the text pool and its sinks share it; it is destroyed with the last of them, called
 // or not. The scheduler's thread stores the results of the segments; at most one job on the pool at
@@ -41,13 +41,13 @@ class DecodingCall : public std::enable_shared_from_this<DecodingCall> {
     linnet::v1::Timings& timings;
     int64_t bytes;  // memory of what was filled
   };
-  // Fills the response except for its timings. It may take the texts.
-  using Fill = absl::AnyInvocable<Reply(const TextRequest&, std::vector<PreparedText>&)>;
+  // Fills the response except for its timings.
+  using Fill = absl::AnyInvocable<Reply(const TextRequest&, const std::vector<PreparedText>&)>;
 
   // Pool and metrics must outlive the call. Without `on_part` nothing is streamed. A call that
   // takes `slow` or longer logs the duration of its phases. The permit is shared with the sender of
   // the reply. The call has at most `max_segments`. With `first` it is the second call of a
-  // translation by two models, and the permit is that of the first, whose request had
+  // translation through a third language, and the permit is that of the first, whose request had
   // TextRequest::second.
   DecodingCall(TextPool& pool, Metrics& metrics, absl::Duration slow, int max_segments,
                TextRequest request, std::shared_ptr<Permit> permit, const CallContext& context,

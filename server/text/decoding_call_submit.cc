@@ -91,7 +91,7 @@ absl::Status DecodingCall::Submit() {
   if (!sequences.empty()) RETURN_IF_ERROR(Charge(std::move(needed)));
   if (const auto hits = segments.size() - sequences.size() - copied; hits > 0)
     request_.model->metrics->CacheHits(static_cast<int>(hits));
-  if (streams()) writer_.emplace(request_, texts_, first_ == nullptr ? nullptr : first_->pivot());
+  if (streams()) writer_.emplace(request_, texts_, first_ == nullptr ? nullptr : &first_->texts);
   {
     MutexLock lock(mu_);
     segments_ = std::move(segments);
@@ -119,20 +119,15 @@ CallWork::Next DecodingCall::NextWork() const {
   const TextRequest& second = *request_.second;
   const int max_source = second.model->bundle.manifest.limits().max_source_tokens() -
                          second.model->languages.max_source_tokens();
-  // Reranking scores each of them, given each of its hypotheses.
-  const int inputs = request_.reranking.has_value() ? request_.reranking->hypotheses : 1;
-  const size_t max_target = second.model->bundle.manifest.limits().max_target_tokens() + 1;
   CallWork::Next next = {.model = second.model->key()};
   PreparedSegment guess;
   for (const PreparedText& text : texts_) {
     for (const PreparedSegment& segment : text.segments) {
       if (segment.copied) continue;
       guess.source.resize(std::min<size_t>(segment.source.size(), max_source));
-      if (request_.reranking.has_value())
-        guess.target.emplace(std::min(segment.source.size(), max_target));
       const model::SequenceInput input = InputOf(second, guess);
-      next.size.tokens += inputs * WorkOf(input);
-      next.size.rows += inputs * model::RowsOf(input);
+      next.size.tokens += WorkOf(input);
+      next.size.rows += model::RowsOf(input);
       next.size.longest = std::max(next.size.longest, MaxTokens(input));
     }
   }

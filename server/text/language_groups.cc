@@ -49,7 +49,6 @@ void AddPivot(const SummarizeResponse& /*from*/, Summary& /*to*/) {}
 
 void MovePivot(TranslateResponse& from, TranslateResponse& to) {
   if (from.has_pivot()) to.mutable_pivot()->Swap(from.mutable_pivot());
-  if (from.has_channel_model()) to.mutable_channel_model()->Swap(from.mutable_channel_model());
 }
 void MovePivot(SummarizeResponse& /*from*/, SummarizeResponse& /*to*/) {}
 

@@ -53,10 +53,6 @@ int64_t ResultBytes(const TextRequest& request, const model::SearchOptions& opti
   int64_t bytes = options.n_best * hypothesis + kTextCopies * text + 4 * kMessage;
   if (request.options.has_n_best())
     bytes += options.n_best * (kMessage + 2 * (text + tokens * sizeof(float)));
-  // The second model gets the source, and an item for each hypothesis.
-  if (request.reranking.has_value())
-    bytes +=
-        Grown(source_tokens * kTextBytesPerToken) + options.n_best * (kBytesPerItem + Grown(0));
   if (request.word_scores) bytes += tokens * kMessage;
   if (request.alignments) {
     const auto alignments_per_word = static_cast<int64_t>(1 / kMinAlignmentWeight);

@@ -336,7 +336,6 @@ absl::StatusOr<PreparedText> PrepareText(const TextRequest& request, const TextI
   int copied = 0;  // bytes of the text up to the end of the last segment
   for (Part& part : parts) {
     if (Length(part) > MaxTokens(request)) {
-      if (request.may_be_empty && item.target != nullptr) return PreparedText{};
       return BadField(
           field, Reason::kTextTooLong,
           absl::StrCat(
@@ -372,10 +371,7 @@ absl::StatusOr<PreparedText> PrepareText(const TextRequest& request, const TextI
                                          : "text has no character that the model reads");
   }
   if (item.target != nullptr && !work.segments.empty()) {
-    absl::StatusOr<Tokens> target = Target(request, item, limits);
-    const bool too_long = ErrorReason(target.status()) == ConditionOf(Reason::kTextTooLong).name;
-    if (request.may_be_empty && too_long) return PreparedText{};
-    ASSIGN_OR_RETURN(work.segments.front().target, std::move(target));
+    ASSIGN_OR_RETURN(work.segments.front().target, Target(request, item, limits));
   }
   if (request.length.has_value()) {
     const auto chunks = static_cast<int>(work.segments.size());

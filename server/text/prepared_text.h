@@ -33,8 +33,6 @@ struct PreparedSegment {
   // The answer is a title, whose full stop is left out.
   bool is_title = false;
   SequenceResult result = {};
-  // With reranking, parallel to the hypotheses: linnet.v1.Hypothesis.channel_score.
-  std::vector<std::optional<float>> channel_scores = {};
   // The text has no letter: it is its own translation, and is not decoded. `result` then has one
   // hypothesis without tokens, of score 0.
   bool copied = false;

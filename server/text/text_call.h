@@ -17,7 +17,6 @@
 #include "server/request/text_request.h"
 #include "server/text/call_context.h"
 #include "server/text/decoding_call.h"
-#include "server/text/ranked_texts.h"
 #include "server/text/text_pool.h"
 
 namespace linnet::server {
@@ -115,7 +114,7 @@ class TextCalls {
   void StartDetection(const linnet::v1::DetectLanguageRequest& request,
                       linnet::v1::DetectLanguageResponse& response, const CallContext& context,
                       End refuse);
-  // Starts the call of one model, or of the two of a translation by two models.
+  // Starts the call of one model, or of the two of a translation through a third language.
   template <typename Response>
   void StartModel(TextRequest request, std::shared_ptr<Permit> permit, const CallContext& context,
                   Response& response, OnPart on_part, Done end);
@@ -123,12 +122,11 @@ class TextCalls {
   template <typename Response>
   void StartGroups(TextRequest request, std::shared_ptr<Permit> permit, const CallContext& context,
                    Response& response, OnPart on_part, Done end);
-  // Starts the first of the two calls of a translation by two models (TextRequest::second), and the
-  // second when that has ended. Both have the same permit, deadline, caller and cancellation.
+  // Starts the first of the two calls of a translation through a third language
+  // (TextRequest::second), and the second when that has ended. Both have the same permit, deadline,
+  // caller and cancellation.
   void StartTwo(TextRequest request, std::shared_ptr<Permit> permit, const CallContext& context,
                 linnet::v1::TranslateResponse& response, OnPart on_part, Done end);
-  // Sends the texts of a stream that are reranked, segment by segment.
-  void SendParts(const RankedTexts& texts, absl::Time arrived, OnPart& on_part);
   // Returns the permit of the context, or a new one for a request of that many bytes.
   absl::StatusOr<std::shared_ptr<Permit>> PermitOf(const CallContext& context, int64_t bytes);
   // DEADLINE_TOO_CLOSE if texts of this cost (TextJob::bytes) cannot be prepared in time.

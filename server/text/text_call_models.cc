@@ -4,16 +4,15 @@
 #include <memory>
 #include <type_traits>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "server/base/errors.h"
 #include "server/base/exceptions.h"
 #include "server/text/decoding_call.h"
 #include "server/text/first_call.h"
 #include "server/text/language_groups.h"
-#include "server/text/part_writer.h"
 #include "server/text/prepared_text.h"
 #include "server/text/text_call.h"
 #include "server/text/text_reply.h"
@@ -91,36 +90,20 @@ void TextCalls::StartTwo(TextRequest request, std::shared_ptr<Permit> permit,
     OnPart on_part;
     Done end;
   };
-  const bool reranks = request.reranking.has_value();
-  // So many segments that their hypotheses are no more than a call may have. Those of a pivot text
-  // have no limit but that of memory: the client cannot know them.
-  const int inputs = reranks ? request.reranking->hypotheses : 1;
-  const int max_segments = std::max(limits_.max_segments / inputs, 1);
-  const int max_of_second = reranks ? max_segments * inputs : std::numeric_limits<int>::max();
   auto first = std::make_shared<FirstCall>();
   auto both =
       std::make_shared<Both>(Both{request.second, request.items, permit, WithoutPermit(context),
                                   std::move(on_part), std::move(end)});
   auto fill_first = [first](const TextRequest& asked,
-                            std::vector<PreparedText>& prepared) -> DecodingCall::Reply {
+                            const std::vector<PreparedText>& prepared) -> DecodingCall::Reply {
     first->model_key = asked.model->key();
-    if (asked.reranking.has_value()) {
-      first->texts = RankedTextsOf(asked, std::move(prepared));
-    } else {
-      first->texts = PivotTextsOf(asked, prepared);
-    }
+    first->texts = PivotTextsOf(asked, prepared);
     return {first->timings, first->bytes()};
   };
-  auto fill_second = [this, &response, first, both](
+  auto fill_second = [&response, first, both](
                          const TextRequest& asked,
                          const std::vector<PreparedText>& prepared) -> DecodingCall::Reply {
-    if (auto* const texts = std::get_if<RankedTexts>(&first->texts); texts != nullptr) {
-      Rerank(prepared, *texts);
-      FillReply(asked, *texts, response);
-      if (both->on_part != nullptr) SendParts(*texts, both->context.arrived, both->on_part);
-    } else {
-      FillReply(asked, std::get<PivotTexts>(first->texts), prepared, response);
-    }
+    FillReply(asked, first->texts, prepared, response);
     AddDetectedLanguages(both->items, response);
     return {*response.mutable_timings(), ReplyBytes(response)};
   };
@@ -129,39 +112,28 @@ void TextCalls::StartTwo(TextRequest request, std::shared_ptr<Permit> permit,
     both->permit.reset();
     if (both->end != nullptr) std::exchange(both->end, nullptr)(std::move(status));
   };
-  auto then = [this, both, first, finish, max_of_second,
+  auto then = [this, both, first, finish,
                fill_second = std::move(fill_second)](absl::Status status) mutable {
     if (!status.ok()) return finish(std::move(status));
     try {
       first->began = absl::Now();
-      TextRequest second = std::visit(
-          [&](const auto& texts) { return RequestOf(*both->second, texts, both->items); },
-          first->texts);
-      // No text is stable before the reranking has ended.
-      OnPart on_part = first->pivot() != nullptr ? std::move(both->on_part) : nullptr;
-      std::make_shared<DecodingCall>(pool_, metrics_, slow_call_, max_of_second, std::move(second),
-                                     std::exchange(both->permit, nullptr), both->context,
-                                     std::move(fill_second), std::move(on_part), finish, first)
+      // The segments of a pivot text have no limit but that of memory: the client cannot know them.
+      constexpr int kNoMaxSegments = std::numeric_limits<int>::max();
+      std::make_shared<DecodingCall>(
+          pool_, metrics_, slow_call_, kNoMaxSegments,
+          RequestOf(*both->second, first->texts, both->items), std::exchange(both->permit, nullptr),
+          both->context, std::move(fill_second), std::move(both->on_part), finish, first)
           ->Start();
     } catch (const std::exception& error) {
       finish(absl::InternalError(
           absl::StrCat("the second model's call did not begin: ", error.what())));
     }
   };
-  std::make_shared<DecodingCall>(pool_, metrics_, slow_call_, max_segments, std::move(request),
-                                 std::move(permit), both->context, std::move(fill_first),
+  std::make_shared<DecodingCall>(pool_, metrics_, slow_call_, limits_.max_segments,
+                                 std::move(request), std::move(permit), both->context,
+                                 std::move(fill_first),
                                  /*on_part=*/nullptr, std::move(then))
       ->Start();
-}
-
-void TextCalls::SendParts(const RankedTexts& texts, absl::Time arrived, OnPart& on_part) {
-  PartWriter writer(texts.request, texts.prepared);
-  metrics_.FirstSegment(absl::Now() - arrived);
-  while (!writer.finished()) {
-    absl::StatusOr<linnet::v1::TextPart> part = writer.Done();
-    if (!part.ok()) return;  // impossible: no text was sent that it would have to take back
-    on_part(*std::move(part));
-  }
 }
 
 template void TextCalls::StartModel(TextRequest, std::shared_ptr<Permit>, const CallContext&,

@@ -20,16 +20,13 @@ FinishReason ReasonOf(bool limited) {
 
 void FillHypotheses(const TextRequest& request, const PreparedSegment& work,
                     linnet::v1::Segment& segment) {
-  for (size_t i = 0; i < work.result.hypotheses.size(); ++i) {
-    const model::Hypothesis& hypothesis = work.result.hypotheses[i];
+  for (const model::Hypothesis& hypothesis : work.result.hypotheses) {
     linnet::v1::Hypothesis& reply = *segment.add_hypotheses();
     reply.set_text(HypothesisText(request, work, hypothesis));
     reply.set_score(hypothesis.score);
     reply.mutable_token_scores()->Add(hypothesis.token_scores.begin(),
                                       hypothesis.token_scores.end());
     reply.set_tokens(static_cast<int>(hypothesis.tokens.size()));
-    if (!work.channel_scores.empty() && work.channel_scores[i].has_value())
-      reply.set_channel_score(*work.channel_scores[i]);
   }
 }
 
@@ -143,8 +140,6 @@ SegmentReply ReplyOf(const TextRequest& request, const PreparedSegment& work, in
   segment.set_finish_reason(ReasonOf(best.ended_by_limit));
   segment.set_part_of_sentence(work.place.part_of_sentence);
   segment.set_copied(work.copied);
-  if (!work.channel_scores.empty() && work.channel_scores.front().has_value())
-    segment.set_channel_score(*work.channel_scores.front());
   if (request.options.has_n_best()) FillHypotheses(request, work, segment);
   if (request.word_scores || request.alignments) {
     const std::vector<AlignedWord> words =
@@ -225,13 +220,6 @@ void FillReply(const TextRequest& request, const PivotTexts& pivot,
     reply.set_text(std::move(text) + content.tail);
     if (content.warning.has_value()) *reply.add_warnings() = *content.warning;
   }
-}
-
-void FillReply(const TextRequest& second, const RankedTexts& texts,
-               linnet::v1::TranslateResponse& response) {
-  FillReply(texts.request, texts.prepared, response);
-  response.mutable_channel_model()->set_model(second.model->name());
-  response.mutable_channel_model()->set_model_version(second.model->bundle.manifest.version());
 }
 
 void FillReply(const TextRequest& request, const std::vector<PreparedText>& prepared,

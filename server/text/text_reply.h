@@ -7,7 +7,6 @@
 #include "server/request/text_request.h"
 #include "server/text/pivot_texts.h"
 #include "server/text/prepared_text.h"
-#include "server/text/ranked_texts.h"
 
 namespace linnet::server {
 
@@ -31,9 +30,6 @@ void FillReply(const TextRequest& request, const std::vector<PreparedText>& prep
 // request is that of the second model.
 void FillReply(const TextRequest& request, const PivotTexts& pivot,
                const std::vector<PreparedText>& prepared, linnet::v1::TranslateResponse& response);
-// The same after reranking by the model of `second`.
-void FillReply(const TextRequest& second, const RankedTexts& texts,
-               linnet::v1::TranslateResponse& response);
 void FillReply(const TextRequest& request, const std::vector<PreparedText>& prepared,
                linnet::v1::SummarizeResponse& response);
 void FillReply(const TextRequest& request, const std::vector<PreparedText>& prepared,

@@ -32,7 +32,6 @@ import memory_floor as floor  # noqa: E402
 import one_connection  # noqa: E402
 import profile_step  # noqa: E402
 import real_models  # noqa: E402
-import reranking  # noqa: E402
 import server_overhead  # noqa: E402
 import time_to_loss  # noqa: E402
 import training_speed  # noqa: E402
@@ -519,11 +518,6 @@ FIGURES: dict[str, Callable[[], str]] = {
     "overhead": overhead,
     "profile-of-a-step": profile_of_a_step,
     "refused-connections": refused_connections,
-    "reranking": lambda: whole_table(
-        "reranking",
-        ["float32", *reranking.columns_of(result("reranking"))],
-        reranking.table_rows,
-    ),
     "robustness": robustness,
     "sentences": sentences,
     "soak": soak,

@@ -1,12 +1,11 @@
-"""Tests the tables of beams.py, cores.py, compute_types.py, families.py, load_generator.py and
-reranking.py."""
+"""Tests the tables of beams.py, cores.py, compute_types.py, families.py and
+load_generator.py."""
 
 import beams
 import compute_types
 import cores
 import families
 import load_generator
-import reranking
 
 MACHINE = {"cpu": "A CPU", "cores": 2, "features": ["avx2"], "version": "abc"}
 
@@ -30,18 +29,6 @@ def test_measures_are_listed_by_beam():
     table = beams.markdown({"machine": MACHINE, "tests": [test]})
     assert "| m, 200 rows of news, BLEU | 31.0 | 32.0 | 34.0 | 35.0 | 38.0 |" in table
     assert "| m, 200 rows of news, chrF | 50.0 | 50.0 | 50.0 | 50.0 | 50.0 |" in table
-
-
-def test_reranking_is_compared_with_the_search_alone():
-    columns = {
-        name: {"BLEU": 30.0 + n, "length ratio": 0.9, "seconds": 20 * (n + 1)}
-        for n, name in enumerate(reranking.COLUMNS)
-    }
-    test = {"bundle": "m 1", "channel": "n 1", "domain": "news", "rows": 200, "columns": columns}
-    table = reranking.markdown({"machine": MACHINE, "tests": [test]})
-    assert "| m 1, 200 rows of news, BLEU | 30.0 | 31.0 | 32.0 | 33.0 | 34.0 |" in table
-    assert "| m 1, 200 rows of news, length ratio | 0.90 | 0.90 | 0.90 | 0.90 | 0.90 |" in table
-    assert "| m 1, 200 rows of news, time | 1.0 × | 2.0 × | 3.0 × | 4.0 × | 5.0 × |" in table
 
 
 def test_type_is_compared_with_float32():

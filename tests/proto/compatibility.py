@@ -5,15 +5,18 @@
 
 proto/linnet.v1.binpb is the record: a google.protobuf.FileDescriptorSet without comments. The rules
 are those of `buf breaking` for its category FILE, which covers the wire format and generated
-code: no published element may be removed or change its number, name, type or cardinality. A
-reserved number may become a field, because the numbers reserved here never were fields.
+code: no published element may change its number, name, type or cardinality. A field may be removed
+if its number and its name are reserved, so that servers refuse it and nothing else takes its place
+(`FIELD_NO_DELETE_UNLESS_NUMBER_RESERVED`); the messages that only such fields had may go with it.
+A number that is reserved alone, as those of removed fields are, stays reserved; one of a range of
+several may become a field.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from pathlib import Path
 from typing import Any
 
@@ -67,20 +70,24 @@ def _files(old: FileSet, new: FileSet) -> Iterator[str]:
             yield f"{was.name}: package {was.package} became {now.package}"
         if was.syntax != now.syntax:
             yield f"{was.name}: syntax {was.syntax} became {now.syntax}"
-        yield from _messages(was.package, was.message_type, now.message_type)
+        yield from _messages(was.package, was.message_type, now.message_type, _unused(old, now))
         yield from _enums(was.package, was.enum_type, now.enum_type)
         yield from _services(was.package, was.service, now.service)
 
 
-def _messages(scope: str, old: Iterable[Any], new: Iterable[Any]) -> Iterator[str]:
+def _messages(
+    scope: str, old: Iterable[Any], new: Iterable[Any], unused: Set[str] = frozenset()
+) -> Iterator[str]:
     for was, now, gone in _pairs("message", old, new, _name):
         path = f"{scope}.{was.name}"
         if now is None:
-            yield f"{scope}: {gone}"
+            if path not in unused:
+                yield f"{scope}: {gone}"
             continue
         if was.options.map_entry != now.options.map_entry:
             yield f"{path}: is a map's entry in one of the two alone"
         yield from _fields(path, was, now)
+        yield from _reserved(path, was, now)
         for oneof, same, lost in _pairs("oneof", was.oneof_decl, now.oneof_decl, _name):
             # The synthetic oneof of an optional field has no name in the API.
             if same is None and not oneof.name.startswith("_"):
@@ -92,7 +99,8 @@ def _messages(scope: str, old: Iterable[Any], new: Iterable[Any]) -> Iterator[st
 def _fields(path: str, old: Any, new: Any) -> Iterator[str]:
     for was, now, gone in _pairs("field", old.field, new.field, _number):
         if now is None:
-            yield f"{path}: {gone}: keep what clients may send, and say that it is old"
+            if was.number not in removed(new) or was.name not in new.reserved_name:
+                yield f"{path}: {gone}: reserve its number, alone, and its name"
             continue
         where = f"{path}.{was.name}"
         if was.name != now.name or was.json_name != now.json_name:
@@ -103,6 +111,34 @@ def _fields(path: str, old: Any, new: Any) -> Iterator[str]:
             yield f"{where}: {_cardinality(was)} became {_cardinality(now)}"
         if _oneof(old, was) != _oneof(new, now):
             yield f"{where}: moved from oneof {_oneof(old, was)} to {_oneof(new, now)}"
+
+
+def removed(message: Any) -> set[int]:
+    """The numbers of the fields that were removed: each is reserved alone."""
+    return {each.start for each in message.reserved_range if each.end == each.start + 1}
+
+
+def _reserved(path: str, old: Any, new: Any) -> Iterator[str]:
+    for number in sorted(removed(old) - removed(new)):
+        yield f"{path}: number {number} of a removed field is no longer reserved"
+    for name in sorted(set(old.reserved_name) - set(new.reserved_name)):
+        yield f"{path}: name {name} of a removed field is no longer reserved"
+
+
+def _unused(old: FileSet, now: Any) -> set[str]:
+    """The messages that fields had which were removed from a file, and no method or field has."""
+    before = {
+        f".{file.package}.{each.name}": each for file in old.file for each in file.message_type
+    }
+    current = {f".{now.package}.{each.name}": each for each in now.message_type}
+    gone = {
+        field.type_name
+        for name, message in before.items()
+        if name in current
+        for field in message.field
+        if field.number in removed(current[name])
+    }
+    return {name.removeprefix(".") for name in gone - current.keys()}
 
 
 def _type(field: Any) -> str:

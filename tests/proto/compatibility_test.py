@@ -122,6 +122,33 @@ BREAKS: dict[str, tuple[Callable[[Any], Any], str]] = {
 }
 
 
+def reserve(message: Any, name: str) -> None:
+    field = of(message.field, name)
+    message.reserved_range.add(start=field.number, end=field.number + 1)
+    message.reserved_name.append(name)
+    message.field.remove(field)
+
+
+def test_field_may_be_removed_if_number_and_name_are_reserved(now, changed):
+    reserve(request(changed), "glossary")
+    assert compatibility.breaking_changes(now, changed) == []
+    without(text_service(changed).message_type, "Glossary")
+    assert compatibility.breaking_changes(now, changed) == []
+    del request(changed).reserved_name[-1]
+    (line,) = compatibility.breaking_changes(now, changed)
+    assert "field glossary is gone: reserve its number, alone, and its name" in line
+
+
+def test_number_and_name_of_a_removed_field_stay_reserved(changed):
+    reserve(request(changed), "glossary")
+    later = compatibility.FileSet.FromString(changed.SerializeToString())
+    del request(later).reserved_range[-1]
+    del request(later).reserved_name[-1]
+    found = "\n".join(compatibility.breaking_changes(changed, later))
+    assert "number 11 of a removed field is no longer reserved" in found
+    assert "name glossary of a removed field is no longer reserved" in found
+
+
 @pytest.mark.parametrize("what", BREAKS)
 def test_refuses_breaking_changes(now, changed, what):
     change, said = BREAKS[what]

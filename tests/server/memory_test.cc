@@ -43,8 +43,6 @@ class CountedServer {
     // Translations to French go through German.
     test::WriteBundle(server_.folder.path() / "de-fr",
                       test::TinyManifest("de-fr", linnet::v1::TASK_TRANSLATE, "de", "fr"));
-    test::WriteBundle(server_.folder.path() / "de-en",
-                      test::TinyManifest("de-en", linnet::v1::TASK_TRANSLATE, "de", "en"));
     EXPECT_TRUE(server_.catalog->Reload().ok());
     // Allocations that are made once, by the first call of each kind.
     EXPECT_THAT(Call(ToGerman({"The dog runs."})), IsOk());
@@ -159,9 +157,6 @@ std::vector<Scenario> Scenarios() {
     pivot.set_target_language_code("fr");
     pivot.set_alignments(contents.size() == 1);
     pivot.set_word_scores(contents.size() == 1);
-    TranslateRequest& reranked = add("reranking", contents);
-    reranked.mutable_reranking()->set_hypotheses(4);
-    reranked.set_word_scores(contents.size() == 1);
   }
   return scenarios;
 }
@@ -279,8 +274,8 @@ void LetPoolFail(TextPool& pool) {
 // without the failure, no permit is lost, and the next call is answered.
 void FailEachAllocationOf(const TranslateRequest& request) {
   TextFixture server;
-  test::WriteBundle(server.folder.path() / "de-en",
-                    test::TinyManifest("de-en", linnet::v1::TASK_TRANSLATE, "de", "en"));
+  test::WriteBundle(server.folder.path() / "de-fr",
+                    test::TinyManifest("de-fr", linnet::v1::TASK_TRANSLATE, "de", "fr"));
   EXPECT_TRUE(server.catalog->Reload().ok());
   LetPoolFail(server.pool);
   int failed = 0;
@@ -313,7 +308,8 @@ TEST(MemoryTest, OutOfMemoryFailsOneCallAlone) {
 TEST(MemoryTest, OutOfMemoryFailsOneCallOfTwoModelsAlone) {
   TranslateRequest request = ToGerman({"The dog runs. A bird sings in the garden.", "A window."});
   request.set_word_scores(true);
-  request.mutable_reranking()->set_hypotheses(2);
+  request.set_alignments(true);
+  request.set_target_language_code("fr");
   FailEachAllocationOf(request);
 }
 

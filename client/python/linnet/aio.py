@@ -63,7 +63,6 @@ class AsyncClient:
         glossary: Terms | None = None,
         options: api.DecodingOptions | None = None,
         direct_only: bool = False,
-        reranking: api.Reranking | None = None,
         line_breaks: str = "",
         timeout: float | None = None,
         request_id: str = "",
@@ -79,7 +78,6 @@ class AsyncClient:
         glossary: Terms | None = None,
         options: api.DecodingOptions | None = None,
         direct_only: bool = False,
-        reranking: api.Reranking | None = None,
         line_breaks: str = "",
         timeout: float | None = None,
         request_id: str = "",
@@ -94,7 +92,6 @@ class AsyncClient:
         glossary: Terms | None = None,
         options: api.DecodingOptions | None = None,
         direct_only: bool = False,
-        reranking: api.Reranking | None = None,
         line_breaks: str = "",
         timeout: float | None = None,
         request_id: str = "",
@@ -108,15 +105,12 @@ class AsyncClient:
                 glossary=glossary,
                 options=options,
                 direct_only=direct_only,
-                reranking=reranking,
                 line_breaks=line_breaks,
             )
             return await self._connection.unary(
                 self._connection.text.Translate, text, timeout, request_id
             )
-        settings = translation(
-            to, source, model, glossary, options, direct_only, reranking, line_breaks
-        )
+        settings = translation(to, source, model, glossary, options, direct_only, line_breaks)
         plan = Plan.of(text, joins=joins_lines(settings))
 
         async def answers(contents: list[str]) -> list[TextAnswer]:

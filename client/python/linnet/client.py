@@ -91,7 +91,6 @@ class Client:
         glossary: Terms | None = None,
         options: api.DecodingOptions | None = None,
         direct_only: bool = False,
-        reranking: api.Reranking | None = None,
         line_breaks: str = "",
         timeout: float | None = None,
         request_id: str = "",
@@ -107,7 +106,6 @@ class Client:
         glossary: Terms | None = None,
         options: api.DecodingOptions | None = None,
         direct_only: bool = False,
-        reranking: api.Reranking | None = None,
         line_breaks: str = "",
         timeout: float | None = None,
         request_id: str = "",
@@ -122,7 +120,6 @@ class Client:
         glossary: Terms | None = None,
         options: api.DecodingOptions | None = None,
         direct_only: bool = False,
-        reranking: api.Reranking | None = None,
         line_breaks: str = "",
         timeout: float | None = None,
         request_id: str = "",
@@ -130,7 +127,7 @@ class Client:
         """Translates a request, or a text or a list of texts to the language `to`. Texts are sent
         in as many calls as they need; the timeout applies to each call. `glossary` maps terms to
         their translations. Where no model translates the pair, two do through a third language,
-        unless `direct_only`. With `reranking`, a model of the other direction chooses. With
+        unless `direct_only`. With
         `line_breaks="join_paragraphs"` the lines of a paragraph that was wrapped are joined."""
         if isinstance(text, api.TranslateRequest):
             check_request_alone(
@@ -140,13 +137,10 @@ class Client:
                 glossary=glossary,
                 options=options,
                 direct_only=direct_only,
-                reranking=reranking,
                 line_breaks=line_breaks,
             )
             return self._connection.unary(self._text.Translate, text, timeout, request_id)
-        request = translation(
-            to, source, model, glossary, options, direct_only, reranking, line_breaks
-        )
+        request = translation(to, source, model, glossary, options, direct_only, line_breaks)
         plan = Plan.of(text, joins=joins_lines(request))
 
         def answers(contents: list[str]) -> Collection[TextAnswer]:

@@ -36,7 +36,6 @@ def translate(  # type: ignore[overload-overlap]
     glossary: Terms | None = None,
     options: api.DecodingOptions | None = None,
     direct_only: bool = False,
-    reranking: api.Reranking | None = None,
     line_breaks: str = "",
     timeout: float | None = None,
     server: str = "",
@@ -51,7 +50,6 @@ def translate(
     glossary: Terms | None = None,
     options: api.DecodingOptions | None = None,
     direct_only: bool = False,
-    reranking: api.Reranking | None = None,
     line_breaks: str = "",
     timeout: float | None = None,
     server: str = "",
@@ -65,7 +63,6 @@ def translate(
     glossary: Terms | None = None,
     options: api.DecodingOptions | None = None,
     direct_only: bool = False,
-    reranking: api.Reranking | None = None,
     line_breaks: str = "",
     timeout: float | None = None,
     server: str = "",
@@ -73,7 +70,6 @@ def translate(
     """Translates a text or a list of texts to the language `to`. The language of the texts,
     `source`, is not needed if only one fits the models or if the server can detect it. Where no
     model translates the pair, two do through a third language, unless `direct_only`. With
-    `reranking`, a model of the other direction chooses among several translations. With
     `line_breaks="join_paragraphs"` the lines of a paragraph that was wrapped are joined."""
     return default_client(server).translate(
         text,
@@ -83,7 +79,6 @@ def translate(
         glossary=glossary,
         options=options,
         direct_only=direct_only,
-        reranking=reranking,
         line_breaks=line_breaks,
         timeout=timeout,
     )

@@ -299,18 +299,14 @@ def translation(
     terms: Terms | None,
     options: api.DecodingOptions | None,
     direct_only: bool = False,
-    reranking: api.Reranking | None = None,
     line_breaks: str = "",
 ) -> api.TranslateRequest:
     """The request without its texts."""
     if options is not None:
         check_message(options, api.DecodingOptions, "options")
-    if reranking is not None:
-        check_message(reranking, api.Reranking, "reranking")
     request = api.TranslateRequest(
         glossary=None if terms is None else glossary(terms),
         options=options,
-        reranking=reranking,
         line_breaks=line_breaks_named(line_breaks),
     )
     set_field(request, "target_language_code", to, "to")

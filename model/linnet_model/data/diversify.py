@@ -10,7 +10,7 @@ out whose text is too long, whose translation is empty, loops or is the text of 
 those of which a side that is new is in a test of the folder or of that of --out.
 
 --channel names a bundle of the other direction, which chooses among several translations of each
-text (linnet_model.reranking): the student learns to leave out less than the bundle does.
+text (linnet_model.data.noisy_channel): the student learns to leave out less than the bundle does.
 --sentences makes a text of each whole sentence of a source, and takes nothing from the targets: for
 self-training on texts in one language (He et al. 2020, arXiv 1909.13788), such as those of the
 summariser's data.
@@ -33,11 +33,11 @@ from linnet_model.bundle import read_manifest, trained_in_reverse
 from linnet_model.command_line import command, count_from, parser_for
 from linnet_model.config import ConfigError
 from linnet_model.data.held_out import folded, held_out
+from linnet_model.data.noisy_channel import add_channel_flags, channel_of, rerank_texts
 from linnet_model.data_config import FILE_ENDINGS
 from linnet_model.decode_command import decode_texts, find_decode
 from linnet_model.loops import has_loop
 from linnet_model.new_file import new_file
-from linnet_model.reranking import add_channel_flags, channel_of, rerank_texts
 from linnet_model.sentences import split_sentences, whole_sentence
 from linnet_model.sources import BACKWARD, FORWARD
 from linnet_model.text_files import Pair, read_pairs, rows_file

@@ -17,7 +17,6 @@ from linnet_model.decode_command import decode_lines, find_decode
 from linnet_model.export.grammar import Grammar
 from linnet_model.export.search import Options, answer_texts
 from linnet_model.network.model_config import require
-from linnet_model.reranking import Channel, rerank_texts
 from linnet_model.styles import before_source
 from linnet_model.tokenizer import load_tokenizer
 
@@ -39,12 +38,10 @@ def tokenizer_of(bundle: Path, manifest: dict[str, Any], side: str) -> SentenceP
 
 @dataclass(frozen=True)
 class Decoding:
-    """The program, None for the search in Python, its flags by name, and the model of the other
-    direction if one chooses among the hypotheses."""
+    """The program, None for the search in Python, and its flags by name."""
 
     program: Path | None
     flags: dict[str, str] = field(default_factory=dict)
-    channel: Channel | None = None
 
     @property
     def name(self) -> str:
@@ -52,8 +49,7 @@ class Decoding:
         if self.program is None:
             return "the search in Python (linnet_model.export.search), float32"
         others = {k: v for k, v in self.flags.items() if k not in (COMPUTE, *SPEED)}
-        reranked = [] if self.channel is None else [self.channel.name]
-        return ", ".join(["linnet-decode", self.flags[COMPUTE], *words(others), *reranked])
+        return ", ".join(["linnet-decode", self.flags[COMPUTE], *words(others)])
 
     def options(self, manifest: dict[str, Any]) -> str:
         """Names the options of the search: the manifest's, but those that a flag replaces. Other
@@ -62,8 +58,6 @@ class Decoding:
         for flag, value in self.flags.items():
             if flag in OPTIONS:
                 options[OPTIONS[flag]] = value
-        if self.channel is not None:
-            options["beam_size"] = self.channel.hypotheses
         text = f"beam {options['beam_size']}, length penalty {float(options['length_penalty']):g}"
         if int(options["no_repeat_ngram_size"]):
             text += f", no {options['no_repeat_ngram_size']}-gram twice"
@@ -75,9 +69,6 @@ class Decoding:
         self, bundle: Path, manifest: dict[str, Any], texts: Sequence[str], style: str = ""
     ) -> list[str]:
         """Decodes the texts; of a summariser in a style, "": the default."""
-        if self.program and self.channel is not None:
-            flags = words(self.flags)
-            return rerank_texts(self.program, bundle, self.channel, texts, flags, else_best=True)
         if self.program:
             lines = [{"text": text, **({"style": style} if style else {})} for text in texts]
             return decode_lines(self.program, bundle, lines, words(self.flags))
@@ -123,19 +114,14 @@ def parse_flags(given: Sequence[str], publish: bool) -> dict[str, str]:
 
 
 def choose_decoding(
-    engine: str,
-    named: Path | None,
-    given: Sequence[str],
-    publish: bool,
-    channel: Channel | None = None,
+    engine: str, named: Path | None, given: Sequence[str], publish: bool
 ) -> Decoding:
     """Returns how to decode: `engine` is command, python, or auto for linnet-decode if it is
     built."""
     flags = parse_flags(given, publish)
     program = None if engine == "python" else find_decode(named)
     if program is not None:
-        return Decoding(program, flags, channel)
-    require(channel is None, "--channel needs linnet-decode, build it with ./start.sh --build")
+        return Decoding(program, flags)
     require(
         not given and not (engine == "python" and named),
         "--decode and --decode-flag are for linnet-decode, the search in Python has no flags: "

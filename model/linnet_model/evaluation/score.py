@@ -4,9 +4,7 @@ A bundle is decoded by linnet-decode in float32 if that is built, else by the se
 Translations get BLEU (of characters in languages without blanks) and chrF of sacreBLEU; summaries
 get ROUGE-1, 2 and L (F1, stemmed, the best of several references), and answers that repeat
 themselves are counted. A translator between English and German also translates made-up sentences
-with numbers, dates, times, amounts, names and addresses (linnet_model.evaluation.facts). With
---channel a translator of the other direction chooses among the hypotheses
-(linnet_model.reranking), and the time is that of both models. --run
+with numbers, dates, times, amounts, names and addresses (linnet_model.evaluation.facts). --run
 scores models that cannot be exported: perplexity of a language model or a pre-trained model,
 accuracy and macro-F1 of a classifier, exact matches of a parser.
 """
@@ -38,7 +36,6 @@ from linnet_model.json_files import read_json, write_json
 from linnet_model.languages import is_unspaced
 from linnet_model.loops import looping_share
 from linnet_model.new_file import writing
-from linnet_model.reranking import add_channel_flags, channel_of
 from linnet_model.styles import before_source, styles_of
 from linnet_model.text_files import DataError, Pair, read_lines
 from linnet_model.texts import card_examples
@@ -291,7 +288,6 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         metavar="FLAG",
         help="flag for linnet-decode, such as --threads=1 (repeatable) [--compute=float32]",
     )
-    add_channel_flags(how)
     out = parser.add_argument_group("output")
     out.add_argument(
         "--write",
@@ -306,24 +302,18 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         "classifier labels.tsv",
     )
     options = parser.parse_args(arguments)
-    if options.run and (
-        options.engine != "auto" or options.decode or options.decode_flag or options.channel
-    ):
+    if options.run and (options.engine != "auto" or options.decode or options.decode_flag):
         parser.error(
-            "--engine, --decode, --decode-flag and --channel are for --bundle, --run has no use of "
-            "them"
+            "--engine, --decode and --decode-flag are for --bundle, --run does not use them"
         )
     if options.answers and options.answers.is_file():
         parser.error(f"--answers is {options.answers}, which is a file: name a folder")
-    if options.channel and options.write:
-        parser.error("--write publishes the scores of one bundle alone, leave out --channel")
     return options
 
 
 @command
 def main(arguments: list[str] | None = None) -> None:
     options = parse_arguments(arguments)
-    channel = channel_of(options, options.bundle)
     if options.run:
         run = result_of(options.run)
         scores = score_run(run, options.data, options.limit, options.domain, options.answers)
@@ -336,9 +326,7 @@ def main(arguments: list[str] | None = None) -> None:
             options.data,
             options.limit,
             options.domain,
-            choose_decoding(
-                options.engine, options.decode, options.decode_flag, options.write, channel
-            ),
+            choose_decoding(options.engine, options.decode, options.decode_flag, options.write),
             options.answers,
         )
         if options.write:

@@ -10,7 +10,6 @@ from linnet_model.config import ConfigError
 from linnet_model.evaluation import decoding
 from linnet_model.evaluation.decoding import choose_decoding
 from linnet_model.evaluation.score import main
-from linnet_model.reranking import Channel
 
 BUNDLE = Path(__file__).resolve().parents[3] / "model" / "bundles" / "en-de"
 ECHO = """for line in sys.stdin:
@@ -74,23 +73,6 @@ def test_printed_scores_state_the_options_that_were_used(echo: Path, tmp_path: P
     assert scores["engine"] == "linnet-decode, float32, --beam=5"
 
 
-def test_scores_by_two_models_name_both_and_are_not_published(echo: Path, tmp_path: Path, capsys):
-    (tmp_path / "en-de").mkdir()
-    (tmp_path / "en-de/test.x.tsv").write_text("a cat\teine Katze\tx\n")
-    given = ["--bundle", BUNDLE, "--data", tmp_path, "--decode", echo]
-    given += ["--channel", BUNDLE.with_name("de-en"), "--hypotheses", 6, "--limit", 3]
-    words = [str(word) for word in given]
-    assert main(words) == 0
-    printed = capsys.readouterr().out
-    scores = json.loads(printed[printed.index("{") :])
-    assert "linnet-decode, float32, the best of 6 hypotheses by de-en 2" in scores["engine"]
-    assert scores["options"].startswith("beam 6, length penalty 1.4")
-    assert scores["facts"]["sentences"] == 3
-    with pytest.raises(SystemExit):
-        main([*words, "--write"])
-    assert "leave out --channel" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("flag", "message"),
     [
@@ -112,15 +94,11 @@ def test_search_in_python_is_announced_and_has_no_flags(monkeypatch, capsys):
     assert "linnet-decode is not built, the search in Python" in capsys.readouterr().err
     with pytest.raises(ConfigError, match="the search in Python has no flags"):
         choose_decoding("auto", None, ["--threads=2"], publish=False)
-    with pytest.raises(ConfigError, match="--channel needs linnet-decode"):
-        choose_decoding("python", None, [], publish=False, channel=Channel(Path("de-en"), 8, 0.5))
     with pytest.raises(ConfigError, match="is not built, build it with"):
         choose_decoding("command", None, [], publish=False)
 
 
-@pytest.mark.parametrize(
-    "flag", ["--engine=python", "--decode=x", "--decode-flag=--threads=1", "--channel=de-en"]
-)
+@pytest.mark.parametrize("flag", ["--engine=python", "--decode=x", "--decode-flag=--threads=1"])
 def test_run_refuses_flags_of_bundles(flag: str, capsys):
     with pytest.raises(SystemExit):
         main(["--run", "runs/lm-de", "--data", "DATA", flag])

@@ -84,8 +84,6 @@ def test_flags_that_cannot_be_used_are_refused(tmp_path: Path, capsys):
         main([*flags, "--answers", str(tmp_path / "file")])
     said = f"--answers is {tmp_path / 'file'}, which is a file: name a folder"
     assert said in capsys.readouterr().err
-    assert main([*flags, "--hypotheses", "4"]) == 1
-    assert "--hypotheses is 4 and no --channel is given" in capsys.readouterr().err
 
 
 def test_parses_are_scored_by_test_set(tmp_path: Path):

@@ -87,7 +87,7 @@ TEST(JoinedLinesTest, WordsAndTermsHaveTheirPlaceInTheSource) {
   EXPECT_THAT(terms, ElementsAre("old\ntown", "she"));
 }
 
-TEST(JoinedLinesTest, StreamsAndPivotsAndRerankingReadJoinedText) {
+TEST(JoinedLinesTest, StreamsAndPivotsReadJoinedText) {
   TwoModels server(TwoModels::Noise(7));
   for (const auto& [source, target] : {std::pair("de", "fr"), std::pair("de", "en")}) {
     const std::string name = absl::StrCat(source, "-", target);
@@ -107,12 +107,6 @@ TEST(JoinedLinesTest, StreamsAndPivotsAndRerankingReadJoinedText) {
   EXPECT_EQ(french.translations(0).text(), server.Translated(plain).translations(0).text());
   EXPECT_EQ(SourceText(kWrapped, french.translations(0).segments(0)),
             "The dog runs along the street of the old\ntown.");
-  TranslateRequest reranked = Joining(kWrapped);
-  reranked.mutable_reranking();
-  TranslateRequest other = ToGerman({kUnwrapped});
-  other.mutable_reranking();
-  EXPECT_EQ(server.Translated(reranked).translations(0).text(),
-            server.Translated(other).translations(0).text());
 }
 
 using JoinedLinesRequestTest = RequestFixture;

@@ -70,6 +70,16 @@ TEST_F(TextRequestTest, RefusesUnknownFieldsAtAnyDepth) {
   EXPECT_EQ(Field(inside), "options");
 }
 
+TEST_F(TextRequestTest, RefusesRemovedFields) {
+  TranslateRequest parsed;
+  const std::string with_reranking("\x92\x01\x00", 3);  // field 18, an empty message
+  const absl::Status status = ParseRequest(with_reranking, parsed);
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnimplemented,
+                               HasSubstr("field 18 of linnet.v1.TranslateRequest was removed from "
+                                         "the API, see CHANGELOG.md")));
+  EXPECT_EQ(ErrorReason(status), "UNKNOWN_FIELD");
+}
+
 TEST_F(TextRequestTest, RefusesOtherMimeTypes) {
   TranslateRequest request = ToGerman({"The dog runs."});
   for (const char* plain : {"", "text/plain", "TEXT/Plain"}) {

@@ -36,12 +36,6 @@ class Channel:
     weight: float  # of its log-probability
     min_score: float = -math.inf
 
-    @property
-    def name(self) -> str:
-        manifest = read_manifest(self.bundle)
-        by = f"{manifest['name']} {manifest['version']}"
-        return f"the best of {self.hypotheses} hypotheses by {by}, weight {self.weight:g}"
-
 
 def add_channel_flags(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
     add = parser.add_argument
@@ -90,13 +84,10 @@ def rerank_texts(
     channel: Channel,
     texts: Sequence[str],
     flags: Sequence[str] = (),
-    *,
-    else_best: bool = False,
 ) -> list[str]:
     """Returns the chosen translation of each text. `flags` are those of linnet-decode for both
     models. Of a text all of whose hypotheses are empty, too long for the model of the other
-    direction or below its `min_score`, it is empty, or with `else_best` the best of the search, as
-    a server answers."""
+    direction or below its `min_score`, it is empty."""
     search = ("--beam", str(channel.hypotheses), "--n-best", str(channel.hypotheses))
     searched = hypotheses_of(command, bundle, [{"text": text} for text in texts], (*flags, *search))
     pairs = [
@@ -107,7 +98,7 @@ def rerank_texts(
     ]
     lines = [{"text": hypothesis["text"], "target": texts[number]} for number, hypothesis in pairs]
     scored = hypotheses_of(command, channel.bundle, lines, flags, none_if_refused=True)
-    best = [(-math.inf, found[0]["text"] if else_best else "") for found in searched]
+    best = [(-math.inf, "")] * len(texts)
     for (number, hypothesis), scores in zip(pairs, scored, strict=True):
         for source in scores:  # at most one
             backward = fmean(source["token_scores"])
