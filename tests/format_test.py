@@ -7,7 +7,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from words import tree
+from tree import tree
 
 ROOT = Path(__file__).resolve().parent.parent
 
