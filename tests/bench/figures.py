@@ -37,7 +37,6 @@ import time_to_loss  # noqa: E402
 import training_speed  # noqa: E402
 import unauthenticated  # noqa: E402
 from committed import RESULTS, ROOT, on, on_context, result, table  # noqa: E402
-from engines import Sizes  # noqa: E402
 
 PAGES = (
     *("README.md", "SECURITY.md", "CONTRIBUTING.md"),
@@ -64,13 +63,7 @@ def decoding_beam_5() -> str:
             ]
         )
     heads = ["target tokens a second", "Linnet, engine alone", "CTranslate2", "ratio"]
-    found = decoding_report.missed(results)
-    missed = "; ".join(found.pop("speed", []))
-    missed += "".join(f"; of {kind}: {'; '.join(names)}" for kind, names in found.items())
-    why = " ([why](tests/bench/README.md#decoding-compared-with-peers))" if missed else ""
-    below = missed.removeprefix("; ") or "none"
-    notes = f"Ratios are medians of the rounds. Below our targets: {below}{why}."
-    return f"{table(heads, rows)}\n\n{notes} {on(results)}"
+    return f"{table(heads, rows)}\n\nRatios are medians of the rounds. {on(results)}"
 
 
 def overhead() -> str:
@@ -102,43 +95,13 @@ def overhead() -> str:
 
 
 def profile_of_a_step() -> str:
-    """The shares of both types side by side, and what they say about the targets."""
+    """The shares of both types side by side."""
     profiles = [result("profile-step"), result("profile-step-float32")]
     columns = [dict(profile_step.shares(one)) for one in profiles]
     rows = [[kind, *(column.get(kind, "–") for column in columns)] for kind in columns[0]]
     heads = ["share of the time", *(one["compute"] for one in profiles)]
-    notes = [
-        f"{one['compute']}: {profile_step.gemm_speed(one)}{missed_time(one)} {on(one)}"
-        for one in profiles
-    ]
+    notes = [f"{one['compute']}: {profile_step.gemm_speed(one)} {on(one)}" for one in profiles]
     return "\n\n".join([table(heads, rows), *notes])
-
-
-def missed_time(profile: dict[str, Any]) -> str:
-    """The time that a full batch takes longer than its target allows, compared with the parts of
-    the profile that could save it; empty if the target is met, or on another kind of machine."""
-    decoding = result("decoding")
-    key = (profile["compute"], profile_step.batch_of(profile), profile_step.BEAM)
-    found = decoding_report.shortfall(decoding, key) if key in decoding_report.TARGETS else None
-    same = machine.slug(profile["machine"]) == machine.slug(decoding["machine"])
-    if found is None or not same or profile["peak"] is None:
-        return ""
-    reached, wanted = found
-    total = sum(profile["samples"].values())
-    shares = {kind: count / total for kind, count in profile["samples"].items()}
-    speed = profile_step.multiply_adds_per_second(profile)
-    gemms = shares.pop("gemms") * (1 - speed / profile["peak"])
-    del shares[profile_step.REST]
-    largest = max(shares, key=lambda kind: shares[kind])
-    missing = 1 - reached / wanted
-    lost = missing / shares[largest]
-    other = f"would have to lose {lost:.0%} of its time" if lost < 1 else "does not take so much"
-    return (
-        f" {key[0]}, batch {key[1]}, beam {key[2]} is {reached:.2f} times as fast as CTranslate2, "
-        f"and is to be {wanted:.2f}: a batch would have to take {missing:.1%} less time. Gemms at "
-        f"the speed of the instruction alone would save {gemms:.1%}; {largest}, the largest other "
-        f"part, {other}."
-    )
 
 
 def memory() -> str:
@@ -150,35 +113,7 @@ def memory() -> str:
             found = decoding_report.last(groups, name)
             sizes = [decoding_report.mebibytes(found, f"{it}_bytes") for it in ("working", "peak")]
             rows.append([f"{compute}, {name}", *sizes])
-    notes = f"{missed_memory(results)}{on(results)}"
-    return f"{table(['MiB', 'working', 'peak'], rows)}\n\n{notes}"
-
-
-def missed_memory(results: dict[str, Any]) -> str:
-    """The memory in float32 above CTranslate2's, of dynamic compared with that of the layer that
-    its encoder has more, of self-attention with that of LibTorch; empty if there is none."""
-    groups = results["groups"]
-    names = (decoding_report.OURS, decoding_report.SAME_LAYERS, decoding_report.REFERENCE)
-    found = [decoding_report.first(groups, "float32", name) for name in names]
-    held = [one.get("working_bytes", 0) / decoding_report.MEBIBYTE for one in found]
-    more, of_attention = (ours - held[-1] for ours in held[:-1])
-    text = ""
-    if more > 0:
-        kernel = profile_step.KERNELS[-1]
-        layer = 4 * profile_step.layer_weights(Sizes(**results["sizes"]), kernel)
-        text += (
-            f"After loading, linnet dynamic holds {more:.0f} MiB more in float32 than CTranslate2; "
-            "the weights of the layer that its encoder has more are "
-            f"{layer / decoding_report.MEBIBYTE:.0f} MiB. "
-        )
-    if of_attention > 0:
-        loaded = result("memory-floor")["processes"][1]["resident_bytes"]
-        text += (
-            f"After loading, linnet self_attention holds {of_attention:.0f} MiB more in float32 "
-            "than CTranslate2, which has no LibTorch: that alone is "
-            f"{loaded / decoding_report.MEBIBYTE:.0f} MiB. "
-        )
-    return text
+    return f"{table(['MiB', 'working', 'peak'], rows)}\n\n{on(results)}"
 
 
 def memory_floor() -> str:

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import peer_fairseq
 import pytest
 import torch
-from decoding_report import markdown, missed, ratio
+from decoding_report import markdown, ratio
 from drift import Unsteady
 from engines import Engine, Measured, Memory
 from rounds import measure_group
@@ -171,21 +171,6 @@ def test_memory_and_bfloat16_are_beside_their_targets():
     same = "float32, resident MiB with self-attention, the layers of ctranslate2"
     assert f"| {same} | 240 | 250 | yes |" in text
     assert "| batch 32, beam 5 | 0.75 | 1.00 | no |" in text
-
-
-def test_missed_targets_are_named():
-    groups = [group("int8", 32, 5, [20], [10]), group("float32", 32, 5, [16], [10])]
-    names = {"speed": ["int8, batch 32, beam 5 (2.00 of 2.50 ×)"]}
-    assert missed(results_of(["avx512_vnni"], *groups)) == names
-    groups[1]["engines"]["linnet dynamic"]["working_bytes"] = 2
-    names["memory"] = ["float32, resident MiB after loading (0, at most 0)"]
-    assert missed(results_of(["avx512_vnni"], *groups)) == names
-
-
-def test_missed_target_has_the_quartile_if_the_median_meets_it():
-    one = group("int8", 1, 5, [20, 21, 30, 31, 32], [10] * 5)
-    names = ["int8, batch 1, beam 5 (3.00 of 3.00 ×, lower quartile 2.10)"]
-    assert missed(results_of(["avx512_vnni"], one)) == {"speed": names}
 
 
 class FakeEngine(Engine):

@@ -55,16 +55,6 @@ def lower_quartile(values: list[float]) -> float:
     return quantiles(values, n=4, method="inclusive")[0] if len(values) > 1 else values[0]
 
 
-def shortfall(results: dict[str, Any], key: tuple[str, int, int]) -> tuple[float, float] | None:
-    """The median ratio of OURS at (compute, batch, beam) and its target, if it is below."""
-    column = column_of(results)
-    for group in results["groups"]:
-        if (group["compute"], group["batch"], group["beam"]) == key and column:
-            reached, wanted = ratio(group, OURS), TARGETS[key][column]
-            return (reached, wanted) if reached and reached < wanted else None
-    return None
-
-
 def mebibytes(engine: dict[str, Any], which: str) -> str:
     return f"{engine[which] / MEBIBYTE:.0f}" if which in engine else "—"
 
@@ -189,31 +179,6 @@ def bfloat16_lines(groups: list[dict[str, Any]]) -> list[str]:
             lines.append(f"| batch {batch}, beam {beam} | {share:.2f} | 1.00 | {met} |")
     head = ["| bfloat16 over float32 | reached | at least | met |", "|---|---:|---:|---|"]
     return [*head, *lines, ""] if lines else []
-
-
-def missed(results: dict[str, Any]) -> dict[str, list[str]]:
-    """The targets that are not met, by what is measured, each with what was reached."""
-
-    def reached(kind: str, cells: list[str]) -> str:
-        if kind != "speed":
-            return f"{cells[1]}, {'at most' if kind == 'memory' else 'at least'} {cells[2]}"
-        wanted = cells[1 + list(NAMES).index(column_of(results))].removeprefix("≥ ")
-        middle, low = cells[-3:-1]
-        slow = f", lower quartile {low}" if float(middle) >= float(wanted) else ""
-        return f"{middle} of {wanted} ×{slow}"
-
-    kinds = {
-        "speed": speed_lines(results),
-        "memory": memory_lines(results["groups"]),
-        "speed of bfloat16 compared with float32": bfloat16_lines(results["groups"]),
-    }
-    found: dict[str, list[str]] = {}
-    for kind, lines in kinds.items():
-        for line in lines:
-            cells = line.removeprefix("| ").removesuffix(" |").split(" | ")
-            if cells[-1] == "no":
-                found.setdefault(kind, []).append(f"{cells[0]} ({reached(kind, cells)})")
-    return found
 
 
 def markdown(results: dict[str, Any]) -> str:
