@@ -137,7 +137,7 @@ EXCEPTIONS = {
     "linnet-server": f"{TORCH} server/rpc prometheus",
     "linnet-decode": TORCH,
     "tests/*_test.py": "python-tests",
-    "tests/pages_test.py": "tests/e2e",  # the attacks that SECURITY.md names
+    "tests/pages_test.py": "tests/e2e",  # the attacks that docs/THREATS.md names
     "tests/bench/batching/*main.cc": "json",
     "tests/bench/native/echo_server.cc": "grpc",
     "tests/bench/security/attack.py": "grpc tests/e2e",  # memory and time of a process

@@ -245,7 +245,7 @@ def test_every_selector_matches_the_pods(manifests):
 
 def test_label_of_the_page_is_on_all_that_prometheus_selects(tmp_path):
     """And on no selector: those of a deployment that runs cannot be changed."""
-    (line,) = re.findall(r"`(labels: \[.*\])`", (ROOT / "docs/DEPLOYMENT.md").read_text())
+    (line,) = re.findall(r"`(labels: \[.*\])`", (ROOT / "docs/KUBERNETES.md").read_text())
     shutil.copytree(FOLDER, tmp_path / "kubernetes")
     overlay = tmp_path / "kubernetes/overlays/cpu"
     with (overlay / "kustomization.yaml").open("a") as file:

@@ -70,7 +70,7 @@ def test_default_file_may_replace_all_settings():
 def test_page_names_the_folders_that_the_service_does_not_see():
     """Bundles there would be missing for the service alone."""
     page = (ROOT / "docs/DEPLOYMENT.md").read_text()
-    (named,) = re.findall(r"does not see\nthe machine's (.*), and has a user of its own", page)
+    (named,) = re.findall(r"does not see the machine's (.*), and has a user of its own", page)
     hidden = {"ProtectHome": {"/home", "/root"}, "PrivateTmp": {"/tmp"}}
     assert [setting(name) for name in hidden] == ["yes", "yes"]
     assert set(re.findall(r"`(/\w+)`", named)) == set().union(*hidden.values())

@@ -16,7 +16,7 @@ LOADED, FAILED = 1, 3
 
 def commands() -> list[str]:
     """The page's commands to create keys and to sign."""
-    page = (ROOT / "docs/ADMINISTRATION.md").read_text()
+    page = (ROOT / "docs/SERVING_MODELS.md").read_text()
     return re.findall(r"^openssl .*$", page, re.MULTILINE)
 
 
