@@ -1,4 +1,4 @@
-"""The commands of README.md and docs/COMMAND_LINE.md are run, and their output is compared.
+"""The commands of README.md, COMMAND_LINE.md and LOAD.md are run, and their output is compared.
 
 A ```console block holds commands ("$ …") and, below each, the standard output with the bundles that
 ship; fetched_model_test.py runs those of ```console en-pt.
@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", ROOT / "docs/COMMAND_LINE.md"]
+PAGES = [ROOT / name for name in ("README.md", "docs/COMMAND_LINE.md", "docs/LOAD.md")]
 BUNDLES = ROOT / "model/bundles"
 # A ```sh block holds commands whose output differs from run to run. They are run as well, except
 # the set-up itself.
