@@ -7,7 +7,8 @@ from typing import overload
 
 from grpc_health.v1 import health_pb2
 
-from .async_connection import AsyncConnection, IteratorError, Lines
+from .async_connection import AsyncConnection
+from .async_document import AsyncDocument, Lines
 from .async_plan import run_plan
 from .async_stream import AsyncStream
 from .batches import Pair, detections, scores, scoring
@@ -330,19 +331,11 @@ class AsyncClient:
         request_id: str = "",
     ) -> AsyncIterator[tuple[int, api.TranslateResponse | LinnetError]]:
         """Same as Client.translate_document; lines may come from an asynchronous generator."""
-
         first = document_start(
             api.TranslateDocumentRequest, settings, keep_order, lines, "lines", asynchronous=True
         )
-        failure = IteratorError()
-
-        async def messages() -> AsyncIterator[api.TranslateDocumentRequest]:
-            yield first
-            async for line in failure.watch(lines):
-                yield api.TranslateDocumentRequest(lines=[line])
-
         results = self._connection.results(
-            self._connection.text.TranslateDocument, messages(), failure, request_id
+            self._connection.text.TranslateDocument, AsyncDocument(first, lines), request_id
         )
         async for result in results:
             yield result
@@ -356,19 +349,11 @@ class AsyncClient:
         request_id: str = "",
     ) -> AsyncIterator[tuple[int, api.SummarizeResponse | LinnetError]]:
         """Same as Client.summarize_document; texts may come from an asynchronous generator."""
-
         first = document_start(
             api.SummarizeDocumentRequest, settings, keep_order, texts, "texts", asynchronous=True
         )
-        failure = IteratorError()
-
-        async def messages() -> AsyncIterator[api.SummarizeDocumentRequest]:
-            yield first
-            async for line in failure.watch(texts):
-                yield api.SummarizeDocumentRequest(lines=[line])
-
         results = self._connection.results(
-            self._connection.text.SummarizeDocument, messages(), failure, request_id
+            self._connection.text.SummarizeDocument, AsyncDocument(first, texts), request_id
         )
         async for result in results:
             yield result

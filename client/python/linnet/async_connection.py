@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any, TypeVar, cast
 
 import grpc
@@ -13,40 +12,13 @@ from grpc_health.v1 import health_pb2
 
 from . import addresses
 from . import channel as shared
+from .async_document import AsyncDocument
 from .errors import LinnetError
 from .options import Options
-from .texts import check_text
-from .v1 import text_service_pb2 as api
+from .retries import Attempts
 from .v1.text_service_pb2_grpc import TextServiceStub
 
 Answer = TypeVar("Answer")
-Lines = Iterable[str] | AsyncIterable[str]
-
-
-class IteratorError:
-    """Keeps the error of the caller's iterator, which grpc.aio would replace by its own."""
-
-    def __init__(self) -> None:
-        self.error: BaseException | None = None
-
-    async def watch(self, lines: Lines) -> AsyncIterator[api.DocumentLine]:
-        number = 0
-        try:
-            if isinstance(lines, AsyncIterable):
-                async for text in lines:
-                    yield self._line(number, text)
-                    number += 1
-                return
-            for text in lines:
-                yield self._line(number, text)
-                number += 1
-        except Exception as error:
-            self.error = error
-            raise
-
-    def _line(self, number: int, text: str) -> api.DocumentLine:
-        check_text(text, f"line {number}")
-        return api.DocumentLine(sequence_id=number, text=text)
 
 
 async def error_of(call: Any) -> grpc.aio.AioRpcError | None:
@@ -81,7 +53,7 @@ async def in_flight(
     call: Any,
     options: Options,
     timeout: float | None = None,
-    failure: IteratorError | None = None,
+    document: AsyncDocument | None = None,
 ) -> AsyncIterator[None]:
     """Cancels a call that is abandoned before its end, and converts grpc's errors to ours."""
     task = asyncio.current_task()
@@ -90,8 +62,8 @@ async def in_flight(
     try:
         yield
     except (grpc.RpcError, asyncio.CancelledError) as error:
-        if failure is not None and failure.error is not None:
-            raise failure.error from None
+        if document is not None and document.error is not None:
+            raise document.error from None
         if not isinstance(error, asyncio.CancelledError):
             raise LinnetError.of(error, options, timeout) from error
         task = asyncio.current_task()
@@ -118,6 +90,7 @@ class _Channels:
             response_deserializer=health_pb2.HealthCheckResponse.FromString,
         )
         self.check: grpc.UnaryUnaryMultiCallable[Any, health_pb2.HealthCheckResponse] = check
+        self.closed = asyncio.Event()
 
     @staticmethod
     def _connect(
@@ -173,6 +146,7 @@ class AsyncConnection(shared.CallStarter):
 
     async def close(self) -> None:
         channels = self._channels
+        channels.closed.set()
         await channels.main.close(None)
         await channels.health.close(None)
 
@@ -192,6 +166,7 @@ class AsyncConnection(shared.CallStarter):
         with suppress(TimeoutError, grpc.aio.UsageError):  # UsageError: the channel is closed
             async with asyncio.timeout(self.options.wait):
                 await self._channels.main.channel_ready()
+                self._retries.reached = True
                 await self._wait_behind_proxy()
 
     async def _wait_behind_proxy(self) -> None:
@@ -215,37 +190,61 @@ class AsyncConnection(shared.CallStarter):
     ) -> Answer:
         begin, limit = self.starter(method, request, request_id), self.limit(timeout)
         await self.wait()
-        end = time.monotonic() + limit
-        try:
-            answer: Answer = await self._answer(begin(limit), limit)
-            return answer
-        except LinnetError as error:
-            left = shared.time_for_another_server(self.options, error, end)
-            if not left:
-                raise
-        answer = await self._answer(begin(left), limit)
-        return answer
+        attempts = self.attempts(request, limit)
+        while True:
+            try:
+                answer: Answer = await self._answer(begin(attempts.left()), limit)
+            except LinnetError as error:
+                await self.pause(attempts, error)
+            else:
+                attempts.succeeded()
+                return answer
 
     async def _answer(self, call: Any, timeout: float | None = None) -> Any:
         async with in_flight(call, self.options, timeout):
             return await call
 
+    async def pause(self, attempts: Attempts, error: LinnetError) -> None:
+        """Waits for the next attempt of a call. Raises `error` if there is none."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(attempts.delay(error)):
+                await self._channels.closed.wait()
+        if self._channels.closed.is_set():
+            raise LinnetError.local("cancelled", grpc.StatusCode.CANCELLED) from error
+
     async def results(
-        self,
-        method: Callable[..., Any],
-        messages: AsyncIterator[Any],
-        failure: IteratorError,
-        request_id: str,
-    ) -> AsyncIterator[tuple[int, Any]]:
-        """The results of a document's lines."""
-        shared.check_request_id(request_id)
+        self, method: Callable[..., Any], document: AsyncDocument, request_id: str
+    ) -> AsyncGenerator[tuple[int, Any]]:
+        """The results of a document's lines. If the connection ends, the next call continues from
+        the first line without a result."""
+        own_id = shared.check_request_id(request_id) or shared.new_request_id()
         await self.wait()
+        attempts = Attempts.of_document(self._retries)
+        try:
+            while True:
+                try:
+                    results = self._results_of_call(method, document, own_id)
+                    async with aclosing(results):
+                        async for number, answer in results:
+                            attempts.progressed()
+                            yield number, answer
+                    return
+                except LinnetError as error:
+                    if document.is_answered():
+                        return
+                    await self.pause(attempts, error)
+        finally:
+            document.end()
+
+    async def _results_of_call(
+        self, method: Callable[..., Any], document: AsyncDocument, request_id: str
+    ) -> AsyncGenerator[tuple[int, Any]]:
         writer: asyncio.Task[Any] | None = None
 
         async def written() -> AsyncIterator[Any]:
             nonlocal writer
             writer = asyncio.current_task()
-            async for message in messages:
+            async for message in document.messages():
                 yield message
 
         def stop_writing(_: object) -> None:
@@ -256,9 +255,10 @@ class AsyncConnection(shared.CallStarter):
         end = _EndOfCall(call)
         # Otherwise grpc.aio would wait for one more line of the caller after the server's error.
         call.add_done_callback(stop_writing)
-        async with in_flight(call, self.options, failure=failure):
+        async with in_flight(call, self.options, document=document):
             try:
                 async for result in call:
+                    document.answer(result.sequence_id)
                     failed = result.HasField("error")
                     answer = LinnetError(result.error) if failed else result.response
                     yield result.sequence_id, answer

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Generic, TypeVar
 
-from . import channel as shared
 from .async_connection import AsyncConnection, error_of, in_flight
 from .errors import LinnetError, no_response
 from .v1 import text_service_pb2 as api
@@ -28,30 +26,32 @@ class AsyncStream(Generic[Response]):
         self._connection = connection
         self._begin = connection.starter(method, request, request_id)
         self._timeout = connection.limit(timeout)
+        self._request = request
         self._call: Any = None
         self._response: Response | None = None
         if connection.has_waited():
             self._start()
 
     def _start(self) -> None:
-        self._end = time.monotonic() + self._timeout
+        self._attempts = self._connection.attempts(self._request, self._timeout)
         self._call = self._begin(self._timeout)
 
     async def __aiter__(self) -> AsyncIterator[api.TextPart]:
         if self._call is None:
             await self._connection.wait()
             self._start()
-        try:
-            async for part in self._parts():
-                yield part
-            return
-        except LinnetError as error:  # DEADLINE_TOO_CLOSE arrives before the first part
-            left = shared.time_for_another_server(self._connection.options, error, self._end)
-            if not left:
-                raise
-        self._call = self._begin(left)
-        async for part in self._parts():
-            yield part
+        has_begun = False
+        while True:
+            try:
+                async for part in self._parts():
+                    has_begun = True
+                    yield part
+                return
+            except LinnetError as error:
+                if has_begun:
+                    raise
+                await self._connection.pause(self._attempts, error)
+            self._call = self._begin(self._attempts.left())
 
     async def _parts(self) -> AsyncIterator[api.TextPart]:
         async with in_flight(self._call, self._connection.options, self._timeout):

@@ -7,65 +7,33 @@ import os
 import re
 import secrets
 import threading
-import time
 from codecs import BOM_UTF8
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import grpc
+from grpc_health.v1 import health_pb2
 
 from .errors import LinnetError
 from .options import Options
+from .retries import MAX_RETRIED_BYTES, Attempts, Retries
 from .version import __version__
 
 SERVICE = "linnet.v1.TextService"
 HEALTH_CHECK = "/grpc.health.v1.Health/Check"
 Metadata = tuple[tuple[str, str], ...]
 TOKEN = re.compile(rb"[!-~]+")  # a server's file of tokens has blanks between its words
-DOCUMENT_METHODS = ("TranslateDocument", "SummarizeDocument")
-# More than a server takes by default: a larger request is refused for good, with a code as if a
-# retry could help.
-MAX_RETRIED_BYTES = (4 << 20) + (64 << 10)
 WAIT_INTERVAL = 0.2  # seconds between the health checks of Options.wait
 
 
 def service_config(options: Options, health: bool = True) -> str:
-    """The retry policy and the balancing. gRPC retries itself: it knows which calls did not reach
-    the server, and it obeys the delay that the server asks for (grpc-retry-pushback-ms). Throttling
-    stops retries while most calls fail. INTERNAL and CANCELLED are not retried: a call that made
-    the engine of one server stall or crash would go on to the next one. Documents are not retried.
-    https://github.com/grpc/proposal/blob/master/A6-client-retries.md"""
+    """The balancing. Retries are made above gRPC: see retries.py."""
     config: dict[str, Any] = {}
-    if options.retry.max_attempts > 1:
-        config["methodConfig"] = [
-            {"name": [{"service": SERVICE, "method": method} for method in DOCUMENT_METHODS]},
-            {
-                "name": [{"service": SERVICE}],
-                "retryPolicy": {
-                    "maxAttempts": options.retry.max_attempts,
-                    "initialBackoff": f"{options.retry.initial_backoff:.3f}s",
-                    "maxBackoff": f"{options.retry.max_backoff:.3f}s",
-                    "backoffMultiplier": 2,
-                    "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED"],
-                },
-            },
-        ]
-        config["retryThrottling"] = {"maxTokens": 100, "tokenRatio": 0.1}
     if options.is_balanced() and health:
         config["loadBalancingConfig"] = [{"round_robin": {}}]
         config["healthCheckConfig"] = {"serviceName": SERVICE}
     return json.dumps(config)
-
-
-def time_for_another_server(options: Options, error: LinnetError, end: float) -> float:
-    """The seconds left to try another server, until the monotonic time `end`; 0 if the call must
-    not be tried again. One of several servers may refuse a call that it cannot finish before the
-    deadline, while the next has a shorter queue. Tried once, so that a deadline that no server can
-    meet does not load all of them."""
-    if options.retry.max_attempts == 1 or error.reason != "DEADLINE_TOO_CLOSE":
-        return 0.0
-    return max(end - time.monotonic(), 0.0) if options.is_balanced() else 0.0
 
 
 def is_starting(error: LinnetError) -> bool:
@@ -85,7 +53,7 @@ def arguments(options: Options, health: bool = True) -> list[tuple[str, Any]]:
         ("grpc.service_config_disable_resolution", 1),
         ("grpc.primary_user_agent", f"linnet-python/{__version__}"),
         ("grpc.max_receive_message_length", options.max_reply_bytes),
-        # By default gRPC retries no request of more than 256 KiB.
+        # By default gRPC sends no request of more than 256 KiB again that a server has not read.
         ("grpc.per_rpc_retry_buffer_size", MAX_RETRIED_BYTES),
         ("grpc.initial_reconnect_backoff_ms", int(options.retry.initial_backoff * 1000)),
         ("grpc.max_reconnect_backoff_ms", int(options.retry.max_backoff * 1000)),
@@ -200,6 +168,13 @@ class CallStarter:
     def __init__(self, options: Options):
         self.options = options
         self._headers = Headers(options)
+        self._retries = Retries(options)
+
+    def attempts(self, request: Any, limit: float) -> Attempts:
+        """The attempts of a call whose deadline begins now. Health checks are not retried."""
+        too_large = request.ByteSize() > MAX_RETRIED_BYTES
+        is_retried = not too_large and not isinstance(request, health_pb2.HealthCheckRequest)
+        return Attempts(self._retries, limit, max_attempts=None if is_retried else 1)
 
     def limit(self, timeout: float | None) -> float:
         return check_timeout(self.options.timeout if timeout is None else timeout)

@@ -8,7 +8,8 @@ from typing import overload
 from grpc_health.v1 import health_pb2
 
 from .batches import Pair, detections, scores, scoring
-from .connection import Connection, IteratorError
+from .connection import Connection
+from .document import Document
 from .errors import LinnetError
 from .options import Options
 from .stream import Stream
@@ -347,21 +348,12 @@ class Client:
     ) -> Iterator[tuple[int, api.TranslateResponse | LinnetError]]:
         """Yields the number and the result of each line; a line may fail while the others succeed.
         Flow control holds the lines back until the server and the caller keep up; leaving the loop
-        cancels the rest. `settings` has no contents. The call is not retried and has no
-        deadline."""
-
+        cancels the rest. `settings` has no contents. If the connection is lost, the document
+        continues on the next from the first line without a result. There is no deadline, but a lost
+        server is tried for the timeout of the options."""
         first = document_start(api.TranslateDocumentRequest, settings, keep_order, lines, "lines")
-        failure = IteratorError()
-
-        def messages() -> Iterator[api.TranslateDocumentRequest]:
-            yield first
-            for number, text in enumerate(failure.watch(lines)):
-                line = api.DocumentLine(sequence_id=number, text=text)
-                yield api.TranslateDocumentRequest(lines=[line])
-
-        yield from self._connection.results(
-            self._text.TranslateDocument, messages(), failure, request_id
-        )
+        document = Document(first, lines)
+        yield from self._connection.results(self._text.TranslateDocument, document, request_id)
 
     def summarize_document(
         self,
@@ -372,19 +364,9 @@ class Client:
         request_id: str = "",
     ) -> Iterator[tuple[int, api.SummarizeResponse | LinnetError]]:
         """Summarises each text, as translate_document translates lines."""
-
         first = document_start(api.SummarizeDocumentRequest, settings, keep_order, texts, "texts")
-        failure = IteratorError()
-
-        def messages() -> Iterator[api.SummarizeDocumentRequest]:
-            yield first
-            for number, text in enumerate(failure.watch(texts)):
-                line = api.DocumentLine(sequence_id=number, text=text)
-                yield api.SummarizeDocumentRequest(lines=[line])
-
-        yield from self._connection.results(
-            self._text.SummarizeDocument, messages(), failure, request_id
-        )
+        document = Document(first, texts)
+        yield from self._connection.results(self._text.SummarizeDocument, document, request_id)
 
     def is_serving(self, service: str = "", *, timeout: float | None = None) -> bool:
         """True if the server, or the service of that name ("linnet.v1.TextService"), reports

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, TypeVar
@@ -15,35 +15,13 @@ from grpc_health.v1 import health_pb2
 
 from . import addresses
 from . import channel as shared
+from .document import Document, LinesOfCall
 from .errors import LinnetError
 from .options import Options
-from .texts import check_text
+from .retries import Attempts
 from .v1.text_service_pb2_grpc import TextServiceStub
 
 Answer = TypeVar("Answer")
-
-
-class IteratorError:
-    """Keeps the error that the caller's iterator raised in gRPC's thread, which would drop it."""
-
-    def __init__(self) -> None:
-        self.error: BaseException | None = None
-
-    def watch(self, lines: Iterable[str]) -> Iterator[str]:
-        try:
-            for number, text in enumerate(lines):
-                check_text(text, f"line {number}")
-                yield text
-        except GeneratorExit:
-            raise
-        except Exception as error:
-            self.error = error
-            raise
-        except BaseException as error:  # KeyboardInterrupt, SystemExit
-            self.error = error
-            # gRPC's thread catches only Exception: another error would end the thread and leave the
-            # call without an end.
-            raise RuntimeError("iterator ended") from error
 
 
 class _CallInFlight:
@@ -54,10 +32,10 @@ class _CallInFlight:
         connection: Connection,
         call: Any,
         timeout: float | None = None,
-        failure: IteratorError | None = None,
+        document: Document | None = None,
     ):
         self._connection, self._call = connection, call
-        self._timeout, self._failure = timeout, failure
+        self._timeout, self._document = timeout, document
 
     def __enter__(self) -> None:
         self._connection.add(self._call)
@@ -71,8 +49,8 @@ class _CallInFlight:
         self._connection.remove(self._call)
         if kind is not None:
             self._call.cancel()
-        if isinstance(error, grpc.RpcError) and self._failure and self._failure.error:
-            raise self._failure.error from None
+        if isinstance(error, grpc.RpcError) and self._document and self._document.error:
+            raise self._document.error from None
         if isinstance(error, grpc.RpcError):
             raise LinnetError.of(error, self._connection.options, self._timeout) from error
         if isinstance(error, grpc.FutureCancelledError):
@@ -113,7 +91,7 @@ class Connection(shared.CallStarter):
         self._lock = threading.Lock()
         # gRPC cancels a call that nobody holds any more, as that of a stream that was never read.
         self._calls: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._cancelled = False
+        self._cancelled = threading.Event()
         self._waiting = threading.Lock()
         self._waited = options.wait == 0
 
@@ -133,7 +111,7 @@ class Connection(shared.CallStarter):
     def cancel(self) -> None:
         """Cancels every call, in flight or future. Thread-safe."""
         with self._lock:
-            self._cancelled = True
+            self._cancelled.set()
             calls = list(self._calls)
         for call in calls:
             call.cancel()
@@ -142,7 +120,7 @@ class Connection(shared.CallStarter):
         """From now on, `cancel` cancels the call."""
         with self._lock:
             self._calls.add(call)
-            if self._cancelled:
+            if self._cancelled.is_set():
                 call.cancel()
 
     def remove(self, call: Any) -> None:
@@ -150,9 +128,9 @@ class Connection(shared.CallStarter):
             self._calls.discard(call)
 
     def in_flight(
-        self, call: Any, timeout: float | None = None, failure: IteratorError | None = None
+        self, call: Any, timeout: float | None = None, document: Document | None = None
     ) -> _CallInFlight:
-        return _CallInFlight(self, call, timeout, failure)
+        return _CallInFlight(self, call, timeout, document)
 
     def wait(self) -> None:
         """Waits once, all first calls together, for a server that is starting; the call itself
@@ -160,7 +138,7 @@ class Connection(shared.CallStarter):
         if self._waited:
             return
         with self._waiting:
-            if self._waited or self._cancelled:
+            if self._waited or self._cancelled.is_set():
                 return
             end = time.monotonic() + self.options.wait
             ready = _Ready(self._channel)
@@ -168,13 +146,14 @@ class Connection(shared.CallStarter):
             with suppress(grpc.FutureTimeoutError, LinnetError, ValueError):
                 with self.in_flight(ready):
                     ready.result(timeout=self.options.wait)
+                self._retries.reached = True
                 self._wait_behind_proxy(end)
             self._waited = True
 
     def _wait_behind_proxy(self, end: float) -> None:
         """Checks the health until it is not a proxy that answers, for a server that is starting."""
         request = health_pb2.HealthCheckRequest()
-        while not self._cancelled:
+        while not self._cancelled.is_set():
             left = end - time.monotonic()
             call = self.check.future(request, timeout=left, metadata=self._headers.of(""))
             try:
@@ -183,7 +162,7 @@ class Connection(shared.CallStarter):
             except LinnetError as error:
                 if not shared.is_starting(error) or left < shared.WAIT_INTERVAL:
                     return
-            time.sleep(shared.WAIT_INTERVAL)
+            self._cancelled.wait(shared.WAIT_INTERVAL)
 
     def unary(
         self,
@@ -194,33 +173,48 @@ class Connection(shared.CallStarter):
     ) -> Answer:
         begin, limit = self.starter(method.future, request, request_id), self.limit(timeout)
         self.wait()
-        end = time.monotonic() + limit
-        try:
-            answer: Answer = self._answer(begin(limit), limit)
-            return answer
-        except LinnetError as error:
-            left = shared.time_for_another_server(self.options, error, end)
-            if not left:
-                raise
-        answer = self._answer(begin(left), limit)
-        return answer
+        attempts = self.attempts(request, limit)
+        while True:
+            try:
+                answer: Answer = self._answer(begin(attempts.left()), limit)
+            except LinnetError as error:
+                self.pause(attempts, error)
+            else:
+                attempts.succeeded()
+                return answer
 
     def _answer(self, call: Any, timeout: float) -> Any:
         with self.in_flight(call, timeout):
             return call.result()
 
+    def pause(self, attempts: Attempts, error: LinnetError) -> None:
+        """Waits for the next attempt of a call. Raises `error` if there is none."""
+        if self._cancelled.wait(attempts.delay(error)):
+            raise LinnetError.local("cancelled", grpc.StatusCode.CANCELLED) from error
+
     def results(
-        self,
-        method: Callable[..., Any],
-        messages: Iterator[Any],
-        failure: IteratorError,
-        request_id: str,
+        self, method: Callable[..., Any], document: Document, request_id: str
     ) -> Iterator[tuple[int, Any]]:
-        """The results of a document's lines."""
-        shared.check_request_id(request_id)
+        """The results of a document's lines. If the connection ends, the next call continues from
+        the first line without a result."""
+        own_id = shared.check_request_id(request_id) or shared.new_request_id()
         self.wait()
-        call = self._started(method, messages, None, request_id)
-        with self.in_flight(call, failure=failure):
-            for result in call:
-                failed = result.HasField("error")
-                yield result.sequence_id, LinnetError(result.error) if failed else result.response
+        attempts = Attempts.of_document(self._retries)
+        while True:
+            lines = LinesOfCall()
+            call = self._started(method, document.messages(lines), None, own_id)
+            try:
+                with self.in_flight(call, document=document):
+                    for result in call:
+                        attempts.progressed()
+                        document.answer(result.sequence_id)
+                        failed = result.HasField("error")
+                        answer = LinnetError(result.error) if failed else result.response
+                        yield result.sequence_id, answer
+                return
+            except LinnetError as error:
+                if document.is_answered():
+                    return
+                self.pause(attempts, error)
+            finally:
+                document.end(lines)

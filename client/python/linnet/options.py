@@ -25,12 +25,13 @@ class Tls:
 
 @dataclass(frozen=True)
 class Retry:
-    """A call is retried if the server was too busy (RESOURCE_EXHAUSTED), shuts down or was lost
-    (UNAVAILABLE). The delay doubles, or is the one that the server asks for; retries end with the
-    timeout."""
+    """A call is made again if the server was too busy (RESOURCE_EXHAUSTED), shuts down or was lost
+    (UNAVAILABLE), and a document continues from its first line without a result. The delay doubles,
+    or is the one that the server asks for. A server that was there and now refuses connections is
+    tried until the timeout."""
 
-    max_attempts: int = 5  # 1 to 5, the first attempt included; 1 never retries
-    initial_backoff: float = 0.1  # seconds
+    max_attempts: int = 5  # 1 to 5, the first included, without a result between; 1: no retry
+    initial_backoff: float = 0.1  # seconds, at least 0.002
     max_backoff: float = 2.0
 
 
@@ -66,10 +67,10 @@ class Options:
         addresses.check(self.server)
         if not 1 <= self.retry.max_attempts <= 5:
             raise LinnetError.local(f"max_attempts {self.retry.max_attempts} is not 1 to 5")
-        if not 0.001 <= self.retry.initial_backoff <= self.retry.max_backoff <= _DAY:
+        if not 0.002 <= self.retry.initial_backoff <= self.retry.max_backoff <= _DAY:
             raise LinnetError.local(
                 f"back-off from {self.retry.initial_backoff} s to {self.retry.max_backoff} s is "
-                "not an increasing range from at least 0.001 s to at most 24 h"
+                "not an increasing range from at least 0.002 s to at most 24 h"
             )
         if not 0 < self.timeout <= _DAY:
             raise LinnetError.local(

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
-from . import channel as shared
 from .connection import Connection
 from .errors import LinnetError, no_response
 from .v1 import text_service_pb2 as api
@@ -30,21 +28,24 @@ class Stream(Generic[Response]):
         self._begin = connection.starter(method, request, request_id)
         self._timeout = connection.limit(timeout)
         connection.wait()
-        self._end = time.monotonic() + self._timeout
+        self._attempts = connection.attempts(request, self._timeout)
         self._call = self._begin(self._timeout)
         connection.add(self._call)  # also where its parts are read later, or never
         self._response: Response | None = None
 
     def __iter__(self) -> Iterator[api.TextPart]:
-        try:
-            yield from self._parts()
-            return
-        except LinnetError as error:  # DEADLINE_TOO_CLOSE arrives before the first part
-            left = shared.time_for_another_server(self._connection.options, error, self._end)
-            if not left:
-                raise
-        self._call = self._begin(left)
-        yield from self._parts()
+        has_begun = False
+        while True:
+            try:
+                for part in self._parts():
+                    has_begun = True
+                    yield part
+                return
+            except LinnetError as error:
+                if has_begun:
+                    raise
+                self._connection.pause(self._attempts, error)
+            self._call = self._begin(self._attempts.left())
 
     def _parts(self) -> Iterator[api.TextPart]:
         with self._connection.in_flight(self._call, self._timeout):
