@@ -122,7 +122,7 @@ constexpr ErrorCondition kTable[] = {
      "The client cancelled the call or disconnected."},
     {Reason::kDeadlineExceeded, "DEADLINE_EXCEEDED", Code::kDeadlineExceeded, Detail::kNone,
      "The deadline passed before the answer was complete: that of the call or the server's own "
-     "(default-deadline, max-deadline); the message names it."},
+     "(300 seconds without a deadline, max-deadline); the message names it."},
     {Reason::kInternal, "INTERNAL", Code::kInternal, Detail::kNone,
      "The server failed; its log has the cause. Do not retry it automatically: a text that makes "
      "an "

@@ -128,6 +128,7 @@ absl::Status Parser::AddFile(std::vector<std::string>& arguments) const {
       return wrong("\"", line, "\" is neither NAME = VALUE nor a comment");
     const std::string name(absl::StripTrailingAsciiWhitespace(line.substr(0, equals)));
     const CLI::Option* option = app_.get_option_no_throw("--" + name);
+    if (const auto removed = RemovedSettingError(name); removed.has_value()) return wrong(*removed);
     if (option == nullptr || !IsSetting(*option))
       return wrong("there is no setting \"", name, "\"; --print-config prints all of them");
     if (!names.insert(name).second) return wrong(name, " is set a second time");
@@ -172,6 +173,10 @@ absl::Status Parser::AddEnvironment(const std::vector<std::string>& environment,
         absl::StrReplaceAll(absl::AsciiStrToLower(rest.substr(0, equals)), {{"_", "-"}});
     const std::string value(equals == absl::string_view::npos ? "" : rest.substr(equals + 1));
     const CLI::Option* option = app_.get_option_no_throw("--" + name);
+    if (const auto removed = RemovedSettingError(name); removed.has_value()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the environment has ", variable.substr(0, variable.find('=')), ": ", *removed));
+    }
     if (option == nullptr || (!IsSetting(*option) && name != "config")) {
       return absl::InvalidArgumentError(absl::StrCat("the environment has ",
                                                      variable.substr(0, variable.find('=')),
@@ -208,6 +213,10 @@ ParsedOptions Parser::Parse(int argc, const char* const* argv,
     absl::string_view flag = argv[i];
     if (flag == "--config" && i + 1 < argc) config_ = argv[i + 1];
     if (absl::ConsumePrefix(&flag, "--config=")) config_ = std::string(flag);
+    if (!absl::ConsumePrefix(&flag, "--")) continue;
+    if (const auto removed = RemovedSettingError(flag.substr(0, flag.find('=')));
+        removed.has_value())
+      return Wrong(absl::InvalidArgumentError(*removed));
   }
   std::vector<std::string> arguments;
   if (absl::Status status = AddFile(arguments); !status.ok()) return Wrong(status);

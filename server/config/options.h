@@ -25,21 +25,15 @@ struct SecurityOptions {
   std::string tokens;                    // file of a TokenTable; reloaded when it changes
   bool tls_terminated_upstream = false;  // accept tokens in plain text on any address
   std::string trusted_proxies;           // TrustedProxies
-  bool reflection = true;
-  bool channelz = false;
-  int max_metadata_bytes = 16384;
-  int max_connections = 4096;           // open at once; 0: no limit
-  int max_connections_per_address = 0;  // 0: no limit
-  int max_streams = 100;                // concurrent calls on one connection
+  int max_connections = 4096;            // open at once; 0: no limit
+  int max_connections_per_address = 0;   // 0: no limit
   absl::Duration unauthenticated_timeout = absl::Seconds(30);
-  int64_t max_unauthenticated_bytes = 8 << 20;  // held by all such connections
-  int64_t max_transport_bytes = 256 << 20;      // of gRPC's buffers: max-request-memory
-  absl::Duration request_timeout = absl::Seconds(60);
-  absl::Duration send_timeout = absl::Seconds(60);
+  int64_t max_unauthenticated_bytes = 8 << 20;         // held by all such connections
+  int64_t max_transport_bytes = 256 << 20;             // of gRPC's buffers: max-request-memory
+  absl::Duration request_timeout = absl::Seconds(60);  // to send a request, and to read a message
   absl::Duration max_connection_age = absl::Hours(1);
   absl::Duration max_connection_age_grace = absl::Hours(1);  // max-deadline
-  absl::Duration max_idle = absl::Hours(1);
-  absl::Duration keepalive = absl::Minutes(1);
+  absl::Duration keepalive = absl::Minutes(1);               // at most request-timeout
 };
 
 // Settings of linnet-server, checked as far as possible without a model.
@@ -48,7 +42,7 @@ struct Options {
   std::filesystem::path bundle_keys;  // file of BundleKeys; empty: no signature is required
   int64_t max_model_bytes = 0;        // of all models in memory; 0: no limit
   bool load_on_demand = false;        // engines are loaded when they are first used
-  std::string pinned_models;          // names of those that are loaded at start, with commas
+  std::string pinned_models;          // names of those that are not, with commas
   bool allow_missing = false;         // start without the bundles that cannot be loaded
   std::string listen = "127.0.0.1:50051";
   std::string metrics_listen = "127.0.0.1:9464";
@@ -59,22 +53,19 @@ struct Options {
   // library, which knows what is built.
   std::string device = "cpu";
   std::string compute = "auto";
-  bool graphs = true;
   std::string shortlist = "auto";
   int threads = 0;         // 0 = one per core that this process may use
   int max_batch_rows = 0;  // CompleteOptions sets it if it is 0
-  int64_t encoder_cache_tokens = 16384;
   absl::Duration engine_stall_timeout = absl::Seconds(60);
-  absl::Duration engine_load_timeout = absl::Minutes(5);
-  std::filesystem::path failure_record;  // for RecordFailure; empty: none
+  absl::Duration engine_load_timeout = absl::Minutes(5);  // follows engine_stall_timeout
+  std::filesystem::path failure_record;                   // for RecordFailure; empty: none
 
   bool batch_invariant = false;    // TorchEngineOptions
   int64_t answer_cache_bytes = 0;  // 0: answers are not kept, and identical sequences not coalesced
   CacheTenant cache_tenant = CacheTenant::kToken;
-  BatcherOptions batcher = {.shed = {.interval = absl::Seconds(5)}};
+  BatcherOptions batcher = {.shed = {.interval = absl::Seconds(5)}};  // follows its max_wait
   AdmissionLimits admission;
   TextLimits text = {.default_deadline = absl::Minutes(5), .max_deadline = absl::Hours(1)};
-  int text_threads = 2;
   absl::Duration lame_duck = absl::ZeroDuration();
   absl::Duration drain_timeout = absl::Seconds(30);
   std::string log_level = "info";
@@ -82,8 +73,13 @@ struct Options {
   absl::Duration slow_call = absl::Seconds(10);
 };
 
-// One setting: the same name as a flag (--max-streams), in the environment
-// (LINNET_SERVER_MAX_STREAMS) and in the file (max-streams).
+// Source tokens in the encoder KV cache of an engine of so many rows.
+int64_t EncoderCacheTokens(int rows);
+// Threads that split and tokenise: one for eight cores, at least 2 and at most 16.
+int TextThreads(int cores);
+
+// One setting: the same name as a flag (--max-connections), in the environment
+// (LINNET_SERVER_MAX_CONNECTIONS) and in the file (max-connections).
 struct Setting {
   std::string group;
   std::string name;

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "server/config/options.h"
 
 namespace linnet::server {
@@ -15,6 +18,9 @@ void AddSettings(CLI::App& app, Options& options);
 bool IsSetting(const CLI::Option& option);
 // True for the settings that most servers set: --help shows these alone.
 bool IsCommonSetting(const CLI::Option& option);
+
+// Says what replaces a setting of earlier versions; nullopt for any other name.
+std::optional<std::string> RemovedSettingError(absl::string_view name);
 
 // Derives options from others. InvalidArgumentError if a setting is missing, or if two contradict
 // each other.

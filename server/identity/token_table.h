@@ -13,8 +13,8 @@ namespace linnet::server {
 // The rights and the name that a token grants.
 struct Grant {
   std::string name;
-  bool inference = false;  // all methods except those of admin
-  bool admin = false;      // AdminService and channelz, which show other clients
+  bool inference = false;                          // all methods except those of admin
+  bool admin = false;                              // AdminService, which shows other clients
   Priority max_priority = Priority::kInteractive;  // max priority of its calls
 };
 

@@ -63,7 +63,7 @@ Result ReadWithin(absl::Duration limit, const std::string& bundle, std::function
   if (shared->result.has_value()) return *std::move(shared->result);
   return absl::DeadlineExceededError(
       absl::StrCat("bundle ", bundle, " was not read within ", absl::FormatDuration(limit),
-                   ", the engine-load-timeout: its file system may hang"));
+                   ", five times engine-stall-timeout: its file system may hang"));
 }
 
 }  // namespace linnet::server

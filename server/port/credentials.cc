@@ -32,22 +32,6 @@ grpc::Status Authenticator::Process(const InputMetadata& metadata, grpc::AuthCon
   return ToGrpcStatus(status);
 }
 
-namespace {
-
-// gRPC supports no authenticator with plain text on any address. The services of this server
-// resolve the caller of each call themselves (CallRecord), but gRPC's own services do not.
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> UpstreamCredentials(
-    const SecurityOptions& security) {
-  if (security.channelz) {
-    return absl::InvalidArgumentError(
-        "--channelz shows every peer and cannot ask for a token with --tls-terminated-upstream: "
-        "set one of them to false");
-  }
-  return grpc::InsecureServerCredentials();
-}
-
-}  // namespace
-
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeCredentials(
     const SecurityOptions& security, const std::string& address,
     const std::shared_ptr<Authenticator>& authenticator) {
@@ -76,7 +60,9 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeCredentials(
                        "; if a mesh or proxy terminates TLS before this server, set "
                        "--tls-terminated-upstream true"));
     }
-    if (security.tls_terminated_upstream) return UpstreamCredentials(security);
+    // gRPC supports no authenticator with plain text on any address. The services of this server
+    // resolve the caller of each call themselves (CallRecord), but gRPC's reflection does not.
+    if (security.tls_terminated_upstream) return grpc::InsecureServerCredentials();
     // Plain text too, but it supports an authenticator.
     credentials = grpc::experimental::LocalServerCredentials(LOCAL_TCP);
   } else {

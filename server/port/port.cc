@@ -1,10 +1,7 @@
 #include "server/port/port.h"
 
-#include <grpcpp/ext/channelz_service_plugin.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
-#include <grpcpp/impl/server_builder_option.h>
-#include <grpcpp/impl/server_builder_plugin.h>
 
 #include <algorithm>
 #include <limits>
@@ -23,29 +20,17 @@ int Milliseconds(absl::Duration duration) {
       std::min<int64_t>(absl::ToInt64Milliseconds(duration), std::numeric_limits<int>::max()));
 }
 
-// gRPC adds its plugin services to every server of a process that links them; this removes the
-// disabled ones.
-class ExtraServices final : public grpc::ServerBuilderOption {
- public:
-  explicit ExtraServices(const SecurityOptions& security) : security_(security) {}
-  void UpdateArguments(grpc::ChannelArguments* /*arguments*/) override {}
-  void UpdatePlugins(std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>* plugins) override {
-    std::erase_if(*plugins, [&](const auto& plugin) {
-      return (plugin->name() == "proto_server_reflection" && !security_.reflection) ||
-             (plugin->name() == "channelz_service" && !security_.channelz);
-    });
-  }
-
- private:
-  const SecurityOptions security_;
-};
-
 // A client that uses reflection occupies a thread for any length of time, because gRPC's reflection
 // service is synchronous. Clients above this limit are refused with RESOURCE_EXHAUSTED.
 constexpr int kReflectionThreads = 16;
 // Max time for TLS and the start of HTTP/2, if unauthenticated-timeout is not shorter. A client
 // needs a few round trips; gRPC's default is 120 s.
 constexpr absl::Duration kHandshakeTimeout = absl::Seconds(20);
+// Bytes of the headers of a call; twice the default of gRPC, for gateways that add some.
+constexpr int kMaxMetadataBytes = 16 << 10;
+// Concurrent calls on one connection: HTTP/2 recommends to allow no fewer. More hold more memory of
+// a peer that is not known yet (tests/e2e/security/unauthenticated_test.py).
+constexpr int64_t kMaxStreams = 100;
 // Bytes that a connection may send before its client is known; see ConnectionLimits.
 constexpr int64_t kFirstBytes = 256 << 10;
 
@@ -76,15 +61,16 @@ void SetLimits(const SecurityOptions& security, grpc::ServerBuilder& builder) {
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
   builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
-  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, security.max_metadata_bytes);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, security.max_streams);
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, static_cast<int>(kMaxStreams));
   // With tokens calls without one are ended before their messages are read.
   if (security.tokens.empty() && security.max_unauthenticated_bytes > 0) {
     builder.AddChannelArgument(kMaxHeldBeforeMessage, Bytes(security.max_unauthenticated_bytes));
   }
   // Below the quota, at which gRPC resets calls of any client.
   builder.AddChannelArgument(kMaxHeldInMessages, Bytes(security.max_transport_bytes / 2));
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, Milliseconds(security.max_idle));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS,
+                             Milliseconds(security.max_connection_age));
   builder.AddChannelArgument(
       GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
       Milliseconds(std::min(kHandshakeTimeout, security.unauthenticated_timeout)));
@@ -105,10 +91,10 @@ Connections::Limits ConnectionLimits(const SecurityOptions& security, int64_t ma
           .connections_per_address = security.max_connections_per_address,
           .timeout = security.unauthenticated_timeout,
           .bytes = security.max_unauthenticated_bytes,
-          .bytes_per = std::max(kFirstBytes, security.max_streams * Connections::kCallBytes) +
+          .bytes_per = std::max(kFirstBytes, kMaxStreams * Connections::kCallBytes) +
                        (tokens ? 0 : max_request_bytes),
           // All concurrent calls, and half as many again after some of them have ended.
-          .calls_per = (3 * int64_t{security.max_streams} + 1) / 2,
+          .calls_per = 3 * kMaxStreams / 2,
           .tokens = tokens};
 }
 
@@ -116,7 +102,6 @@ absl::StatusOr<std::unique_ptr<Port>> Port::Open(const Setup& setup,
                                                  const SecurityOptions& security) {
   grpc::EnableDefaultHealthCheckService(false);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-  grpc::channelz::experimental::InitChannelzService();
   std::unique_ptr<Port> port(new Port);
   auto acceptor = Acceptor::Listen(setup.address, 2 * security.keepalive, *setup.connections);
   if (!acceptor.ok()) {
@@ -132,7 +117,6 @@ absl::StatusOr<std::unique_ptr<Port>> Port::Open(const Setup& setup,
   port->connections_ =
       builder.experimental().AddExternalConnectionAcceptor(FromSocket::FROM_FD, setup.credentials);
   SetLimits(security, builder);
-  builder.SetOption(std::make_unique<ExtraServices>(security));
   for (grpc::Service* service : setup.services) builder.RegisterService(service);
   builder.SetMaxReceiveMessageSize(Bytes(setup.max_request_bytes));
   port->server_ = builder.BuildAndStart();

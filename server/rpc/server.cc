@@ -96,10 +96,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
     const auto model = server->catalog_->Named(name);
     if (!model.ok()) {
       return absl::NotFoundError(
-          absl::StrCat("--pinned-models has \"", name, "\": ", model.status().message()));
+          absl::StrCat("--load-on-demand except= has \"", name, "\": ", model.status().message()));
     }
     if ((*model)->name() != name) {
-      return absl::InvalidArgumentError(absl::StrCat("--pinned-models has \"", name,
+      return absl::InvalidArgumentError(absl::StrCat("--load-on-demand except= has \"", name,
                                                      "\", it takes the name alone, which pins all "
                                                      "versions: \"",
                                                      (*model)->name(), "\""));

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -84,13 +85,13 @@ class Server {
       : certificate_(options.security.tls_certificate),
         supervisor_(std::move(end), kMaxGap),
         supervision_(kSupervisionInterval, [this] { supervisor_.Tick(MonotonicNow()); }),
-        pool_(options.text_threads),
+        pool_(TextThreads(static_cast<int>(std::thread::hardware_concurrency()))),
         admission_(options.admission, metrics_),
         cache_(options.answer_cache_bytes, options.cache_tenant),
         engine_memory_(options.max_model_bytes),
         reads_(options.security.request_timeout, "slow_requests",
                "the request did not come in time; send it at once, or in smaller parts"),
-        writes_(options.security.send_timeout, "slow_readers",
+        writes_(options.security.request_timeout, "slow_readers",
                 "the client did not read the response in time"),
         connections_(ConnectionLimits(options.security, MaxRequestBytes(options))),
         admin_connections_(ConnectionLimits(options.security, kMaxAdminRequestBytes)) {}

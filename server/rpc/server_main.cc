@@ -18,6 +18,14 @@ int Fail(const absl::Status& status, int exit_status) {
   return exit_status;
 }
 
+// The engine options of a bundle, whose longest source always has room.
+model::TorchEngineOptions ForBundle(const model::Bundle& bundle,
+                                    model::TorchEngineOptions options) {
+  options.encoder_cache_tokens = std::max<int64_t>(EncoderCacheTokens(options.rows),
+                                                   bundle.manifest.limits().max_source_tokens());
+  return options;
+}
+
 int Main(int argc, char** argv) {
   const ParsedOptions parsed = ParseOptions(argc, argv, ProcessEnvironment());
   if (!parsed.run) {
@@ -25,16 +33,13 @@ int Main(int argc, char** argv) {
     return parsed.exit_status;
   }
   const Options& options = parsed.options;
-  model::TorchEngineOptions engine{.threads = options.threads,
-                                   .rows = options.max_batch_rows,
-                                   .encoder_cache_tokens = options.encoder_cache_tokens};
+  model::TorchEngineOptions engine{.threads = options.threads, .rows = options.max_batch_rows};
   auto device = model::ParseDevice(options.device);
   if (!device.ok()) return Fail(device.status(), kUsageError);
   engine.device = *device;
   auto compute = model::ParseComputeType(options.compute);
   if (!compute.ok()) return Fail(compute.status(), kUsageError);
   engine.compute = *compute;
-  engine.graphs = options.graphs;
   auto shortlist = model::ParseShortlistUse(options.shortlist);
   if (!shortlist.ok()) return Fail(shortlist.status(), kUsageError);
   engine.shortlist = *shortlist;
@@ -46,8 +51,12 @@ int Main(int argc, char** argv) {
 
   return Serve(
       parsed,
-      [engine](const model::Bundle& bundle) { return model::MakeTorchEngine(bundle, engine); },
-      [engine](const model::Bundle& bundle) { return model::TorchEngineInfo(bundle, engine); });
+      [engine](const model::Bundle& bundle) {
+        return model::MakeTorchEngine(bundle, ForBundle(bundle, engine));
+      },
+      [engine](const model::Bundle& bundle) {
+        return model::TorchEngineInfo(bundle, ForBundle(bundle, engine));
+      });
 }
 
 }  // namespace

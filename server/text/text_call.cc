@@ -71,7 +71,7 @@ absl::Status ExplainDeadline(const TextLimits& limits, const CallContext& contex
                         ? absl::StrCat(" (the server allows ", max, " at most: max-deadline)")
                         : absl::StrCat(" (the call has none, so the default of ",
                                        absl::FormatDuration(limits.default_deadline),
-                                       " applies, default-deadline: set one of at most ", max, ")"),
+                                       " applies: set one of at most ", max, ")"),
                     status);
   }
   if (reason != ConditionOf(Reason::kDeadlineExceeded).name) return status;
@@ -83,7 +83,7 @@ absl::Status ExplainDeadline(const TextLimits& limits, const CallContext& contex
   }
   return WithErrorInfo(absl::DeadlineExceededError(absl::StrCat(
       "the call had no deadline and took ", absl::FormatDuration(limits.default_deadline),
-      ", the default (default-deadline): set one of at most ", max)));
+      ", the default: set one of at most ", max)));
 }
 
 }  // namespace

@@ -118,7 +118,7 @@ def test_drain_does_not_wait_for_a_stalled_engine(start_faulty):
 
 
 def test_hanging_engine_factory_ends_the_process(program, bundles):
-    flags = ["--models", str(bundles), "--engine-load-timeout", "1"]
+    flags = ["--models", str(bundles), "--engine-stall-timeout", "0.2"]
     flags += ["--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"]
     done = subprocess.run(
         [program("linnet_faulty_server"), *flags],

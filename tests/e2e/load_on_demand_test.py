@@ -69,7 +69,7 @@ def test_a_first_load_that_ends_too_late_is_refused(start, bundles, api):
 
 def test_pinned_models_are_loaded_at_start_and_stay(start, bundles):
     limit = file_bytes(bundles, "en-de") + file_bytes(bundles, "en-summary")
-    pinned = start(*ON_DEMAND, "--pinned-models", "en-de", "--max-model-bytes", str(limit))
+    pinned = start("--load-on-demand", "except=en-de", "--max-model-bytes", str(limit))
     assert states(pinned) == {"en-de": LOADED, "en-summary": AVAILABLE}
     assert pinned.translate("one").translations
 
@@ -92,18 +92,18 @@ def test_a_failed_load_is_an_error_that_is_retried_later(start, copied_bundle):
 
 def test_an_unknown_pinned_model_is_refused(run_server, bundles):
     flags = ("--models", str(bundles), "--metrics-listen", "127.0.0.1:0")
-    status, _, error = run_server(*flags, *ON_DEMAND, "--pinned-models", "de-en")
+    status, _, error = run_server(*flags, "--load-on-demand", "except=de-en")
     assert status == 1
-    assert '--pinned-models has "de-en"' in error
+    assert '--load-on-demand except= has "de-en"' in error
 
 
 def test_a_version_of_a_pinned_model_is_refused(start, run_server, bundles, tmp_path):
     """The name pins all versions; with a version it would pin nothing."""
     models = tmp_path / "models"
     shutil.copytree(bundles / "en-de", models / "en-de" / "1")
-    flags = ("--models", str(models), "--metrics-listen", "127.0.0.1:0", *ON_DEMAND)
-    status, _, error = run_server(*flags, "--pinned-models", "en-de@1")
+    flags = ("--models", str(models), "--metrics-listen", "127.0.0.1:0")
+    status, _, error = run_server(*flags, "--load-on-demand", "except=en-de@1")
     assert status == 1
-    assert '--pinned-models has "en-de@1", it takes the name alone' in error
-    pinned = start(*ON_DEMAND, "--pinned-models", " en-de , ", models=models)
+    assert '--load-on-demand except= has "en-de@1", it takes the name alone' in error
+    pinned = start("--load-on-demand", "except= en-de , ", models=models)
     assert states(pinned) == {"en-de": LOADED}

@@ -18,7 +18,7 @@ ADMITTED = "linnet_admitted_tokens"
 @pytest.fixture(scope="module")
 def narrow(start):
     """A server with 5 rows for beams of 5, which sheds nothing however slow the machine is."""
-    server = start("--max-batch-rows", "5", "--overload-interval", "1000")
+    server = start("--max-batch-rows", "5", "--overload-max-queue-delay", "1000")
     yield server
     assert server.stop() == 0
 
@@ -49,7 +49,12 @@ def reason(server, error: grpc.RpcError) -> str:
 
 def test_greedy_client_leaves_capacity_for_another(start):
     fixture = start(
-        "--max-batch-rows", "5", "--max-admitted-tokens", "60000", "--overload-interval", "1000"
+        "--max-batch-rows",
+        "5",
+        "--max-admitted-tokens",
+        "60000",
+        "--overload-max-queue-delay",
+        "1000",
     )
     greedy = [call(fixture, "greedy", texts=2, tokens=1000) for _ in range(6)]  # 10000 each
     refused = [c for c in greedy if c.exception(timeout=60) is not None]
@@ -101,9 +106,7 @@ def test_call_that_would_miss_its_deadline_is_refused(narrow):
 
 
 def test_overload_sheds_calls_that_wait_too_long(start):
-    shedding = start(
-        "--max-batch-rows", "5", "--overload-interval", "0.5", "--overload-max-queue-delay", "1.5"
-    )
+    shedding = start("--max-batch-rows", "5", "--overload-max-queue-delay", "0.5")
     before = time.monotonic()
     line = [call(shedding, f"client-{i % 3}", tokens=1000, timeout=600) for i in range(60)]
     ends = {}

@@ -229,8 +229,8 @@ def options() -> dict[str, bytes]:
     trace = "0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331"
     texts = {
         "file": "a" + "".join(f"{name} = {value}\n" for name, value in settings.items()),
-        "file-quoted": 'a# comment\nmodels = "some dir"\ntext-threads="64"\nchannelz = true\n',
-        "file-section": "a[limits]\ntext-threads = 1\n",
+        "file-quoted": 'a# comment\nmodels = "some dir"\nthreads="64"\nallow-missing = true\n',
+        "file-section": "a[limits]\nthreads = 1\n",
         "file-list": "amax-batch-rows = [1, 2]\n",
         "file-unknown": "amax-content = 1\n",
         "file-odd": "amax-batch-rows = 1e3\nlame-duck = nan\nlisten = [::1]:0\n"

@@ -83,7 +83,7 @@ def served_rate(setup: Setup, address: str, file: Path, batch: int, seconds: flo
     assert setup.portable is not None
     command = [str(setup.portable / "bin/linnet-load"), "--server", address, "--file", str(file)]
     command += ["--from", "en", "--to", "de", "--beam", str(BEAM), "--json"]
-    # More connections than twice the calls need: one carries 100 (max-streams).
+    # More connections than twice the calls need: one carries 100.
     command += ["--concurrency", str(2 * batch), "--channels", "8"]
     command += ["--warmup", f"{seconds / 5}s", "--duration", f"{seconds}s"]
     done = subprocess.run(

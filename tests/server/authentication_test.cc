@@ -128,7 +128,6 @@ TEST(AuthenticationTest, EachMethodRequiresItsRight) {
   EXPECT_EQ(RightFor("/grpc.health.v1.Health/Check"), Right::kNone);
   EXPECT_EQ(RightFor("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"),
             Right::kAnyToken);
-  EXPECT_EQ(RightFor("/grpc.channelz.v1.Channelz/GetServers"), Right::kAdmin);
   EXPECT_EQ(RightFor("/linnet.v1.AdminService/Reload"), Right::kAdmin);
   EXPECT_EQ(RightFor("/linnet.v1.TextService/Translate"), Right::kInference);
   EXPECT_EQ(RightFor(""), Right::kInference) << "what is not known is not public";

@@ -7,8 +7,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/LIMITS.md").read_text()
-# Limits whose names do not begin with max-.
-ALSO_LIMITS = {"encoder-cache-tokens"}
 
 
 def rows(heading: str) -> list[list[str]]:
@@ -33,7 +31,7 @@ def test_lists_every_limit_with_its_default():
     listed = {setting.strip("`"): default.strip("`") for _, default, setting, _ in rows("Server")}
     for setting, default in listed.items():
         assert defaults[setting] == default, setting
-    limits = {name for name in defaults if name.startswith("max-")} | ALSO_LIMITS
+    limits = {name for name in defaults if name.startswith("max-")}
     assert limits <= set(listed)
 
 

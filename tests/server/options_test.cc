@@ -44,31 +44,21 @@ TEST(OptionsTest, ParsesEveryFlag) {
                                       "--threads=3",
                                       "--max-model-bytes=5000",
                                       "--max-batch-rows=7",
-                                      "--encoder-cache-tokens=99",
-                                      "--max-encode-tokens=55",
                                       "--max-admitted-tokens=1234",
                                       "--max-request-memory=33554432",
-                                      "--overload-interval=3",
                                       "--overload-max-queue-delay=0.5",
-                                      "--text-threads=1",
                                       "--drain-timeout=1.5",
                                       "--lame-duck=2.5",
-                                      "--default-deadline=3",
                                       "--max-deadline=33",
                                       "--failure-record=f",
                                       "--engine-stall-timeout=7",
-                                      "--engine-load-timeout=8",
                                       "--log-level=error",
                                       "--log-format=json",
                                       "--tls-cert=c",
                                       "--tls-key=k",
                                       "--tls-client-ca=a",
                                       "--tokens=t",
-                                      "--channelz=true",
-                                      "--max-metadata-bytes=2000",
-                                      "--max-streams=12",
-                                      "--max-idle=60",
-                                      "--keepalive=30"});
+                                      "--request-timeout=30"});
   ASSERT_TRUE(parsed.run) << parsed.text;
   const Options& options = parsed.options;
   EXPECT_EQ(options.listen, "0.0.0.0:0");
@@ -78,25 +68,22 @@ TEST(OptionsTest, ParsesEveryFlag) {
   EXPECT_EQ(options.threads, 3);
   EXPECT_EQ(options.max_model_bytes, 5000);
   EXPECT_EQ(options.max_batch_rows, 7);
-  EXPECT_EQ(options.encoder_cache_tokens, 99);
-  EXPECT_EQ(options.batcher.max_encode_tokens, 55);
   EXPECT_EQ(options.admission.max_tokens, 1234);
   EXPECT_EQ(options.admission.max_bytes, 32 << 20);
-  EXPECT_EQ(options.batcher.shed.interval, absl::Seconds(3));
   EXPECT_EQ(options.batcher.shed.max_wait, absl::Milliseconds(500));
+  EXPECT_EQ(options.batcher.shed.interval, absl::Milliseconds(1250)) << "2.5 times that";
   EXPECT_EQ(options.security.max_transport_bytes, 32 << 20) << "follows max-request-memory";
   EXPECT_EQ(options.security.max_connection_age_grace, absl::Seconds(33)) << "is max-deadline";
   EXPECT_EQ(options.text.max_contents, 2048);
   EXPECT_EQ(options.text.max_segments, 2048);
   EXPECT_EQ(options.text.max_text_bytes, 128 << 10);
-  EXPECT_EQ(options.text_threads, 1);
   EXPECT_EQ(options.lame_duck, absl::Milliseconds(2500));
   EXPECT_EQ(options.drain_timeout, absl::Milliseconds(1500));
-  EXPECT_EQ(options.text.default_deadline, absl::Seconds(3));
   EXPECT_EQ(options.text.max_deadline, absl::Seconds(33));
+  EXPECT_EQ(options.text.default_deadline, absl::Seconds(33)) << "at most max-deadline";
   EXPECT_EQ(options.failure_record, "f");
   EXPECT_EQ(options.engine_stall_timeout, absl::Seconds(7));
-  EXPECT_EQ(options.engine_load_timeout, absl::Seconds(8));
+  EXPECT_EQ(options.engine_load_timeout, absl::Seconds(35)) << "five times that";
   EXPECT_EQ(options.log_level, "error");
   EXPECT_EQ(options.log_format, "json");
   EXPECT_EQ(options.text.max_inflight_lines, 8);
@@ -104,11 +91,8 @@ TEST(OptionsTest, ParsesEveryFlag) {
   EXPECT_EQ(options.security.tls_key, "k");
   EXPECT_EQ(options.security.tls_client_ca, "a");
   EXPECT_EQ(options.security.tokens, "t");
-  EXPECT_TRUE(options.security.channelz);
-  EXPECT_EQ(options.security.max_metadata_bytes, 2000);
-  EXPECT_EQ(options.security.max_streams, 12);
-  EXPECT_EQ(options.security.max_idle, absl::Minutes(1));
-  EXPECT_EQ(options.security.keepalive, absl::Seconds(30));
+  EXPECT_EQ(options.security.request_timeout, absl::Seconds(30));
+  EXPECT_EQ(options.security.keepalive, absl::Seconds(30)) << "at most request-timeout";
 }
 
 TEST(OptionsTest, DefaultRowsDependOnTheDevice) {
@@ -116,6 +100,35 @@ TEST(OptionsTest, DefaultRowsDependOnTheDevice) {
   EXPECT_EQ(Parse({"--models=m", "--device=cuda"}).options.max_batch_rows, 128 * 5);
   EXPECT_EQ(Parse({"--models=m", "--device=cuda", "--max-batch-rows=32"}).options.max_batch_rows,
             32);
+}
+
+TEST(OptionsTest, EncoderCacheFollowsTheRows) {
+  EXPECT_EQ(EncoderCacheTokens(160), 16384);
+  EXPECT_EQ(EncoderCacheTokens(640), 16384);
+  EXPECT_EQ(EncoderCacheTokens(32), 4096);
+  EXPECT_EQ(EncoderCacheTokens(4096), 102400);
+}
+
+TEST(OptionsTest, TextThreadsFollowTheCores) {
+  EXPECT_EQ(TextThreads(0), 2) << "unknown";
+  EXPECT_EQ(TextThreads(16), 2);
+  EXPECT_EQ(TextThreads(64), 8);
+  EXPECT_EQ(TextThreads(256), 16);
+}
+
+TEST(OptionsTest, LoadOnDemandNamesTheModelsThatStay) {
+  EXPECT_FALSE(Parse({"--models=m"}).options.load_on_demand);
+  EXPECT_FALSE(Parse({"--models=m", "--load-on-demand=false"}).options.load_on_demand);
+  const Options all = Parse({"--models=m", "--load-on-demand", "true"}).options;
+  EXPECT_TRUE(all.load_on_demand);
+  EXPECT_EQ(all.pinned_models, "");
+  const Options some = Parse({"--models=m", "--load-on-demand", "except=a,b"}).options;
+  EXPECT_TRUE(some.load_on_demand);
+  EXPECT_EQ(some.pinned_models, "a,b");
+}
+
+TEST(OptionsTest, ThereAreFewSettings) {
+  EXPECT_LE(Parse({"--models=m"}).settings.size(), 40) << "make a constant of one, or of the new";
 }
 
 TEST(OptionsTest, HelpAndVersionSucceed) {
@@ -171,10 +184,16 @@ INSTANTIATE_TEST_SUITE_P(
                       BadFlag{{"--models=m", "--drain-timeout=-1"}, "--drain-timeout"},
                       BadFlag{{"--models=m", "--lame-duck=nan"}, "Value nan is not a number"},
                       BadFlag{{"--models=m", "--threads=010"}, "Value 010 begins with 0"},
-                      BadFlag{{"--models=m", "--pinned-models=a"}, "needs --load-on-demand true"},
+                      BadFlag{{"--models=m", "--load-on-demand=a"},
+                              "false, true or except=NAME,NAME"},
+                      BadFlag{{"--models=m", "--load-on-demand=except="}, "except=NAME,NAME"},
                       BadFlag{{"--models=m", "--tls-cert=c"}, "--tls-key"},
                       BadFlag{{"--models=m", "--tls-client-ca=c"}, "--tls-cert"},
-                      BadFlag{{"--models=m", "--channelz=perhaps"}, "--channelz"},
+                      BadFlag{{"--models=m", "--allow-missing=perhaps"}, "--allow-missing"},
+                      BadFlag{{"--models=m", "--max-idle=60"},
+                              "the setting \"max-idle\" was removed: it is max-connection-age"},
+                      BadFlag{{"--models=m", "--text-threads", "4"},
+                              "\"text-threads\" was removed: it follows from the number of cores"},
                       BadFlag{{"--models=m", "--log-format=xml"}, "json"},
                       BadFlag{{"--models=m", "--log-level=loud"}, "warning"}));
 
@@ -199,7 +218,6 @@ TEST_F(SettingsTest, FlagOverridesEnvironmentOverridesFile) {
   EXPECT_EQ(parsed.options.threads, 2);
   EXPECT_EQ(parsed.options.drain_timeout, absl::Seconds(1));
   EXPECT_EQ(parsed.options.models, "m");
-  EXPECT_EQ(parsed.options.encoder_cache_tokens, 16384);
 }
 
 TEST_F(SettingsTest, EnvironmentCanNameTheFile) {
@@ -216,6 +234,10 @@ TEST_F(SettingsTest, RefusesUnknownNamesFromAnySource) {
   const ParsedOptions environment = Parse({"--models=m"}, {"LINNET_SERVER_COLOUR=red"});
   EXPECT_EQ(environment.exit_status, 2);
   EXPECT_THAT(environment.text, HasSubstr("LINNET_SERVER_COLOUR"));
+  const ParsedOptions removed = Parse({"--models=m"}, {"LINNET_SERVER_SEND_TIMEOUT=5"});
+  EXPECT_EQ(removed.exit_status, 2);
+  EXPECT_THAT(removed.text, HasSubstr("the environment has LINNET_SERVER_SEND_TIMEOUT: the setting "
+                                      "\"send-timeout\" was removed: it is request-timeout"));
   EXPECT_EQ(Parse({"--models=m", "--config=/no/such/file"}).exit_status, 2);
   EXPECT_EQ(Parse({"--config", File("[part]\nmax-batch-rows = 3\n").c_str()}).exit_status, 2);
   EXPECT_EQ(Parse({"--config", File("models = m\nmax-batch-rows = many\n").c_str()}).exit_status,
@@ -224,7 +246,7 @@ TEST_F(SettingsTest, RefusesUnknownNamesFromAnySource) {
 
 TEST_F(SettingsTest, PrintedConfigParsesToTheSameSettings) {
   const ParsedOptions first = Parse({"--models=some dir", "--max-batch-rows=7", "--lame-duck=2.5",
-                                     "--channelz=true", "--print-config"});
+                                     "--allow-missing=true", "--print-config"});
   EXPECT_EQ(first.exit_status, 0);
   EXPECT_FALSE(first.run);
   EXPECT_THAT(first.text, HasSubstr("\nmax-batch-rows = \"7\"\n"));
@@ -262,7 +284,8 @@ TEST_F(SettingsTest, FileIsRefusedWithItsLine) {
       {"[part]\nmodels = m\n", ":1: \"[part]\" is neither"},
       {"models = m\nmodels = n\n", ":2: models is set a second time"},
       {"models = \"m\n", ":1: models has a value that begins with a quote"},
-      {"pinned-models = a,b\n", ":1: pinned-models has several values: quote"},
+      {"load-on-demand = except=a,b\n", ":1: load-on-demand has several values: quote"},
+      {"models = m\nmax-idle = 60\n", ":2: the setting \"max-idle\" was removed: it is max-con"},
       {"models = some dir\n", ":1: models has several values: quote"},
       {"config = m\n", ":1: there is no setting \"config\""},
   };

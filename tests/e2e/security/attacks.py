@@ -143,7 +143,7 @@ def calls_without_message() -> Script:
 
 
 def calls_with_long_headers() -> Script:
-    """11 KB each, which `max-metadata-bytes` allows."""
+    """11 KB each, which the server allows."""
     yield HELLO
     more = {f"x-{i:03}": "a" * 100 for i in range(100)}
     for stream in range(1, 200, 2):

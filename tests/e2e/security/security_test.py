@@ -105,18 +105,13 @@ def tokens(tmp_path):
 
 
 def test_tokens_authorize_calls_and_are_reread(start, tokens):
-    server = start("--tokens", str(tokens), "--log-level", "debug", "--channelz", "true")
+    server = start("--tokens", str(tokens), "--log-level", "debug")
     assert code(server, token=SEARCH) == grpc.StatusCode.OK
     assert code(server, token=SEARCH, method="ListModels") == grpc.StatusCode.OK
     assert code(server) == grpc.StatusCode.UNAUTHENTICATED
     assert code(server, token=SEARCH[:-1]) == grpc.StatusCode.UNAUTHENTICATED
     assert code(server, token=OPS) == grpc.StatusCode.PERMISSION_DENIED
     assert server.health("") == 1, "health needs no token"
-    channelz = server.channel.unary_unary("/grpc.channelz.v1.Channelz/GetServers")
-    for token, wanted in ((OPS, "OK"), (SEARCH, "PERMISSION_DENIED")):
-        call = channelz.future(b"", timeout=20, metadata=[("authorization", f"Bearer {token}")])
-        error = call.exception()
-        assert (error.code().name if error else "OK") == wanted
     tokens.write_text("not a table")
     time.sleep(0.6)
     assert code(server, token=SEARCH) == grpc.StatusCode.OK, "the former tokens stay valid"
@@ -130,26 +125,6 @@ def test_tokens_authorize_calls_and_are_reread(start, tokens):
     assert not [secret for secret in (SEARCH, OPS, GUEST, "A bird") if secret in log]
     assert "tokens_not_read" in log
     assert server.stop() == 0
-
-
-def test_reflection_and_channelz_can_be_switched(start, server):
-    def told(server, path: str, message: bytes) -> str:
-        info = server.channel.stream_stream(path) if "Info" in path else None
-        try:
-            if info is None:
-                server.channel.unary_unary(path)(message, timeout=20)
-            else:
-                next(iter(info(iter([message]), timeout=20)))
-        except grpc.RpcError as error:
-            return error.code().name
-        return "OK"
-
-    reflection = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", b"\x3a\x00"
-    channelz = "/grpc.channelz.v1.Channelz/GetServers", b""
-    assert (told(server, *reflection), told(server, *channelz)) == ("OK", "UNIMPLEMENTED")
-    other = start("--reflection", "false", "--channelz", "true")
-    assert (told(other, *reflection), told(other, *channelz)) == ("UNIMPLEMENTED", "OK")
-    assert other.stop() == 0
 
 
 def test_refuses_tokens_in_plain_text_over_a_network(run_server, bundles, tokens):
@@ -187,16 +162,6 @@ def test_accepts_plain_text_tokens_behind_a_tls_proxy(start, run_server, tokens)
     log = server.log.read_text()
     assert "UNAUTHENTICATED" not in log
     assert log.count("code=PERMISSION_DENIED") == 2
-
-
-def test_refuses_channelz_without_tokens(run_server, bundles, tokens):
-    status, _, stderr = run_server(
-        *("--models", str(bundles / "en-de"), "--tokens", str(tokens), "--channelz", "true"),
-        *("--listen", "0.0.0.0:0", "--metrics-listen", "127.0.0.1:0"),
-        *("--tls-terminated-upstream", "true"),
-    )
-    assert status == 1
-    assert "--channelz" in stderr
 
 
 def test_certificate_that_becomes_a_fifo_does_not_stop_the_end(start, tmp_path):
@@ -312,10 +277,10 @@ def test_requires_both_certificate_and_token(start, tmp_path, tokens):
 
 
 def test_headers_of_a_call_are_limited(start):
-    server = start("--max-metadata-bytes", "2000")
+    server = start()
     request = server.api.ListModelsRequest()
     with pytest.raises(grpc.RpcError) as error:
-        server.method("ListModels")(request, timeout=20, metadata=[("x-much", "a" * 5000)])
+        server.method("ListModels")(request, timeout=20, metadata=[("x-much", "a" * 20_000)])
     assert error.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
     server.channel = grpc.insecure_channel(server.grpc)  # that connection may be gone
     assert code(server) == grpc.StatusCode.OK
