@@ -169,9 +169,6 @@ Metrics::Metrics()
   certificate_end_ = &page.certificate_end.Add({});
   log_lost_ = &page.log_lost.Add({});
   cache_bytes_ = &page.cache_bytes.Add({});
-  cache_max_bytes_ = &page.cache_max_bytes.Add({});
-  cache_entries_ = &page.cache_entries.Add({});
-  cache_evictions_ = &page.cache_evictions.Add({});
   unauthenticated_ = &page.denied.Add({{"code", "UNAUTHENTICATED"}});
   permission_denied_ = &page.denied.Add({{"code", "PERMISSION_DENIED"}});
   tokens_ok_ = &page.token_reloads.Add({{"result", "ok"}});
@@ -179,8 +176,6 @@ Metrics::Metrics()
   reloads_ok_ = &page.reloads.Add({{"result", "ok"}});
   reloads_failed_ = &page.reloads.Add({{"result", "failed"}});
   tokenize_ = &page.tokenize.Add({});
-  text_bytes_ = &page.text_bytes.Add({});
-  detokenize_ = &page.detokenize.Add({});
   first_segment_ = &page.first_segment.Add({});
   estimate_ = &page.estimate.Add({});
   page.build_info
@@ -227,12 +222,7 @@ void Metrics::SetConnections(int open, int64_t refused, int64_t unauthenticated)
   connections_unauthenticated_->Increment(static_cast<double>(unauthenticated) -
                                           connections_unauthenticated_->Value());
 }
-void Metrics::SetAnswerCache(const CacheStats& stats, int64_t max_bytes) {
-  cache_bytes_->Set(static_cast<double>(stats.bytes));
-  cache_max_bytes_->Set(static_cast<double>(max_bytes));
-  cache_entries_->Set(static_cast<double>(stats.entries));
-  cache_evictions_->Increment(static_cast<double>(stats.evictions) - cache_evictions_->Value());
-}
+void Metrics::SetAnswerCacheBytes(int64_t bytes) { cache_bytes_->Set(static_cast<double>(bytes)); }
 void Metrics::SetLogLost(int64_t lines) {
   log_lost_->Increment(static_cast<double>(lines) - log_lost_->Value());
 }
@@ -256,10 +246,7 @@ void Metrics::SetServing(const std::map<std::string, bool>& models) {
   }
 }
 
-void Metrics::Tokenized(absl::Duration time, int64_t text_bytes) {
-  tokenize_->Observe(InSeconds(time));
-  text_bytes_->Increment(static_cast<double>(text_bytes));
-}
+void Metrics::Tokenized(absl::Duration time) { tokenize_->Observe(InSeconds(time)); }
 
 Metrics::ClientTokens Metrics::TokensOf(const std::string& client) {
   MutexLock lock(mu_);
@@ -284,8 +271,6 @@ void Metrics::TokensUsed(const Caller& caller, int64_t source_tokens, int64_t ta
 
 void Metrics::Warned(WarningReason reason) { warnings_.at(reason)->Increment(); }
 
-void Metrics::Detokenized(absl::Duration time) { detokenize_->Observe(InSeconds(time)); }
-
 void Metrics::FirstSegment(absl::Duration time) { first_segment_->Observe(InSeconds(time)); }
 
 void Metrics::Estimated(absl::Duration estimate) { estimate_->Observe(InSeconds(estimate)); }
@@ -295,11 +280,9 @@ void Metrics::SetSafetyFactor(const std::string& model, bool waits, double facto
       .Set(factor);
 }
 
-void Metrics::ShowModel(const ModelLabels& labels, int rows, int64_t encoder_cache_tokens,
-                        absl::Duration load_time) {
+void Metrics::ShowModel(const ModelLabels& labels, int rows) {
   ModelMetrics& handles = AddModel(labels.name);
   MetricFamilies& page = *families_;
-  const MetricLabels model = {{"model", labels.name}};
   MutexLock lock(mu_);
   if (handles.info_ != nullptr) page.model_info.Remove(handles.info_);
   handles.info_ = &page.model_info.Add({{"model", labels.name},
@@ -309,9 +292,7 @@ void Metrics::ShowModel(const ModelLabels& labels, int rows, int64_t encoder_cac
                                         {"compute", labels.compute_type},
                                         {"sha256", labels.sha256}});
   handles.info_->Set(1);
-  page.load_time.Add(model).Set(InSeconds(load_time));
-  page.rows_limit.Add(model).Set(rows);
-  page.memory_limit.Add(model).Set(static_cast<double>(encoder_cache_tokens));
+  page.rows_limit.Add({{"model", labels.name}}).Set(rows);
 }
 
 ModelMetrics& Metrics::AddModel(const std::string& name) {
@@ -329,8 +310,6 @@ ModelMetrics& Metrics::AddModel(const std::string& name) {
   ModelMetrics& handles = *known;
   for (Priority priority : kPriorities)
     handles.queue_[priority] = &page.queue.Add(with("priority", PriorityName(priority).data()));
-  handles.call_source_tokens_ = &page.call_source_tokens.Add(model);
-  handles.call_target_tokens_ = &page.call_target_tokens.Add(model);
   for (absl::StatusCode code : kCodes)
     handles.ended_[code] =
         &page.model_requests.Add(with("code", absl::StatusCodeToString(code).c_str()));
@@ -338,21 +317,14 @@ ModelMetrics& Metrics::AddModel(const std::string& name) {
   handles.decode_ = &page.decode.Add(model);
   handles.encode_ = &page.encode.Add(model);
   handles.step_ = &page.step.Add(model);
-  handles.cycle_ = &page.cycle.Add(model);
   handles.rows_ = &page.rows.Add(model);
-  handles.sequences_ = &page.step_sequences.Add(model);
   handles.waiting_ = &page.sequences.Add(with("state", "waiting"));
   handles.running_ = &page.sequences.Add(with("state", "running"));
-  handles.up_ = &page.engine_up.Add(model);
-  handles.up_->Set(1);
-  handles.oom_retries_ = &page.oom_retries.Add(model);
   handles.restarts_.counter = &page.restarts.Add(model);
   for (const auto& [state, name] : kLoadStates)
     handles.states_[state] = &page.model_state.Add(with("state", name));
-  handles.resident_bytes_ = &page.resident_bytes.Add(model);
   handles.loads_.counter = &page.loads.Add(with("result", "ok"));
   handles.load_failures_.counter = &page.loads.Add(with("result", "failed"));
-  handles.unloads_.counter = &page.unloads.Add(model);
   handles.cache_hits_ = &page.cache_hits.Add(model);
   handles.cache_misses_ = &page.cache_misses.Add(model);
   handles.coalesced_ = &page.coalesced.Add(model);
@@ -362,10 +334,7 @@ ModelMetrics& Metrics::AddModel(const std::string& name) {
   handles.failed_ = &page.outcomes.Add(with("outcome", "failed"));
   handles.shed_ = &page.outcomes.Add(with("outcome", "shed"));
   handles.limited_ = &page.limited.Add(model);
-  handles.encoded_ = &page.encoded.Add(with("kind", "source"));
-  handles.padding_ = &page.encoded.Add(with("kind", "padding"));
   handles.source_tokens_ = &page.source_tokens.Add(model);
-  handles.unknown_tokens_ = &page.unknown_tokens.Add(model);
   handles.target_tokens_ = &page.target_tokens.Add(model);
   return handles;
 }
@@ -375,9 +344,8 @@ void Metrics::RemoveModel(const std::string& name) {
   const auto model = models_.find(name);
   if (model == models_.end() || model->second->info_ == nullptr) return;
   families_->model_info.Remove(std::exchange(model->second->info_, nullptr));
-  for (prometheus::Gauge* gauge : {model->second->waiting_, model->second->running_,
-                                   model->second->up_, model->second->resident_bytes_})
-    gauge->Set(0);
+  model->second->waiting_->Set(0);
+  model->second->running_->Set(0);
   for (const auto& [state, gauge] : model->second->states_) gauge->Set(0);
 }
 
@@ -400,13 +368,11 @@ std::string Metrics::Text() const {
   return prometheus::TextSerializer().Serialize(page_->Collect());
 }
 
-void ModelMetrics::StepMade(const StepReport& report, absl::Duration step) {
-  if (step > absl::ZeroDuration()) cycle_->Observe(InSeconds(step));
+void ModelMetrics::StepMade(const StepReport& report) {
   if (report.added > 0) encode_->Observe(InSeconds(report.encode));
   if (report.stepped) {
     step_->Observe(InSeconds(report.decode));
     rows_->Observe(report.rows);
-    sequences_->Observe(report.sequences);
   }
   waiting_->Set(report.waiting);
   running_->Set(report.running);
@@ -415,12 +381,9 @@ void ModelMetrics::StepMade(const StepReport& report, absl::Duration step) {
   expired_->Increment(report.expired);
   failed_->Increment(report.failed);
   shed_->Increment(report.shed);
-  oom_retries_->Increment(report.oom_retries);
   cache_hits_->Increment(report.cache_hits);
   cache_misses_->Increment(report.cache_misses);
   coalesced_->Increment(report.coalesced);
-  encoded_->Increment(report.encoded_tokens);
-  padding_->Increment(report.padded_encoded_tokens - report.encoded_tokens);
 }
 
 void FollowingCounter::Follow(int64_t now) {
@@ -428,24 +391,18 @@ void FollowingCounter::Follow(int64_t now) {
   last = now;
 }
 
-void ModelMetrics::SetEngine(bool up, int restarts) {
-  up_->Set(up ? 1 : 0);
-  restarts_.Follow(restarts);
-}
+void ModelMetrics::SetRestarts(int restarts) { restarts_.Follow(restarts); }
 
 void ModelMetrics::SetLoads(const LoadStats& stats) {
   for (const auto& [state, gauge] : states_) gauge->Set(state == stats.state ? 1 : 0);
-  resident_bytes_->Set(stats.state == LoadState::kLoaded ? static_cast<double>(stats.bytes) : 0.0);
   loads_.Follow(stats.loads);
   load_failures_.Follow(stats.failures);
-  unloads_.Follow(stats.unloads);
 }
 
 void ModelMetrics::SequenceFinished(const SequenceTimes& times, const SequenceFacts& facts) {
   queue_.at(facts.priority)->Observe(InSeconds(times.added - times.submitted));
   decode_->Observe(InSeconds(times.finished - times.added));
   source_tokens_->Increment(facts.source_tokens);
-  unknown_tokens_->Increment(facts.unknown_tokens);
   target_tokens_->Increment(facts.target_tokens);
   if (facts.ended_by_limit) limited_->Increment();
 }
@@ -455,11 +412,6 @@ void ModelMetrics::CacheHits(int sequences) { cache_hits_->Increment(sequences);
 void ModelMetrics::CallEnded(absl::StatusCode code) {
   const auto ended = ended_.find(code);
   (ended == ended_.end() ? ended_.at(absl::StatusCode::kUnknown) : ended->second)->Increment();
-}
-
-void ModelMetrics::CallAnswered(int64_t source_tokens, int64_t target_tokens) {
-  call_source_tokens_->Observe(static_cast<double>(source_tokens));
-  call_target_tokens_->Observe(static_cast<double>(target_tokens));
 }
 
 }  // namespace linnet::server

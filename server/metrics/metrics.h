@@ -14,7 +14,6 @@
 #include "server/admission/admission_observer.h"
 #include "server/base/caller.h"
 #include "server/base/mutex.h"
-#include "server/cache/answer_cache.h"
 #include "server/schedule/scheduler.h"
 #include "server/schedule/sequence.h"
 #include "server/schedule/step_report.h"
@@ -73,8 +72,7 @@ struct ModelLabels {
 struct SequenceFacts {
   Priority priority = Priority::kNormal;
   int source_tokens = 0;
-  int unknown_tokens = 0;  // source tokens that are unk: characters missing in the vocabulary
-  int target_tokens = 0;   // of the best hypothesis
+  int target_tokens = 0;  // of the best hypothesis
   bool ended_by_limit = false;
 };
 
@@ -92,34 +90,29 @@ struct FollowingCounter {
 // Metrics. Thread-safe.
 class ModelMetrics {
  public:
-  void StepMade(const StepReport& report, absl::Duration step);
-  // Called by one thread. `up`: the engine works. `restarts`: number of rebuilds so far.
-  void SetEngine(bool up, int restarts);
+  void StepMade(const StepReport& report);
+  // Called by one thread. `restarts`: number of rebuilds of the engine so far.
+  void SetRestarts(int restarts);
   void SetLoads(const LoadStats& stats);
   void SequenceFinished(const SequenceTimes& times, const SequenceFacts& facts);
   // Sequences that were answered from the cache before they reached the scheduler.
   void CacheHits(int sequences);
   // A call, or a line of a document, that this model was to answer has ended.
   void CallEnded(absl::StatusCode code);
-  // Records an answered call, with the sums over its sequences.
-  void CallAnswered(int64_t source_tokens, int64_t target_tokens);
 
  private:
   friend class Metrics;
   ModelMetrics() = default;
   prometheus::Gauge* info_ = nullptr;
   std::map<Priority, prometheus::Histogram*> queue_;
-  prometheus::Histogram *decode_, *encode_, *step_, *cycle_, *rows_, *sequences_;
-  prometheus::Histogram *call_source_tokens_, *call_target_tokens_;
+  prometheus::Histogram *decode_, *encode_, *step_, *rows_;
   std::map<absl::StatusCode, prometheus::Counter*> ended_;
-  prometheus::Gauge *waiting_, *running_, *up_;
+  prometheus::Gauge *waiting_, *running_;
   prometheus::Counter *finished_, *cancelled_, *expired_, *failed_, *shed_, *limited_;
-  prometheus::Counter* oom_retries_;
   std::map<LoadState, prometheus::Gauge*> states_;
-  prometheus::Gauge* resident_bytes_;
-  FollowingCounter restarts_, loads_, load_failures_, unloads_;
+  FollowingCounter restarts_, loads_, load_failures_;
   prometheus::Counter *cache_hits_, *cache_misses_, *coalesced_;
-  prometheus::Counter *encoded_, *padding_, *source_tokens_, *unknown_tokens_, *target_tokens_;
+  prometheus::Counter *source_tokens_, *target_tokens_;
 };
 
 // All metrics of the server; metrics_families.h has their names, help texts and buckets. Handles
@@ -149,13 +142,10 @@ class Metrics final : public AdmissionObserver {
   // Open connections; and since the start, connections refused because of the limits on their
   // number, and connections closed because no call on them was authenticated.
   void SetConnections(int open, int64_t refused, int64_t unauthenticated);
-  // The answer cache, and the limit on its bytes.
-  void SetAnswerCache(const CacheStats& stats, int64_t max_bytes);
+  void SetAnswerCacheBytes(int64_t bytes);
   // Lines that the log has lost since the start.
   void SetLogLost(int64_t lines);
-  void Tokenized(absl::Duration time, int64_t text_bytes);
-  // `time`: detokenising and joining the texts of one call.
-  void Detokenized(absl::Duration time);
+  void Tokenized(absl::Duration time);
   // Counts the usage of an answer for the client that pays for it. A client has a name if a token
   // or a certificate gives it one; only so many names have counters of their own.
   void TokensUsed(const Caller& caller, int64_t source_tokens, int64_t target_tokens);
@@ -168,10 +158,8 @@ class Metrics final : public AdmissionObserver {
 
   // The metrics of a model's name; they live as long as this object.
   ModelMetrics& AddModel(const std::string& name);
-  // The version of a model that is served from now on. `rows` and `encoder_cache_tokens` are the
-  // limits of its engine.
-  void ShowModel(const ModelLabels& labels, int rows, int64_t encoder_cache_tokens,
-                 absl::Duration load_time);
+  // The version of a model that is served from now on, and the rows of its engine.
+  void ShowModel(const ModelLabels& labels, int rows);
 
   // The model is no longer served. Its counters stay.
   void RemoveModel(const std::string& name);
@@ -198,12 +186,11 @@ class Metrics final : public AdmissionObserver {
   std::map<RejectReason, prometheus::Counter*> rejected_;
   prometheus::Gauge *admitted_tokens_, *admitted_bytes_, *max_tokens_, *max_bytes_, *drain_,
       *ready_, *connections_, *certificate_end_;
-  prometheus::Histogram *tokenize_, *detokenize_, *first_segment_, *estimate_;
-  prometheus::Counter* text_bytes_;
+  prometheus::Histogram *tokenize_, *first_segment_, *estimate_;
   prometheus::Counter *unauthenticated_, *permission_denied_, *tokens_ok_, *tokens_failed_;
   prometheus::Counter *reloads_ok_, *reloads_failed_, *connections_refused_, *log_lost_;
-  prometheus::Counter *connections_unauthenticated_, *cache_evictions_;
-  prometheus::Gauge *cache_bytes_, *cache_max_bytes_, *cache_entries_;
+  prometheus::Counter* connections_unauthenticated_;
+  prometheus::Gauge* cache_bytes_;
   // The tokens of a client's answers.
   struct ClientTokens {
     prometheus::Counter *source, *target;

@@ -89,10 +89,6 @@ class MetricFamilies {
   HistogramFamily tokenize =
       Histogram("linnet_tokenize_duration_seconds", ShortSeconds(),
                 "Time to split the texts of a call into segments and tokenise them.");
-  CounterFamily& text_bytes = Counter("linnet_text_bytes_total", "Bytes of text tokenised.");
-  HistogramFamily detokenize =
-      Histogram("linnet_detokenize_duration_seconds", ShortSeconds(),
-                "Time to detokenise the hypotheses of a call and join them to texts.");
   HistogramFamily first_segment =
       Histogram("linnet_time_to_first_segment_seconds", Seconds(),
                 "Time from the arrival of a streaming call to its first text.");
@@ -106,13 +102,6 @@ class MetricFamilies {
 
   GaugeFamily& cache_bytes =
       Gauge("linnet_answer_cache_bytes", "Memory of the answers in the cache, in bytes.");
-  GaugeFamily& cache_max_bytes =
-      Gauge("linnet_answer_cache_bytes_limit", "Limit on linnet_answer_cache_bytes; 0: no cache.");
-  GaugeFamily& cache_entries =
-      Gauge("linnet_answer_cache_entries", "Answers in the cache, one per sequence.");
-  CounterFamily& cache_evictions =
-      Counter("linnet_answer_cache_evictions_total",
-              "Answers that were erased from the cache to make room for others.");
   CounterFamily& cache_hits =
       Counter("linnet_answer_cache_hits_total", "Sequences that were answered from the cache.");
   CounterFamily& cache_misses = Counter(
@@ -135,16 +124,9 @@ class MetricFamilies {
   HistogramFamily step =
       Histogram("linnet_step_duration_seconds", ShortSeconds(),
                 "Duration of a decoder step of the engine: one token for every row.");
-  HistogramFamily cycle =
-      Histogram("linnet_cycle_duration_seconds", ShortSeconds(),
-                "Duration of a cycle of the scheduler: drop, encode and add, step, deliver.");
   HistogramFamily rows =
       Histogram("linnet_step_rows", Counts(), "Decoder rows in use during a step.");
-  HistogramFamily step_sequences =
-      Histogram("linnet_step_sequences", Counts(), "Sequences that ran in a step.");
   GaugeFamily& rows_limit = Gauge("linnet_rows_limit", "Decoder rows of the engine.");
-  GaugeFamily& memory_limit = Gauge("linnet_encoder_cache_tokens_limit",
-                                    "Capacity of the encoder KV cache, in source tokens.");
   GaugeFamily& sequences =
       Gauge("linnet_sequences", "Sequences waiting or running after the last step.");
   CounterFamily& outcomes =
@@ -155,28 +137,11 @@ class MetricFamilies {
       Counter("linnet_length_limited_total",
               "Sequences that finished at their limit on target tokens instead of with an end "
               "token of the model.");
-  CounterFamily& encoded = Counter(
-      "linnet_encoder_tokens_total",
-      "Positions computed by the encoder; kind padding divided by the sum is the padding ratio.");
   CounterFamily& source_tokens =
       Counter("linnet_source_tokens_total", "Source tokens of finished sequences.");
   CounterFamily& target_tokens = Counter(
       "linnet_target_tokens_total", "Target tokens of the best hypotheses of finished sequences.");
 
-  CounterFamily& unknown_tokens =
-      Counter("linnet_unknown_tokens_total",
-              "Unknown source tokens (characters missing in the vocabulary) of finished "
-              "sequences.");
-  HistogramFamily call_source_tokens =
-      Histogram("linnet_request_source_tokens", Tokens(), "Source tokens of an answered call.");
-  HistogramFamily call_target_tokens =
-      Histogram("linnet_request_target_tokens", Tokens(), "Target tokens of an answered call.");
-  CounterFamily& oom_retries =
-      Counter("linnet_oom_retries_total",
-              "Groups encoded in two halves because the memory did not suffice for the whole.");
-
-  GaugeFamily& engine_up =
-      Gauge("linnet_engine_up", "1 while the engine works, 0 while it is down or has failed.");
   CounterFamily& restarts =
       Counter("linnet_engine_restarts_total", "Rebuilds of an engine after it failed.");
   GaugeFamily& model_info = Gauge("linnet_model_info", "1 for each served model.");
@@ -187,17 +152,8 @@ class MetricFamilies {
   GaugeFamily& model_state =
       Gauge("linnet_model_state",
             "1 for the state of the engine of a model: available (on disk), loading or loaded.");
-  GaugeFamily& resident_bytes =
-      Gauge("linnet_model_resident_bytes",
-            "Growth of the process when the engine of a model was loaded last, in bytes; 0 while "
-            "it is not loaded.");
   CounterFamily& loads =
       Counter("linnet_model_loads_total", "Loads of the engine of a model: ok or failed.");
-  CounterFamily& unloads =
-      Counter("linnet_model_unloads_total",
-              "Engines that were unloaded because another one needed their memory.");
-  GaugeFamily& load_time =
-      Gauge("linnet_model_load_duration_seconds", "Time to read, convert and warm up the model.");
   CounterFamily& reloads = Counter("linnet_model_reloads_total",
                                    "Reloads of the models: ok, or failed for at least one model.");
   CounterFamily& token_reloads =
@@ -231,8 +187,6 @@ class MetricFamilies {
   static std::vector<double> Counts() {
     return {1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 160, 192, 256, 384, 512, 768, 1024};
   }
-  // Tokens of a call: from a word to a long document.
-  static std::vector<double> Tokens() { return Doubling(1, 65536); }
 };
 
 }  // namespace linnet::server

@@ -10,23 +10,14 @@
 #include "absl/strings/str_cat.h"
 
 namespace linnet::server {
-namespace {
-
-prometheus::MetricFamily Family(const char* name, const char* help) {
-  prometheus::MetricFamily family;
-  family.name = name;
-  family.help = help;
-  family.type = prometheus::MetricType::Gauge;
-  return family;
-}
-
-}  // namespace
-
 std::vector<prometheus::MetricFamily> GpuMetrics::Collect() const {
   const std::vector<GpuStats> gpus = nvml_->Read();
   std::vector<prometheus::MetricFamily> families;
   auto add = [&](const char* name, const char* help, const auto& value_of) {
-    prometheus::MetricFamily family = Family(name, help);
+    prometheus::MetricFamily family;
+    family.name = name;
+    family.help = help;
+    family.type = prometheus::MetricType::Gauge;
     for (const GpuStats& gpu : gpus) {
       const auto value = value_of(gpu);
       if (!value.has_value()) continue;
@@ -44,17 +35,6 @@ std::vector<prometheus::MetricFamily> GpuMetrics::Collect() const {
       "Fraction of the last sampling period in which a kernel ran; near 1 under light load "
       "already.",
       [](const GpuStats& gpu) { return gpu.utilization; });
-  add("linnet_gpu_temperature_celsius", "Temperature of the GPU.",
-      [](const GpuStats& gpu) { return gpu.temperature_celsius; });
-  add("linnet_gpu_power_watts", "Power that the GPU draws.",
-      [](const GpuStats& gpu) { return gpu.power_watts; });
-  prometheus::MetricFamily info = Family("linnet_gpu_info", "1, with what the GPU is.");
-  for (const GpuStats& gpu : gpus) {
-    prometheus::ClientMetric& metric = info.metric.emplace_back();
-    metric.label = {{"gpu", absl::StrCat(gpu.index)}, {"name", gpu.name}, {"uuid", gpu.uuid}};
-    metric.gauge.value = 1;
-  }
-  if (!info.metric.empty()) families.push_back(std::move(info));
   return families;
 }
 

@@ -18,8 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Field numbers of /proc/self/stat, from 1 as in proc(5).
-constexpr int kUserTicks = 14, kSystemTicks = 15, kThreads = 20, kStart = 22, kVirtualBytes = 23,
-              kResidentPages = 24;
+constexpr int kUserTicks = 14, kSystemTicks = 15, kStart = 22, kResidentPages = 24;
 
 // Returns the number that follows `start` in the first line that begins with it; -1 for
 // "unlimited".
@@ -77,8 +76,6 @@ absl::StatusOr<ProcessStats> ReadProcessStats(const fs::path& proc) {
   stats.cpu = ticks(field(kUserTicks) + field(kSystemTicks));
   stats.start = absl::FromUnixSeconds(boot) + ticks(field(kStart));
   stats.resident_bytes = field(kResidentPages) * sysconf(_SC_PAGESIZE);
-  stats.virtual_bytes = field(kVirtualBytes);
-  stats.threads = static_cast<int>(field(kThreads));
   std::error_code error;
   const fs::directory_iterator fds(proc / "self/fd", error);
   if (error) return absl::NotFoundError(absl::StrCat("cannot list self/fd: ", error.message()));
@@ -98,9 +95,6 @@ std::vector<prometheus::MetricFamily> ProcessMetrics::Collect() const {
              MetricType::Gauge, absl::ToDoubleSeconds(stats->start - absl::UnixEpoch())),
       Family("process_resident_memory_bytes", "Resident memory.", MetricType::Gauge,
              static_cast<double>(stats->resident_bytes)),
-      Family("process_virtual_memory_bytes", "Virtual memory.", MetricType::Gauge,
-             static_cast<double>(stats->virtual_bytes)),
-      Family("process_threads", "Threads.", MetricType::Gauge, stats->threads),
       Family("process_open_fds", "Open file descriptors.", MetricType::Gauge, stats->open_fds)};
   if (stats->max_fds >= 0) {
     families.push_back(Family("process_max_fds", "Limit on process_open_fds.", MetricType::Gauge,

@@ -17,8 +17,6 @@ struct ProcessStats {
   absl::Duration cpu;  // user and system time of all threads, ended ones included
   absl::Time start;
   int64_t resident_bytes = 0;
-  int64_t virtual_bytes = 0;
-  int threads = 0;
   int open_fds = 0;
   int64_t max_fds = 0;  // the soft limit; -1 = any number
 };

@@ -13,8 +13,6 @@ namespace linnet::server {
 namespace nvml {
 using nvmlReturn_t = int;
 constexpr nvmlReturn_t NVML_SUCCESS = 0;
-constexpr unsigned NVML_TEMPERATURE_GPU = 0;
-constexpr unsigned kNameBytes = 96;  // NVML_DEVICE_NAME_V2_BUFFER_SIZE, and a UUID's
 using nvmlDevice_t = struct nvmlDevice_st*;
 struct nvmlMemory_t {
   unsigned long long total, free, used;
@@ -27,11 +25,6 @@ struct nvmlUtilization_t {
 using namespace nvml;
 
 namespace {
-
-std::string Text(const char (&buffer)[kNameBytes]) {
-  const std::string all(buffer, kNameBytes);
-  return all.substr(0, all.find('\0'));
-}
 
 // Calls the function. Returns false if the library lacks it or it fails.
 template <typename... Parameters, typename... Arguments>
@@ -46,12 +39,8 @@ struct Nvml::Functions {
   nvmlReturn_t (*shutdown)() = nullptr;
   nvmlReturn_t (*count)(unsigned*) = nullptr;
   nvmlReturn_t (*handle)(unsigned, nvmlDevice_t*) = nullptr;
-  nvmlReturn_t (*name)(nvmlDevice_t, char*, unsigned) = nullptr;
-  nvmlReturn_t (*uuid)(nvmlDevice_t, char*, unsigned) = nullptr;
   nvmlReturn_t (*memory)(nvmlDevice_t, nvmlMemory_t*) = nullptr;
   nvmlReturn_t (*utilization)(nvmlDevice_t, nvmlUtilization_t*) = nullptr;
-  nvmlReturn_t (*temperature)(nvmlDevice_t, unsigned, unsigned*) = nullptr;
-  nvmlReturn_t (*power)(nvmlDevice_t, unsigned*) = nullptr;  // milliwatts
 };
 
 Nvml::Nvml() : functions_(std::make_unique<Functions>()) {}
@@ -68,12 +57,8 @@ std::unique_ptr<Nvml> Nvml::Open(const std::string& library) {
   find(functions.init, "nvmlInit_v2");
   find(functions.count, "nvmlDeviceGetCount_v2");
   find(functions.handle, "nvmlDeviceGetHandleByIndex_v2");
-  find(functions.name, "nvmlDeviceGetName");
-  find(functions.uuid, "nvmlDeviceGetUUID");
   find(functions.memory, "nvmlDeviceGetMemoryInfo");
   find(functions.utilization, "nvmlDeviceGetUtilizationRates");
-  find(functions.temperature, "nvmlDeviceGetTemperature");
-  find(functions.power, "nvmlDeviceGetPowerUsage");
   if (!Query(functions.init)) return nullptr;
   find(functions.shutdown, "nvmlShutdown");  // the destructor must call it from here on
   return nvml;
@@ -93,20 +78,12 @@ std::vector<GpuStats> Nvml::Read() const {
     if (!Query(functions_->handle, i, &device)) continue;
     GpuStats& gpu = gpus.emplace_back();
     gpu.index = static_cast<int>(i);
-    char text[kNameBytes] = {};
-    if (Query(functions_->name, device, text, kNameBytes)) gpu.name = Text(text);
-    if (Query(functions_->uuid, device, text, kNameBytes)) gpu.uuid = Text(text);
     if (nvmlMemory_t memory = {}; Query(functions_->memory, device, &memory)) {
       gpu.memory_used_bytes = memory.used;
       gpu.memory_total_bytes = memory.total;
     }
     if (nvmlUtilization_t use = {}; Query(functions_->utilization, device, &use))
       gpu.utilization = use.gpu / 100.0;
-    if (unsigned celsius = 0;
-        Query(functions_->temperature, device, NVML_TEMPERATURE_GPU, &celsius))
-      gpu.temperature_celsius = celsius;
-    if (unsigned milliwatts = 0; Query(functions_->power, device, &milliwatts))
-      gpu.power_watts = milliwatts / 1000.0;
   }
   return gpus;
 }

@@ -11,13 +11,9 @@ namespace linnet::server {
 // Statistics of one GPU from NVIDIA's driver; values that it does not support are nullopt.
 struct GpuStats {
   int index = 0;  // number in NVML and nvidia-smi; CUDA_VISIBLE_DEVICES does not change it
-  std::string name;
-  std::string uuid;
   std::optional<uint64_t> memory_used_bytes;  // by all processes
   std::optional<uint64_t> memory_total_bytes;
   std::optional<double> utilization;  // fraction of the last sampling period with a kernel running
-  std::optional<double> temperature_celsius;
-  std::optional<double> power_watts;
 };
 
 // NVML, loaded with dlopen, so that a server without a GPU needs no library of NVIDIA. Thread-safe.

@@ -105,7 +105,7 @@ absl::Status StartModel(ServedModel& served, const LoadOptions& options, double 
                                                                  absl::Duration cycle) {
         ModelMetrics* const shown = *handles;
         if (shown == nullptr) return;
-        shown->StepMade(report, cycle);
+        shown->StepMade(report);
         if (observer) observer(key, report, cycle);
       },
       options.supervision, served.key(), demand);
@@ -166,7 +166,7 @@ void ServedModel::ShowIn(Metrics& page) const {
                   .device = info.device,
                   .compute_type = info.compute_type,
                   .sha256 = bundle.model_sha256()},
-                 info.rows, info.encoder_cache_tokens, load_time);
+                 info.rows);
 }
 
 linnet::v1::Model ServedModel::Describe() const {

@@ -169,7 +169,7 @@ void Server::Maintain() {
   reads_.Cancel(MonotonicNow());
   writes_.Cancel(MonotonicNow());
   metrics_.SetLogLost(LostLogLines());
-  metrics_.SetAnswerCache(cache_.stats(), cache_.max_bytes());
+  metrics_.SetAnswerCacheBytes(cache_.stats().bytes);
   metrics_.SetConnections(connections_.open(), connections_.refused(), connections_.expelled());
 }
 
@@ -187,7 +187,7 @@ void Server::ShowHealth() {
   for (const auto& model : catalog_->models()) {
     const EngineHealth health = model->scheduler->health();
     const bool up = health.state == EngineHealth::State::kUp;
-    model->metrics->SetEngine(up, health.restarts);
+    model->metrics->SetRestarts(health.restarts);
     model->metrics->SetLoads(model->scheduler->load_stats());
     serving[model->key()] = up;
   }

@@ -159,14 +159,11 @@ void DecodingCall::SegmentDone(size_t index, absl::StatusOr<SequenceResult> resu
       segments_[index].done = true;
       unusual_ |= work.result.origin != ResultOrigin::kEngine;
       const model::Hypothesis& best = work.result.hypotheses.front();
-      const model::TokenId unknown = request_.model->bundle.special_tokens().unk;
       target_tokens_ += std::ssize(best.tokens);
       if (work.result.origin != ResultOrigin::kCache) {
         request_.model->metrics->SequenceFinished(
             work.result.times, {.priority = context_.caller.priority,
                                 .source_tokens = static_cast<int>(work.source.size()),
-                                .unknown_tokens = static_cast<int>(
-                                    std::count(work.source.begin(), work.source.end(), unknown)),
                                 .target_tokens = static_cast<int>(best.tokens.size()),
                                 .ended_by_limit = best.ended_by_limit});
       }
@@ -249,13 +246,10 @@ void DecodingCall::Assemble() {
     status = status_;
   }
   if (status.ok()) {
-    const absl::Time before = absl::Now();
     CountWarnings();  // before the first of two calls hands its texts on
     const Reply reply = fill_(request_, texts_);
     linnet::v1::Timings& timings = reply.timings;
     reply_bytes_ = reply.bytes;
-    metrics_.Detokenized(absl::Now() - before);
-    request_.model->metrics->CallAnswered(source_tokens_, target_tokens_);
     metrics_.TokensUsed(context_.caller, source_tokens_, target_tokens_);
     if (first_ != nullptr) timings = first_->timings;
     timings.clear_total();

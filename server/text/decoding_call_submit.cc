@@ -31,7 +31,7 @@ class DecodingCall::SegmentSink : public Sink {
 absl::Status DecodingCall::Submit() {
   glossary_.reset();
   permit_->SetBytes(permit_->bytes() - std::exchange(prepare_bytes_, 0));
-  metrics_.Tokenized(tokenize_, request_.text_bytes);
+  metrics_.Tokenized(tokenize_);
   CallWork needed{.model = request_.model->key(), .deadline = context_.deadline};
   int64_t result_bytes = 0;
   for (const PreparedText& text : texts_) {

@@ -106,7 +106,6 @@ def test_replies_of_a_random_load_are_those_without_a_cache(server, cached):
         leaving.join()
     assert cached.metric(HITS) > 10  # of 300 calls: it holds few of their answers
     assert cached.metric(COALESCED) > 0
-    assert cached.metric("linnet_answer_cache_evictions_total") > 0
     assert 0 < cached.metric("linnet_answer_cache_bytes") <= 60000
     assert server.metric(HITS) == server.metric(COALESCED) == 0
 

@@ -73,8 +73,8 @@ def test_versions_change_under_load_without_errors(start, versions, tmp_path):
     assert set(seen) == {"v1", "v2"}
     assert slow.exception(timeout=60) is None
     assert slow.result().model_version == "v1", "a call that began with the old one ends with it"
-    gone = 'linnet_engine_up{model="en-de@1"}'
-    server.wait_for(gone, lambda up: up == 0)
+    gone = 'linnet_model_state{model="en-de@1",state="loaded"}'
+    server.wait_for(gone, lambda loaded: loaded == 0)
     assert server.stop() == 0
 
 

@@ -49,7 +49,8 @@ def test_the_least_recently_used_model_makes_room(start, server, bundles):
         assert states(small) == {"en-de": LOADED, "en-summary": AVAILABLE}
         assert small.summarize("one two").summaries == server.summarize("one two").summaries
         assert states(small) == {"en-de": AVAILABLE, "en-summary": LOADED}
-    small.wait_for('linnet_model_unloads_total{model="en-de"}', lambda value: value == 3)
+    loads = 'linnet_model_loads_total{model="en-summary",result="ok"}'
+    small.wait_for(loads, lambda value: value == 3)
 
 
 def test_a_first_load_that_ends_too_late_is_refused(start, bundles, api):

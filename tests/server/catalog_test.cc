@@ -349,7 +349,7 @@ TEST_F(CatalogTest, LoadFailsIfTheEngineCannotBeBuilt) {
       },
       {}, metrics);
   EXPECT_THAT(catalog, StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("device cuda")));
-  EXPECT_THAT(metrics.Text(), Not(HasSubstr("linnet_engine_up{")));
+  EXPECT_THAT(metrics.Text(), Not(HasSubstr("linnet_engine_restarts_total{")));
 }
 
 TEST_F(CatalogTest, WholeTagMatchesBeforePrimarySubtag) {

@@ -49,9 +49,7 @@ TEST_F(ProcTest, ReadsEveryField) {
   const double ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
   EXPECT_DOUBLE_EQ(absl::ToDoubleSeconds(stats->cpu), 1300 / ticks);
   EXPECT_EQ(stats->start, absl::FromUnixSeconds(1700000000) + absl::Seconds(25000 / ticks));
-  EXPECT_EQ(stats->virtual_bytes, 123456789);
   EXPECT_EQ(stats->resident_bytes, 321 * sysconf(_SC_PAGESIZE));
-  EXPECT_EQ(stats->threads, 9);
   EXPECT_EQ(stats->open_fds, 4);
   EXPECT_EQ(stats->max_fds, 1024);
 }
@@ -87,8 +85,6 @@ TEST(ProcessMetricsTest, ReadsTheCurrentProcess) {
   EXPECT_LT(stats->start, absl::Now());
   EXPECT_GT(stats->start, absl::Now() - absl::Hours(1));
   EXPECT_GT(stats->resident_bytes, 1 << 20);
-  EXPECT_GT(stats->virtual_bytes, stats->resident_bytes);
-  EXPECT_GE(stats->threads, 1);
   rlimit limit = {};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
   if (limit.rlim_cur != RLIM_INFINITY) {

@@ -70,7 +70,7 @@ std::map<std::string, std::string> DocumentedFamilies() {
 }
 
 ModelMetrics& Show(Metrics& metrics) {
-  metrics.ShowModel(kModel, 160, 16384, absl::Seconds(1));
+  metrics.ShowModel(kModel, 160);
   return metrics.AddModel(kModel.name);
 }
 
@@ -173,41 +173,31 @@ TEST(MetricsTest, CountsUnlistedCodesAsUnknown) {
               HasSubstr("linnet_requests_total{code=\"UNKNOWN\",method=\"Summarize\"} 1\n"));
 }
 
-TEST(MetricsTest, StepCountsRowsPaddingAndOutcomes) {
+TEST(MetricsTest, StepCountsRowsAndOutcomes) {
   Metrics metrics;
   ModelMetrics& model = Show(metrics);
   model.StepMade({.waiting = 3,
                   .running = 5,
-                  .sequences = 6,
                   .rows = 20,
                   .added = 2,
-                  .encoded_tokens = 10,
-                  .padded_encoded_tokens = 16,
                   .finished = 1,
                   .cancelled = 2,
                   .expired = 3,
                   .failed = 4,
-                  .oom_retries = 5,
                   .target_tokens = 9,
                   .stepped = true,
                   .encode = absl::Milliseconds(2),
-                  .decode = absl::Milliseconds(4)},
-                 absl::Milliseconds(7));
+                  .decode = absl::Milliseconds(4)});
   const std::string page = metrics.Text();
   for (const char* line : {"linnet_step_rows_sum{model=\"en-de\"} 20\n",
-                           "linnet_step_sequences_sum{model=\"en-de\"} 6\n",
-                           "linnet_encoder_tokens_total{kind=\"source\",model=\"en-de\"} 10\n",
-                           "linnet_encoder_tokens_total{kind=\"padding\",model=\"en-de\"} 6\n",
                            "linnet_sequences_total{model=\"en-de\",outcome=\"finished\"} 1\n",
                            "linnet_sequences_total{model=\"en-de\",outcome=\"cancelled\"} 2\n",
                            "linnet_sequences_total{model=\"en-de\",outcome=\"expired\"} 3\n",
                            "linnet_sequences_total{model=\"en-de\",outcome=\"failed\"} 4\n",
-                           "linnet_oom_retries_total{model=\"en-de\"} 5\n",
                            "linnet_sequences{model=\"en-de\",state=\"waiting\"} 3\n",
                            "linnet_sequences{model=\"en-de\",state=\"running\"} 5\n",
                            "linnet_encode_duration_seconds_sum{model=\"en-de\"} 0.002\n",
-                           "linnet_step_duration_seconds_sum{model=\"en-de\"} 0.004\n",
-                           "linnet_cycle_duration_seconds_sum{model=\"en-de\"} 0.007\n"}) {
+                           "linnet_step_duration_seconds_sum{model=\"en-de\"} 0.004\n"}) {
     EXPECT_THAT(page, HasSubstr(line));
   }
 }
@@ -222,10 +212,8 @@ TEST(MetricsTest, RecordsPhaseTimesOfAFinishedSequence) {
                           .finished = start + absl::Milliseconds(750)},
                          {.priority = Priority::kBatch,
                           .source_tokens = 7,
-                          .unknown_tokens = 2,
                           .target_tokens = 9,
                           .ended_by_limit = true});
-  model.CallAnswered(14, 18);
   const std::string page = metrics.Text();
   EXPECT_THAT(
       page,
@@ -233,39 +221,34 @@ TEST(MetricsTest, RecordsPhaseTimesOfAFinishedSequence) {
   EXPECT_THAT(
       page,
       HasSubstr("linnet_queue_duration_seconds_count{model=\"en-de\",priority=\"normal\"} 0\n"));
-  EXPECT_THAT(page, HasSubstr("linnet_unknown_tokens_total{model=\"en-de\"} 2\n"));
-  EXPECT_THAT(page, HasSubstr("linnet_request_source_tokens_sum{model=\"en-de\"} 14\n"));
-  EXPECT_THAT(page, HasSubstr("linnet_request_target_tokens_sum{model=\"en-de\"} 18\n"));
   EXPECT_THAT(page, HasSubstr("linnet_decode_duration_seconds_sum{model=\"en-de\"} 0.5\n"));
   EXPECT_THAT(page, HasSubstr("linnet_source_tokens_total{model=\"en-de\"} 7\n"));
   EXPECT_THAT(page, HasSubstr("linnet_target_tokens_total{model=\"en-de\"} 9\n"));
   EXPECT_THAT(page, HasSubstr("linnet_length_limited_total{model=\"en-de\"} 1\n"));
 }
 
-TEST(MetricsTest, ShowsEngineStateAndRestarts) {
+TEST(MetricsTest, CountsRestartsOfAnEngine) {
   Metrics metrics;
   ModelMetrics& model = Show(metrics);
-  model.SetEngine(/*up=*/false, /*restarts=*/2);
-  model.SetEngine(/*up=*/false, /*restarts=*/2);
+  model.SetRestarts(2);
+  model.SetRestarts(2);
   const std::string page = metrics.Text();
-  EXPECT_THAT(page, HasSubstr("linnet_engine_up{model=\"en-de\"} 0\n"));
   EXPECT_THAT(page, HasSubstr("linnet_engine_restarts_total{model=\"en-de\"} 2\n"));
 }
 
 TEST(MetricsTest, CountersGoOnWhenAVersionIsReplaced) {
   Metrics metrics;
   ModelMetrics& model = Show(metrics);
-  model.SetEngine(/*up=*/true, /*restarts=*/3);
-  model.SetLoads({.loads = 2, .failures = 1, .unloads = 1});
+  model.SetRestarts(3);
+  model.SetLoads({.loads = 2, .failures = 1});
   ModelMetrics& next = metrics.AddModel(kModel.name);
-  next.SetEngine(/*up=*/true, /*restarts=*/0);
-  next.SetEngine(/*up=*/false, /*restarts=*/2);
+  next.SetRestarts(0);
+  next.SetRestarts(2);
   next.SetLoads({.loads = 1});
   EXPECT_THAT(metrics.Text(),
               AllOf(HasSubstr("linnet_engine_restarts_total{model=\"en-de\"} 5\n"),
                     HasSubstr("linnet_model_loads_total{model=\"en-de\",result=\"ok\"} 3\n"),
-                    HasSubstr("linnet_model_loads_total{model=\"en-de\",result=\"failed\"} 1\n"),
-                    HasSubstr("linnet_model_unloads_total{model=\"en-de\"} 1\n")));
+                    HasSubstr("linnet_model_loads_total{model=\"en-de\",result=\"failed\"} 1\n")));
 }
 
 TEST(MetricsTest, ShowsForEveryModelIfItIsServing) {
@@ -339,10 +322,10 @@ TEST(MetricsTest, ShowsEstimatesAndSafetyFactors) {
 
 TEST(MetricsTest, MeasuresTextPhasesAndFirstSegment) {
   Metrics metrics;
-  metrics.Detokenized(absl::Milliseconds(2));
+  metrics.Tokenized(absl::Milliseconds(2));
   metrics.FirstSegment(absl::Milliseconds(30));
   const std::string page = metrics.Text();
-  EXPECT_THAT(page, HasSubstr("linnet_detokenize_duration_seconds_sum 0.002\n"));
+  EXPECT_THAT(page, HasSubstr("linnet_tokenize_duration_seconds_sum 0.002\n"));
   EXPECT_THAT(page, HasSubstr("linnet_time_to_first_segment_seconds_sum 0.03\n"));
 }
 

@@ -1,5 +1,5 @@
 // A fake libnvidia-ml.so.1 for machines without a GPU. It has two GPUs, of which the second reports
-// no utilization, temperature and power, and a third whose queries fail. With FAKE_NVML=no-driver
+// no utilization, and a third whose queries fail. With FAKE_NVML=no-driver
 // initialisation fails. Declarations as in nvml.h of CUDA.
 #include <cstdlib>
 #include <cstring>
@@ -42,14 +42,6 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
   *device = reinterpret_cast<void*>(static_cast<long>(index) + 1);
   return kSuccess;
 }
-int nvmlDeviceGetName(void*, char* name, unsigned length) {
-  std::strncpy(name, "Fake \"H1\"", length);
-  return kSuccess;
-}
-int nvmlDeviceGetUUID(void* device, char* uuid, unsigned length) {
-  std::strncpy(uuid, IndexOf(device) == 0 ? "GPU-0000" : "GPU-0001", length);
-  return kSuccess;
-}
 int nvmlDeviceGetMemoryInfo(void* device, Memory* memory) {
   memory->total = 80ull << 30;
   memory->used = (IndexOf(device) + 1ull) << 30;
@@ -59,16 +51,6 @@ int nvmlDeviceGetMemoryInfo(void* device, Memory* memory) {
 int nvmlDeviceGetUtilizationRates(void* device, Utilization* rates) {
   if (IndexOf(device) != 0) return kNotSupported;
   *rates = {37, 12};
-  return kSuccess;
-}
-int nvmlDeviceGetTemperature(void* device, unsigned sensor, unsigned* celsius) {
-  if (IndexOf(device) != 0 || sensor != 0) return kNotSupported;
-  *celsius = 54;
-  return kSuccess;
-}
-int nvmlDeviceGetPowerUsage(void* device, unsigned* milliwatts) {
-  if (IndexOf(device) != 0) return kNotSupported;
-  *milliwatts = 123456;
   return kSuccess;
 }
 
