@@ -30,6 +30,7 @@ SERVER = (
     "server/base server/cache server/schedule server/admission server/metrics server/identity"
     " server/models server/request server/text server/admin server/config"
 )
+CLIENT = "client/library client/run client/command client/cli client/load"
 TRAINING = "torch numpy sentencepiece safetensors scoring progress"  # of the Python side
 PYTHON = (
     "model/linnet_model model/linnet_model/network model/linnet_model/data"
@@ -91,7 +92,13 @@ LAYERS = {
     " grpc spdlog cli11 openssl",
     "server/rpc": f"{SERVER} server/port {RUNTIME} {API} grpc spdlog cli11 prometheus",
     "server/decode": f"server/base server/cache server/schedule {RUNTIME} {API} json cli11",
-    "client": f"{API} grpc cli11",
+    "client/library": f"{API} grpc",
+    "client/run": "absl",
+    # What the commands linnet and linnet-load share; neither includes the other.
+    "client/command": f"client/library {API} cli11",
+    "client/cli": f"client/library client/command client/run {API} cli11",
+    "client/load": f"client/library client/command client/run {API} grpc cli11",
+    "client": f"client/library {API} grpc cli11",
     # Tests use what they test, and what that uses.
     "tests/support": f"gtest {API} model/ops {RUNTIME} {SERVER}",
     "tests/data": "sentencepiece numpy text-tools torch transformers",
@@ -105,7 +112,7 @@ LAYERS = {
     "tests/linnet_model": f"tests/data tests/ops {PYTHON} {TRAINING} download python-tests",
     "tests/server": f"tests/support gtest {SERVER} server/port {RUNTIME} {API} json",
     "tests/rpc": f"tests/support gtest {SERVER} server/port server/rpc {RUNTIME} {API} grpc",
-    "tests/client": f"tests/support gtest client {API} grpc json",
+    "tests/client": f"tests/support gtest client {CLIENT} {API} grpc json",
     "tests/bench": f"tests/support gtest benchmark {SERVER} server/port {TORCH} {RUNTIME} model/ops"
     f" {API} torch cld2 cuda icu json python-tests peers transformers plots numpy",
     "tests/decode": f"tests/data {PYTHON} {TRAINING} python-tests",
@@ -124,9 +131,10 @@ EXCEPTIONS = {
     "client/python/setup.py": "packaging",
     "deploy/sbom.py": "bill-of-materials",
     "linnet_load": "json",
-    "client/cli/text/json_lines*": "json",
+    "client/command/text/json_lines*": "json",
     "client/cli/line_editor*": "editline",
     "linnet_cli": "json editline",
+    "linnet_command": "json",
     "model/linnet_model/evaluation/compare_plots.py": "plots",
     "model/linnet_model/__main__.py": "model/linnet_model/importers model/linnet_model/commands",
     "model/linnet_model/importers/golden.py": "transformers",  # the reference implementation

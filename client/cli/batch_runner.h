@@ -28,8 +28,8 @@
 #include "client/cli/text/notes.h"
 #include "client/cli/text/print.h"
 #include "client/cli/text/progress.h"
-#include "client/cli/text/resume_record.h"
-#include "client/cli/text/text_source.h"
+#include "client/command/text/resume_record.h"
+#include "client/command/text/text_source.h"
 #include "client/library/client.h"
 #include "proto/status_macros.h"
 

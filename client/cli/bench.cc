@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_format.h"
 #include "client/cli/commands.h"
-#include "client/load/run/run.h"
+#include "client/run/run.h"
 #include "proto/status_macros.h"
 
 namespace linnet::client {

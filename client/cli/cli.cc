@@ -17,10 +17,10 @@
 #include "client/cli/cli_flags.h"
 #include "client/cli/commands.h"
 #include "client/cli/flags/completion.h"
-#include "client/cli/flags/help.h"
 #include "client/cli/flags/man_page.h"
-#include "client/cli/flags/settings.h"
 #include "client/cli/shell.h"
+#include "client/command/help.h"
+#include "client/command/settings.h"
 #include "client/library/client.h"
 
 namespace linnet::client {

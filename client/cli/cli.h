@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "client/command/exit_status.h"
+
 namespace linnet::client {
 
 struct Environment {
@@ -30,14 +32,6 @@ struct Environment {
 
 // True on a terminal, unless NO_COLOR is set: https://no-color.org.
 bool WantsColour(const Environment& environment);
-
-// Exit statuses. A call that fails gives 64 + the number of its gRPC code: 78 = 64 + UNAVAILABLE.
-inline constexpr int kExitOk = 0;
-inline constexpr int kExitLocal =
-    1;  // a text that cannot be read or is not UTF-8, output that cannot be written
-inline constexpr int kExitUsage = 2;
-inline constexpr int kExitRefused = 3;  // texts were refused and skipped, the others answered
-inline constexpr int kExitCode = 64;
 
 // `arguments` are those after the command's name. Returns the exit status.
 int RunCli(const std::vector<std::string>& arguments, const Environment& environment);

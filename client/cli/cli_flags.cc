@@ -4,9 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "client/cli/flags/connection_flags.h"
-#include "client/cli/flags/duration_flag.h"
 #include "client/cli/text_flags.h"
+#include "client/command/connection_flags.h"
+#include "client/command/duration_flag.h"
 #include "proto/decoding_flags.h"
 #include "proto/plain_number.h"
 

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "client/cli/cli.h"
 #include "client/cli/text/print.h"
+#include "client/command/source_language.h"
 #include "client/library/client.h"
 #include "linnet/v1/text_service.pb.h"
 
@@ -44,12 +45,6 @@ int Health(Client& client, const std::string& service, const Environment& enviro
 // Makes the server read a model's folder again, or all of them without a name. Writes a line for
 // each; kExitLocal if one failed.
 int Reload(Client& client, const std::string& model, Form form, const Environment& environment);
-
-// Sets the source language of a request that names neither it nor a model, if a server can answer
-// from only one, directly or through a third language. Otherwise the server chooses by the texts.
-absl::Status SetLanguage(Client& client, const CallOptions& call, v1::TranslateRequest& request);
-absl::Status SetLanguage(Client& client, const CallOptions& call, v1::SummarizeRequest& request);
-absl::Status SetLanguage(Client& client, const CallOptions& call, v1::ScoreRequest& request);
 
 // Write an error and return its exit status. Fail is for failed calls, FailLocally for errors of
 // this side, FailToWrite for the output; it is silent on EPIPE, since the reader has closed the

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "client/cli/cli.h"
-#include "client/cli/process.h"
-#include "client/cli/signals.h"
-#include "client/cli/text/input_buffer.h"
+#include "client/command/process.h"
+#include "client/command/signals.h"
+#include "client/command/text/input_buffer.h"
 #include "proto/standard_files.h"
 
 namespace {

@@ -12,10 +12,10 @@
 #include "absl/strings/str_split.h"
 #include "client/cli/batch_runner.h"
 #include "client/cli/commands.h"
-#include "client/cli/flags/settings.h"
 #include "client/cli/line_editor.h"
 #include "client/cli/text/text_kinds.h"
 #include "client/cli/text_stream.h"
+#include "client/command/settings.h"
 
 namespace linnet::client {
 namespace {

@@ -17,8 +17,8 @@
 #include "client/cli/commands.h"
 #include "client/cli/text/print.h"
 #include "client/cli/text/text_parts.h"
-#include "client/cli/text/text_source.h"
-#include "client/cli/text/white_space.h"
+#include "client/command/text/text_source.h"
+#include "client/command/text/white_space.h"
 #include "client/library/client.h"
 
 namespace linnet::client {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "client/cli/flags/settings.h"
+#include "client/command/settings.h"
 
 namespace linnet::client {
 

@@ -12,7 +12,7 @@
 #include "client/library/client.h"
 #include "client/load/load_client.h"
 #include "client/load/report.h"
-#include "client/load/run/run.h"
+#include "client/run/run.h"
 
 namespace linnet::client {
 

@@ -13,7 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
-#include "client/load/run/abandonment.h"
+#include "client/run/abandonment.h"
 
 namespace linnet::client {
 namespace {

@@ -15,8 +15,8 @@
 #include "absl/time/time.h"
 #include "client/library/client.h"
 #include "client/load/mix.h"
-#include "client/load/run/abandonment.h"
-#include "client/load/run/record.h"
+#include "client/run/abandonment.h"
+#include "client/run/record.h"
 
 namespace linnet::client {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "client/cli/process.h"
-#include "client/cli/signals.h"
+#include "client/command/process.h"
+#include "client/command/signals.h"
 #include "client/load/cli.h"
 #include "proto/standard_files.h"
 

@@ -8,7 +8,7 @@
 #include "absl/time/time.h"
 #include "client/load/load_client.h"
 #include "client/load/metrics_page.h"
-#include "client/load/run/run.h"
+#include "client/run/run.h"
 
 namespace linnet::client {
 

@@ -54,7 +54,7 @@ def test_client_limits_equal_sources():
     assert values["seconds of a call, its retries included"] == ["60"]
     assert f"max_attempts = {values['attempts of a call'][0]};" in client
     assert f"max_reply_bytes = {values['bytes of an answer'][0]};" in client
-    source = (ROOT / "client/cli/text/text_source.h").read_text()
+    source = (ROOT / "client/command/text/text_source.h").read_text()
     assert (
         f"kMaxTextBytes = {values['bytes of one line or text that `linnet` reads'][0]};" in source
     )

@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "client/cli/flags/help.h"
+#include "client/command/help.h"
 #include "client/library/client.h"
 
 namespace linnet::client {

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "client/cli/text/text_source.h"
+#include "client/command/text/text_source.h"
 #include "proto/status_macros.h"
 
 namespace linnet::client {

@@ -16,7 +16,8 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "client/cli/text/json_lines.h"
+#include "client/command/source_language.h"
+#include "client/command/text/json_lines.h"
 #include "client/library/client.h"
 #include "google/protobuf/text_format.h"
 #include "google/protobuf/util/json_util.h"
@@ -164,7 +165,7 @@ using Row = std::array<std::string, 7>;
 std::string LanguagesOf(const v1::Model& model) {
   std::vector<std::string> sources;
   std::map<std::string, std::vector<std::string>> targets;  // by source
-  for (const auto& [source, target] : PairsOf(model)) {
+  for (const auto& [source, target] : LanguagePairs(model)) {
     if (!targets.contains(source)) sources.push_back(source);
     targets[source].push_back(target);
   }
@@ -209,14 +210,6 @@ Row Describe(const v1::Model& model) {
 }  // namespace
 
 bool IsJson(Form form) { return form == Form::kJson || IsRecord(form); }
-
-std::vector<std::pair<std::string, std::string>> PairsOf(const v1::Model& model) {
-  std::vector<std::pair<std::string, std::string>> pairs;
-  for (const v1::LanguagePair& pair : model.language_pairs())
-    pairs.emplace_back(pair.source_language_code(), pair.target_language_code());
-  if (pairs.empty()) pairs.emplace_back(model.source_language_code(), model.target_language_code());
-  return pairs;
-}
 
 std::string JsonLine(const google::protobuf::Message& message) {
   google::protobuf::util::JsonPrintOptions options;

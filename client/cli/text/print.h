@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "client/cli/text/text_source.h"
+#include "client/command/text/text_source.h"
 #include "google/protobuf/message.h"
 #include "linnet/v1/admin_service.pb.h"
 #include "linnet/v1/text_service.pb.h"
@@ -25,9 +25,6 @@ enum class Form {
 
 // True if answers are JSON, one per line.
 bool IsJson(Form form);
-
-// The language pairs of a model, source and target; an older server names only the first.
-std::vector<std::pair<std::string, std::string>> PairsOf(const v1::Model& model);
 
 // The message as JSON on one line, with the field names of the proto; default values are written.
 std::string JsonLine(const google::protobuf::Message& message);

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "client/cli/text/text_parts.h"
-#include "client/cli/text/text_source.h"
+#include "client/command/text/text_source.h"
 #include "client/library/client.h"
 #include "linnet/v1/text_service.pb.h"
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "client/cli/text/error_attribution.h"
-#include "client/cli/text/white_space.h"
+#include "client/command/text/white_space.h"
 
 namespace linnet::client {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "client/cli/cli.h"
-#include "client/cli/flags/settings.h"
+#include "client/command/settings.h"
 #include "gtest/gtest.h"
 #include "tests/client/fake_server.h"
 #include "tests/support/temporary_folder.h"

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/cli/text/file_format.h"
 #include "client/cli/text/text_parts.h"
+#include "client/command/text/file_format.h"
 #include "gmock/gmock.h"
 #include "tests/client/cli/cli_fixture.h"
 

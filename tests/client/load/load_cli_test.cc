@@ -15,7 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
-#include "client/cli/cli.h"
+#include "client/command/exit_status.h"
 #include "client/load/cli.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/struct.pb.h"

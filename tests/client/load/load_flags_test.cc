@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
-#include "client/cli/cli.h"
+#include "client/command/exit_status.h"
 #include "client/load/cli.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -13,7 +13,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
-#include "client/load/run/run.h"
+#include "client/run/run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <vector>
 
-#include "client/load/run/arrivals.h"
-#include "client/load/run/schedule.h"
 #include "client/load/search.h"
+#include "client/run/arrivals.h"
+#include "client/run/schedule.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/status_matchers.h"

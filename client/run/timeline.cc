@@ -1,4 +1,4 @@
-#include "client/load/run/timeline.h"
+#include "client/run/timeline.h"
 
 namespace linnet::client {
 

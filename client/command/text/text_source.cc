@@ -1,4 +1,4 @@
-#include "client/cli/text/text_source.h"
+#include "client/command/text/text_source.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -13,10 +13,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "client/cli/text/file_format.h"
-#include "client/cli/text/input_buffer.h"
-#include "client/cli/text/json_lines.h"
-#include "client/cli/text/white_space.h"
+#include "client/command/text/file_format.h"
+#include "client/command/text/input_buffer.h"
+#include "client/command/text/json_lines.h"
+#include "client/command/text/white_space.h"
 #include "client/library/utf8.h"
 #include "proto/status_macros.h"
 

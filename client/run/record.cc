@@ -1,4 +1,4 @@
-#include "client/load/run/record.h"
+#include "client/run/record.h"
 
 #include <algorithm>
 #include <numeric>

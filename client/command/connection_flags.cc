@@ -1,9 +1,9 @@
-#include "client/cli/flags/connection_flags.h"
+#include "client/command/connection_flags.h"
 
 #include <string>
 
 #include "absl/time/time.h"
-#include "client/cli/flags/duration_flag.h"
+#include "client/command/duration_flag.h"
 
 namespace linnet::client {
 

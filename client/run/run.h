@@ -11,9 +11,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "client/load/run/arrivals.h"
-#include "client/load/run/record.h"
-#include "client/load/run/timeline.h"
+#include "client/run/arrivals.h"
+#include "client/run/record.h"
+#include "client/run/timeline.h"
 
 namespace linnet::client {
 

@@ -1,4 +1,4 @@
-#include "client/load/run/run.h"
+#include "client/run/run.h"
 
 #include <algorithm>
 #include <atomic>

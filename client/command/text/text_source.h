@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "client/cli/text/resume_record.h"
+#include "client/command/text/resume_record.h"
 
 namespace linnet::client {
 

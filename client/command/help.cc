@@ -1,4 +1,4 @@
-#include "client/cli/flags/help.h"
+#include "client/command/help.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"

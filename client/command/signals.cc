@@ -1,4 +1,4 @@
-#include "client/cli/signals.h"
+#include "client/command/signals.h"
 
 #include <poll.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-#include "client/cli/flags/settings.h"
+#include "client/command/settings.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,4 +1,4 @@
-#include "client/cli/text/json_lines.h"
+#include "client/command/text/json_lines.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "client/cli/flags/settings.h"
+#include "client/command/settings.h"
 
 namespace linnet::client {
 

@@ -1,4 +1,4 @@
-#include "client/load/run/arrivals.h"
+#include "client/run/arrivals.h"
 
 #include <cmath>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "client/cli/text/resume_record.h"
+#include "client/command/text/resume_record.h"
 
 #include <fcntl.h>
 #include <unistd.h>

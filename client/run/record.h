@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "client/load/run/histogram.h"
+#include "client/run/histogram.h"
 
 namespace linnet::client {
 

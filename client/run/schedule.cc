@@ -1,4 +1,4 @@
-#include "client/load/run/schedule.h"
+#include "client/run/schedule.h"
 
 #include <algorithm>
 #include <cmath>

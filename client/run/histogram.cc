@@ -1,4 +1,4 @@
-#include "client/load/run/histogram.h"
+#include "client/run/histogram.h"
 
 #include <algorithm>
 #include <cassert>

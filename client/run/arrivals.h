@@ -4,7 +4,7 @@
 #include <random>
 
 #include "absl/time/time.h"
-#include "client/load/run/schedule.h"
+#include "client/run/schedule.h"
 
 namespace linnet::client {
 

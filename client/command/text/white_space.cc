@@ -1,4 +1,4 @@
-#include "client/cli/text/white_space.h"
+#include "client/command/text/white_space.h"
 
 #include <algorithm>
 #include <iterator>

@@ -1,4 +1,4 @@
-#include "client/cli/text/file_format.h"
+#include "client/command/text/file_format.h"
 
 #include <algorithm>
 #include <array>

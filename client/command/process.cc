@@ -1,4 +1,4 @@
-#include "client/cli/process.h"
+#include "client/command/process.h"
 
 #include <sys/ioctl.h>
 #include <unistd.h>

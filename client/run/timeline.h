@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "client/load/run/record.h"
+#include "client/run/record.h"
 
 namespace linnet::client {
 

@@ -1,4 +1,4 @@
-#include "client/cli/flags/duration_flag.h"
+#include "client/command/duration_flag.h"
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/numbers.h"

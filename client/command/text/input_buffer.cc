@@ -1,4 +1,4 @@
-#include "client/cli/text/input_buffer.h"
+#include "client/command/text/input_buffer.h"
 
 #include <poll.h>
 #include <sys/ioctl.h>

@@ -1,4 +1,4 @@
-#include "client/load/run/abandonment.h"
+#include "client/run/abandonment.h"
 
 #include <netdb.h>
 #include <sys/socket.h>
