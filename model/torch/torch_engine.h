@@ -36,8 +36,7 @@ namespace linnet::model {
 //   CPU, float32, module without pack
 //                        the same for a fixed number of threads; steps are padded to row counts at
 //                        which the library's gemms were found to agree
-//   CUDA                 not guaranteed: the library selects kernels by the number of rows. (CUDA
-//                        has not been measured yet.)
+//   CUDA                 not guaranteed: the library selects kernels by the number of rows
 //
 // With `batch_invariant` the shape of a gemm never depends on the batch, and cuBLAS must not split
 // sums: results are then batch invariant on CUDA and with all libraries on the CPU. Every step

@@ -13,8 +13,9 @@
 
 namespace linnet::model {
 
-// Inputs of a decoder step with R rows. All tensors are on the CPU; `blocks` are numbers of blocks
-// in the encoder cache.
+// Inputs of a decoder step with R rows. The host decoder's tensors are on the CPU and are copied to
+// the device; the device decoder's are on the device already. `blocks` are numbers of blocks in the
+// encoder cache.
 struct StepTensors {
   at::Tensor tokens;          // int64 [R]
   at::Tensor positions;       // int32 [R]
