@@ -36,6 +36,7 @@ ALLOWED = {
     },
     "client/python/README.md": {"max bytes of an answer": "a default"},
     "docs/ADMINISTRATION.md": {
+        "without a deadline gets 300 seconds": "a limit",
         "takes 4 bytes": "what a result takes, by its types",
         "reserves 128 KiB": "a limit",
         "or 16 KiB of shorter texts": "a limit",
@@ -78,6 +79,8 @@ ALLOWED = {
     },
     "docs/SUMMARIES.md": {"in the first 64 KiB": "a limit"},
     "docs/THREATS.md": {
+        "16 KiB, from the first frame on": "a limit",
+        "or with a distant one | 300 seconds": "a limit",
         "of which 20 seconds at most": "a limit",
         "32 KiB of unparsed header": "a bound",
         "one for each 2 KiB": "a bound",
