@@ -13,6 +13,7 @@ from typing import Any
 
 from torch import Tensor
 
+from linnet_model.importers.fairseq.alignment import read_alignment, written_alignment
 from linnet_model.importers.fairseq.names import is_lightconv
 from linnet_model.network.model_config import ConfigError, ModelConfig, require
 
@@ -144,8 +145,9 @@ def model_facts(options: Mapping[str, Any], weights: Mapping[str, Tensor]) -> Mo
         attention_dropout=number(options, "attention_dropout"),
         weight_dropout=number(options, "weight_dropout") if convolutions else 0.0,
     )
+    notes = read_alignment(options, config)
     config.check()
-    notes = [
+    notes += [
         f"{name} {options[name]} is left out, it affects only training"
         for name in TRAINING_ONLY
         if not off(options.get(name))
@@ -335,6 +337,8 @@ def options_of(
         "decoder_input_dim": config.width,
         "decoder_output_dim": config.width,
     }
+    if not convolutions:
+        options |= written_alignment(config)
     for side in ("encoder", "decoder"):
         kernels = getattr(config, f"{side}_kernels")
         options |= {
