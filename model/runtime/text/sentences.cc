@@ -12,6 +12,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "model/runtime/text/abbreviations.h"
 #include "model/runtime/text/characters.h"
 #include "model/runtime/text/sentence_places.h"
@@ -139,11 +140,32 @@ bool GoesOnAfterNumber(absl::string_view before, absl::string_view last, int beg
          (table.ordinals_with_stop() && table.KindOf(previous) != Kind::kBeforeNumber);
 }
 
+// True for one capital letter, and a comma behind it if `comma`.
+bool IsCapitalLetter(absl::string_view word, bool comma) {
+  if (comma && !absl::ConsumeSuffix(&word, ",")) return false;
+  return !word.empty() && CharacterAt(word, 0).end == std::ssize(word) &&
+         u_isupper(CharacterAt(word, 0).code_point);
+}
+
+// True if a letter that begins at `begin` is the last of three or more that are listed: "curves A,
+// B and C." or "A, B, C.". Two letters may be a word and an initial: "I, J. Smith".
+bool IsListedLetter(absl::string_view before, int begin) {
+  absl::string_view previous = WordBefore(before, begin, begin);
+  const bool comma = IsCapitalLetter(previous, true);
+  if (!comma) {  // a conjunction
+    previous = WordBefore(before, begin, begin);
+    if (!IsCapitalLetter(previous, false) && !IsCapitalLetter(previous, true)) return false;
+  }
+  return IsCapitalLetter(WordBefore(before, begin, begin), true);
+}
+
 // True for initials. In scripts without capitals, where a letter is as often a word, a single one
 // counts only beside another.
 bool IsInitialOfName(absl::string_view before, absl::string_view last, int begin,
                      const Follower& next, const Abbreviations& table) {
-  if (!IsInitials(last)) return false;
+  if (!IsInitials(last) ||
+      (IsCapitalLetter(last.substr(0, last.size() - 1), false) && IsListedLetter(before, begin)))
+    return false;
   const Character first = CharacterAt(last, 0);
   if (u_islower(first.code_point) && table.IsLowerCaseStarter(last.substr(0, last.size() - 1)))
     return false;  // a word of one letter
@@ -316,7 +338,10 @@ absl::StatusOr<std::vector<int>> SentenceEnds(absl::string_view line,
           !IsBetweenUnspaced(sentence, CharacterAt(line, end).code_point))
         return;
       if (!by_icu && !EndsWithoutIcu(line, begin, end, table)) return;
-      const int closed = BehindClosing(line, end, quotes.At(begin, end));
+      const QuotesBefore marks = quotes.At(begin, end);
+      const bool dash = IsDash(CharacterAt(line, end).code_point);
+      if (dash && marks.open_brackets > 0) return;  // "(next year. — Ed.)"
+      const int closed = BehindClosing(line, end, marks);
       if (closed < 0) return;
       const absl::string_view rest = line.substr(closed);
       if (!rest.empty() &&
