@@ -9,8 +9,9 @@ usage() {
 usage: ./start.sh [--model NAME]… [--build | --check | --deps] [--tools] [--import] [--patched-grpc] [--device cpu|cuda]
                   [-- FLAGS…]
 
-Installs what is missing (Debian 12), builds, starts linnet-server with the models in model/bundles,
-shows a translation and a summary, and serves until Ctrl-C. The second time it takes seconds.
+Installs what is missing (Debian 12), builds, starts linnet-server with the models in model/bundles and
+linnet-http with its web page, shows a translation and a summary, and serves until Ctrl-C. The second
+time it takes seconds.
 
   --model NAME    fetch this model into models/ and serve the models there in place of those in model/bundles; implies
                   --import. May be given several times. `linnet-model fetch --list` (docs/IMPORT.md) has the names: en-pt, pt-en
@@ -59,6 +60,7 @@ while (($#)); do
   shift
 done
 [[ $device == cpu ]] || extras+=(cuda)
+[[ $mode != serve ]] || extras+=(http)
 
 if ((${#models[@]})) && [[ " ${extras[*]} " != *" import "* ]]; then extras+=(import); fi
 
@@ -102,6 +104,7 @@ log=$logs/server.log
 
 stop_server() {
   local pid=$server
+  stop_http
   server=''
   [[ -z $pid ]] || { kill -TERM "$pid" 2>/dev/null; wait "$pid"; }
 }
@@ -129,6 +132,43 @@ start_server() {
   [[ $line =~ ^ready\ grpc=([^ ]+)\ metrics=([^ ]+)(\ .*)?$ ]] || die "linnet-server printed '$line' as it became ready"
   grpc=${BASH_REMATCH[1]} metrics=${BASH_REMATCH[2]}
   printf 'grpc %s, metrics %s\n' "$grpc" "$metrics"
+}
+
+# ---- the HTTP front end
+
+http='' http_pid=''
+
+stop_http() {
+  local pid=$http_pid
+  http_pid=''
+  [[ -z $pid ]] || { kill -TERM "$pid" 2>/dev/null; wait "$pid" || true; }
+}
+
+# Starts linnet-http beside the server, on port 8080 or on one that is free.
+start_http() {
+  local address line
+  if [[ ${server_flags[*]} =~ --(tls|config) ]]; then
+    printf '\nThe server may use TLS: start linnet-http by hand (docs/HTTP.md).\n'
+    return
+  fi
+  for address in 127.0.0.1:8080 127.0.0.1:0; do
+    set -m
+    .venv/bin/linnet-http --server "$grpc" --server-metrics "$metrics" --listen "$address" \
+      --glossaries build/glossaries.sqlite </dev/null >"$logs/http.log" 2>&1 &
+    set +m
+    http_pid=$!
+    until line=$(grep --text -m 1 '^ready ' "$logs/http.log"); do
+      kill -0 "$http_pid" 2>/dev/null || break
+      sleep 0.1
+    done
+    if [[ $line =~ ^ready\ http=([^ ]+)$ ]]; then
+      http=${BASH_REMATCH[1]}
+      return
+    fi
+    http_pid=''
+  done
+  tail -n 30 "$logs/http.log" >&2
+  die "linnet-http did not start"
 }
 
 # The user's own settings of `linnet` may be for another server, with TLS. Only one with such flags needs them.
@@ -188,6 +228,7 @@ serve() {
   local export='' status=0
   start_server "${server_flags[@]}"
   show_the_models_at_work
+  start_http
   trap 'exit 0' INT TERM  # from here on a stop is the normal end
   [[ $grpc == 127.0.0.1:50051 ]] || export="  export LINNET_SERVER=$grpc"$'\n'
   if ((${#models[@]})); then
@@ -198,7 +239,8 @@ Linnet serves ${models[*]} on $grpc. In another terminal, try the commands above
 $export  $bin/linnet models
   $bin/linnet --help
 
-Metrics are at http://$metrics/metrics, the log is $log. Ctrl-C stops the server.
+${http:+The web page and the HTTP API are at http://$http. }Metrics are at http://$metrics/metrics, the log is $log.
+Ctrl-C stops the server.
 T
   else
     cat <<T
@@ -211,7 +253,8 @@ $export  $bin/linnet translate --to de "Where is the station?"
   $bin/linnet models
   $bin/linnet --help
 
-Metrics are at http://$metrics/metrics, the log is $log. Ctrl-C stops the server.
+${http:+The web page and the HTTP API are at http://$http. }Metrics are at http://$metrics/metrics, the log is $log.
+Ctrl-C stops the server.
 T
   fi
   wait "$server" || status=$?

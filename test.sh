@@ -92,8 +92,9 @@ joined() {
 
 style() {
   local status=0
-  .venv/bin/ruff check model tests client/python || status=1
+  .venv/bin/ruff check model tests client || status=1
   .venv/bin/mypy --config-file model/pyproject.toml || status=1
+  .venv/bin/mypy --config-file client/http/pyproject.toml -p linnet_http || status=1
   if command -v shellcheck >/dev/null; then
     find . \( -path ./.deps -o -path ./.venv -o -path ./build \) -prune -o \( -name '*.sh' -o -path ./.ci/run -o -path './tests/*/run' \) -print0 |
       xargs -0 shellcheck || status=1

@@ -156,11 +156,26 @@ install_cuda() { python_packages cuda "CUDA libraries of LibTorch"; }
 
 install_import() { python_packages import "Python packages of the importers"; }
 
+# Installs the Python client, and linnet-http in editable mode.
+install_http() {
+  python_packages python-build "setuptools $(version setuptools)"
+  python_packages http "Python packages of linnet-http"
+  once .venv/.linnet-client "$(cat client/python/linnet/*.py client/python/setup.py proto/linnet/v1/*.proto client/*/pyproject.toml | key_of)" \
+    "linnet-http and the Python client" install_client
+}
+
+install_client() {
+  local -a pip=(.venv/bin/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation)
+  "${pip[@]}" --force-reinstall client/python
+  "${pip[@]}" -e client/http
+}
+
 # Installs the full torch, and linnet_model in editable mode, so that `import linnet_model` uses this tree.
 install_python() {
   install_cuda
   python_packages python-build "setuptools $(version setuptools)"
   install_import
+  install_http
   python_packages python "Python packages"
   once .venv/.linnet-model "$(key_of <model/pyproject.toml)" "linnet_model" \
     .venv/bin/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation -e model
@@ -207,7 +222,7 @@ install_sentencepiece() {
 
 # ---- all of it
 
-# install EXTRA…: installs the dependencies of a CPU server and those of each EXTRA: `cuda`, `import`, `python`, `grpc`.
+# install EXTRA…: installs the dependencies of a CPU server and those of each EXTRA: `cuda`, `http`, `import`, `python`, `grpc`.
 install_dependencies() {
   local extra
   install_packages debian "Debian packages"

@@ -99,6 +99,7 @@ LAYERS = {
     "client/cli": f"client/library client/command client/run {API} cli11",
     "client/load": f"client/library client/command client/run {API} grpc cli11",
     "client": f"client/library {API} grpc cli11",
+    "client/http": f"client {API} grpc http",
     # Tests use what they test, and what that uses.
     "tests/support": f"gtest {API} model/ops {RUNTIME} {SERVER}",
     "tests/data": "sentencepiece numpy text-tools torch transformers",
@@ -116,7 +117,7 @@ LAYERS = {
     "tests/bench": f"tests/support gtest benchmark {SERVER} server/port {TORCH} {RUNTIME} model/ops"
     f" {API} torch cld2 cuda icu json python-tests peers transformers plots numpy",
     "tests/decode": f"tests/data {PYTHON} {TRAINING} python-tests",
-    "tests/e2e": "tests/proto client python-tests numpy grpc protobuf",
+    "tests/e2e": "tests/proto client client/http python-tests numpy grpc protobuf http-clients",
     "tests/gpu": f"{PYTHON} {TRAINING} tests/bench",
     "tests/setup": "tests/gpu torch python-tests",
     "tests/deploy": "tests/data tests/proto python-tests grpc protobuf yaml",
@@ -193,6 +194,9 @@ HEADERS = {
 }
 MODULES = {
     "client": "linnet",  # the package of client/python
+    "client/http": "linnet_http",
+    "http": "aiohttp prometheus_client",
+    "http-clients": "deepl libretranslatepy",
     "packaging": "setuptools",
     "model/linnet_model/network": "linnet_model.network linnet_model.network.*",
     "model/linnet_model/data": "linnet_model.data linnet_model.data.*",

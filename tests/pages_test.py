@@ -311,7 +311,8 @@ def metrics_in(text: str) -> set[str]:
 
 
 def documented_metrics() -> set[str]:
-    return set(re.findall(r"^\| `(linnet_\w+)` \|", (ROOT / "docs/METRICS.md").read_text(), re.M))
+    pages = "".join((ROOT / page).read_text() for page in ("docs/METRICS.md", "docs/HTTP.md"))
+    return set(re.findall(r"^\| `(linnet_\w+)` \|", pages, re.M))
 
 
 @pytest.mark.parametrize("page", CHECKED, ids=name_of)

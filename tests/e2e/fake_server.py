@@ -22,6 +22,7 @@ class FakeServer:
         self.calls: list[float] = []
         self.tokens: list[str] = []
         self.request_ids: list[str] = []
+        self.forwarded: list[str] = []
         self.parts = 0  # of a stream, each of which waits for `released`
         self.ended = threading.Event()  # a stream has ended, in whichever way
         self.released = threading.Event()
@@ -58,6 +59,7 @@ class FakeServer:
         headers = dict(context.invocation_metadata())
         self.tokens.append(headers.get("authorization", ""))
         self.request_ids.append(headers.get("x-request-id", ""))
+        self.forwarded.append(headers.get("x-forwarded-for", ""))
         error = self.behave(len(self.calls))
         if error:
             code, trailers = error

@@ -92,13 +92,25 @@ esac
 """,
 }
 
+# Stands for linnet-http.
+HTTP = """#!/bin/sh
+echo "linnet-http $*" >>"$SANDBOX/commands"
+port=8123
+case $* in *"--listen 127.0.0.1:8080"*) [ -z "$FAKE_PORT_TAKEN" ] || exit 2; port=8080 ;; esac
+echo "ready http=127.0.0.1:$port"
+trap 'echo "linnet-http stopped" >>"$SANDBOX/commands"; exit 0' TERM
+while :; do sleep 0.1; done
+"""
+
 VENV_PYTHON = """#!/bin/sh
 case $1 in deploy/*) echo "$*" >>"$SANDBOX/commands"; exec python3 "$@" ;; esac
 while [ $# -gt 0 ]; do
   case $1 in -r) list=$2 ;; -d) folder=$2 ;; download) download=1 ;; esac
+  last=$1
   shift
 done
 echo "pip ${list##*/}" >>"$SANDBOX/commands"
+[ "$last" != client/http ] || cp "$SANDBOX/linnet-http" .venv/bin/
 [ -z "$download" ] || cp "$SANDBOX/sentencepiece-0.2.1.tar.gz" "$folder/"
 """
 
@@ -172,8 +184,16 @@ class Sandbox:
         (folder / "apt/sources.list.d").mkdir(parents=True)
         self.add_sources("sources.list", "deb http://mirror/debian bookworm main\n")
         (folder / "missing").touch()
-        (self.tree / "model").mkdir()
-        (self.tree / "model/pyproject.toml").write_text("[project]\n")
+        for package in ("model", "client/python", "client/http"):
+            (self.tree / package).mkdir(parents=True, exist_ok=True)
+            (self.tree / package / "pyproject.toml").write_text("[project]\n")
+        for source in (
+            "client/python/setup.py",
+            "client/python/linnet/a.py",
+            "proto/linnet/v1/a.proto",
+        ):
+            (self.tree / source).parent.mkdir(parents=True, exist_ok=True)
+            (self.tree / source).touch()
         self.be("debian", "12")
         self._fill()
         for path in [folder, *folder.rglob("*")]:  # for runs as another user
@@ -193,6 +213,7 @@ class Sandbox:
         (self.tree / "deploy").mkdir()
         (self.tree / "deploy/stage_model.py").write_text(STAGE_MODEL)
         (self.folder / "linnet-model").write_text(LINNET_MODEL)
+        (self.folder / "linnet-http").write_text(HTTP)
         (programs / "linnet-server").write_text(SERVER)
         (programs / "linnet").write_text(CLIENT)
         self._make_grpc_source()

@@ -112,7 +112,15 @@ def test_tools_adds_full_torch_and_linnet_model(machine):
     status, output = machine.run("start.sh", "--deps", "--tools")
     assert status == 0, output
     called = machine.commands()
-    assert called[-3:] == ["pip import.txt", "pip python.txt", "pip "]  # the last: install -e model
+    # Those without a list of packages install the client, linnet-http and linnet_model.
+    assert called[-6:] == [
+        "pip import.txt",
+        "pip http.txt",
+        "pip ",
+        "pip ",
+        "pip python.txt",
+        "pip ",
+    ]
     machine.run("start.sh", "--deps", "--tools")
     assert machine.commands() == []
 
@@ -363,6 +371,20 @@ def test_serves_until_it_is_stopped(machine, how):
     assert process.wait(timeout=30) == 0
     called = machine.commands()
     assert "linnet-server --models model/bundles --device cpu --listen 127.0.0.1:7" in called
+    assert "at http://127.0.0.1:8080. " in printed
+    assert called[-2] == "linnet-http stopped"
     # Ctrl-C reaches the whole group: a server that got both SIGINT and SIGTERM would not drain.
     assert called[-1] == "linnet-server stopped"
     assert "linnet-server interrupted" not in called
+
+
+def test_a_taken_port_moves_the_page_to_a_free_one(machine):
+    process = machine.popen("start.sh", FAKE_PORT_TAKEN="1")
+    printed = ""
+    for line in process.stdout:
+        printed += line
+        if "Ctrl-C stops the server" in line:
+            break
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=30) == 0
+    assert "at http://127.0.0.1:8123. " in printed

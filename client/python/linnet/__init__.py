@@ -11,6 +11,7 @@ API (proto/linnet/v1/text_service.proto documents every field); errors are `Linn
 
 from .aio import AsyncClient
 from .async_stream import AsyncStream
+from .channel import call_metadata
 from .client import Client
 from .errors import LinnetError
 from .options import Options, Retry, Tls
@@ -78,6 +79,7 @@ __all__ = [
     "TranslateRequest",
     "TranslateResponse",
     "__version__",
+    "call_metadata",
     "summarize",
     "translate",
 ]

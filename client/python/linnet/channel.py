@@ -8,7 +8,9 @@ import re
 import secrets
 import threading
 from codecs import BOM_UTF8
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -147,17 +149,32 @@ def check_request_id(request_id: str) -> str:
     return request_id
 
 
+_added: ContextVar[Metadata] = ContextVar("linnet_call_metadata", default=())
+
+
+@contextmanager
+def call_metadata(*metadata: tuple[str, str]) -> Iterator[None]:
+    """Adds metadata to the calls that this thread or task makes within the block, for a program that
+    calls a server on behalf of others: `authorization` replaces the token of the options, and
+    `x-forwarded-for` names the client to a server that trusts this one (trusted-proxies)."""
+    token = _added.set(metadata)
+    try:
+        yield
+    finally:
+        _added.reset(token)
+
+
 class Headers:
-    """The metadata of a call: request id and token."""
+    """The metadata of a call: request id, token, and what `call_metadata` adds."""
 
     def __init__(self, options: Options):
         self._token = Token(options.token_file) if options.token_file else None
 
     def of(self, request_id: str) -> Metadata:
-        found = []
+        found = [*_added.get()]
         if request_id:
             found.append(("x-request-id", request_id))
-        if self._token:
+        if self._token and not any(name == "authorization" for name, _ in found):
             found.append(("authorization", f"Bearer {self._token.value()}"))
         return tuple(found)
 

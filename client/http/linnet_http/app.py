@@ -1,0 +1,213 @@
+"""The application: the faces, the page, and what holds for every request."""
+
+from __future__ import annotations
+
+import importlib.resources
+import logging
+import time
+from collections.abc import Awaitable, Callable
+
+from aiohttp import ClientError, ClientSession, ClientTimeout, web
+
+from . import metrics
+from .caller import address_of, token_of
+from .faces.base import FACE, Face
+from .faces.deepl import DeepL
+from .faces.deepl_glossaries import DeepLGlossaries
+from .faces.dialects import Dialects
+from .faces.google import Google
+from .faces.libretranslate import LibreTranslate
+from .faces.native import Native
+from .glossaries import Glossaries
+from .options import Options
+from .problem import Problem
+from .translator import Caller, Translator
+
+log = logging.getLogger("linnet_http")
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+_OPTIONS = web.AppKey("options", Options)
+_TRANSLATOR = web.AppKey("translator", Translator)
+_FALLBACK = web.AppKey("fallback", Face)
+_PREFLIGHT_SECONDS = 3600
+_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
+_PAGES = {"/": "index.html", "/status": "status.html"}
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+)
+_EXPOSED = "ETag, Retry-After, X-Linnet-Ignored"  # headers that scripts of other origins may read
+
+
+def make(options: Options, glossaries: Glossaries) -> web.Application:
+    """The application of one process. It connects to the server with its first request."""
+    translator = Translator(options)
+    libretranslate = LibreTranslate(translator, options)
+    native = Native(translator, options)
+    faces = [
+        libretranslate,
+        Dialects(libretranslate),
+        DeepL(translator, options, glossaries),
+        DeepLGlossaries(translator, options, glossaries),
+        Google(translator, options),
+        native,
+    ]
+    app = web.Application(client_max_size=options.max_body_bytes, middlewares=[_guard])
+    app[_OPTIONS], app[_TRANSLATOR], app[_FALLBACK] = options, translator, native
+
+    async def stop(_: web.Application) -> None:
+        await translator.close()
+
+    app.on_shutdown.append(stop)  # ends streams; aiohttp would wait for them
+    app.on_response_prepare.append(_finish_headers)
+    for face in faces:
+        app.add_routes(face.routes())
+    app.add_routes([web.get("/health", _health), web.get("/metrics", _metrics)])
+    app.add_routes([web.get("/server-metrics", _server_metrics)])
+    app.add_routes([web.get(path, _file(name)) for path, name in _PAGES.items()])
+    folder = importlib.resources.files(__package__) / "page"
+    for asset in folder.iterdir():
+        if not asset.name.endswith(".html"):
+            app.router.add_get(f"/page/{asset.name}", _file(asset.name))
+    return app
+
+
+@web.middleware
+async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Counts and logs a request, answers preflights, and makes every error a response in the form
+    of the request's face. Texts and tokens are not logged, so neither is the query string."""
+    started = time.monotonic()
+    metrics.IN_FLIGHT.inc()
+    status = 499  # the client hung up
+    try:
+        response = await _answered(request, handler)
+        status = response.status
+        return response
+    finally:
+        seconds = time.monotonic() - started
+        name = getattr(request.get(FACE), "name", "other")
+        metrics.IN_FLIGHT.dec()
+        metrics.REQUESTS.labels(name, str(status)).inc()
+        metrics.SECONDS.labels(name).observe(seconds)
+        path = request.match_info.route.resource
+        log.info(
+            "request",
+            extra={
+                "fields": {
+                    "method": request.method,
+                    "path": path.canonical if path else "unknown",
+                    "face": name,
+                    "status": status,
+                    "seconds": round(seconds, 4),
+                }
+            },
+        )
+
+
+async def _answered(request: web.Request, handler: Handler) -> web.StreamResponse:
+    if request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers:
+        return web.Response(status=204)
+    face = request.get(FACE, request.app[_FALLBACK])
+    try:
+        return await handler(request)
+    except Problem as problem:
+        return _face(request, face).refusal(problem)
+    except web.HTTPException as error:
+        if error.status < 400:
+            raise
+        return _face(request, face).refusal(_problem_of(request, error))
+    except ConnectionResetError:
+        raise  # the client hung up while a stream was written
+    except Exception:
+        log.exception("a request failed")
+        failed = Problem(500, "the front end failed; its log has the cause", "INTERNAL")
+        return _face(request, face).refusal(failed)
+
+
+def _face(request: web.Request, other: object) -> Face:
+    face = request.get(FACE, other)
+    assert isinstance(face, Face)
+    return face
+
+
+def _problem_of(request: web.Request, error: web.HTTPException) -> Problem:
+    if error.status == 404:
+        return Problem(404, "there is no such path; docs/HTTP.md lists them", "NOT_FOUND")
+    if isinstance(error, web.HTTPMethodNotAllowed):
+        allowed = ", ".join(sorted(error.allowed_methods))
+        return Problem(405, f"{request.method} is not allowed here: use {allowed}", "BAD_METHOD")
+    return Problem(error.status, error.reason, "MALFORMED")
+
+
+async def _finish_headers(request: web.Request, response: web.StreamResponse) -> None:
+    """Sets the headers of every response. A cache may keep what says nothing, so all say it."""
+    headers = response.headers
+    headers.setdefault("Cache-Control", "no-store")
+    headers["X-Content-Type-Options"] = "nosniff"
+    headers.pop("Server", None)
+    allowed, origin = request.app[_OPTIONS].cors_origins, request.headers.get("Origin", "")
+    if not allowed or not origin:
+        return
+    if "*" not in allowed:
+        headers["Vary"] = "Origin"
+        if origin not in allowed:
+            return
+    headers["Access-Control-Allow-Origin"] = "*" if "*" in allowed else origin
+    headers["Access-Control-Expose-Headers"] = _EXPOSED
+    if request.method == "OPTIONS":
+        headers["Access-Control-Allow-Methods"] = "GET, POST, PUT, PATCH, DELETE"
+        asked = request.headers.get("Access-Control-Request-Headers", "")
+        headers["Access-Control-Allow-Headers"] = asked or "Content-Type"
+        headers["Access-Control-Max-Age"] = str(_PREFLIGHT_SECONDS)
+
+
+async def _health(request: web.Request) -> web.Response:
+    """200 while the server serves: for load balancers, and as LibreTranslate and NeMo Curator have
+    it."""
+    translator = request.app[_TRANSLATOR]
+    try:
+        serving = await translator.client.is_serving(timeout=5)
+    except Exception:  # whatever it is, the server is not usable
+        serving = False
+    if serving:
+        return web.json_response({"status": "ok"})
+    return web.json_response({"status": "unavailable"}, status=503, headers={"Retry-After": "1"})
+
+
+async def _metrics(request: web.Request) -> web.Response:
+    body, kind = metrics.page()
+    return web.Response(body=body, headers={"Content-Type": kind})
+
+
+async def _server_metrics(request: web.Request) -> web.Response:
+    """The metrics page of the server, for the page /status, which may read this origin alone. Only
+    for callers whom the server knows: clients and models are its labels."""
+    options = request.app[_OPTIONS]
+    if not options.server_metrics:
+        raise Problem(404, "the option --server-metrics is empty", "NOT_FOUND")
+    caller = Caller(token_of(request, {}, options), address_of(request, options))
+    await request.app[_TRANSLATOR].pairs(caller)
+    try:
+        async with (
+            ClientSession(timeout=ClientTimeout(total=5)) as session,
+            session.get(f"http://{options.server_metrics}/metrics") as page,
+        ):
+            return web.Response(text=await page.text(), content_type="text/plain")
+    except (ClientError, TimeoutError):
+        raise Problem(
+            503, "the server's metrics page cannot be reached: see --server-metrics", "UNAVAILABLE"
+        ) from None
+
+
+def _file(name: str) -> Handler:
+    body = (importlib.resources.files(__package__) / "page" / name).read_bytes()
+    headers = {
+        "Content-Type": f"{_TYPES['.' + name.rsplit('.', 1)[1]]}; charset=utf-8",
+        "Content-Security-Policy": _POLICY,
+        "Referrer-Policy": "no-referrer",
+        "Cache-Control": "no-cache",
+    }
+
+    async def handler(_: web.Request) -> web.Response:
+        return web.Response(body=body, headers=headers)
+
+    return handler

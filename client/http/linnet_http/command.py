@@ -1,0 +1,158 @@
+"""The program linnet-http: its processes and their end."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import socket
+import ssl
+import sys
+import time
+from contextlib import suppress
+from typing import Any
+
+from .options import Options, parse
+
+_RESTART_SECONDS = 1.0
+_DRAIN_SECONDS = 10.0
+
+
+class _LogLine(logging.Formatter):
+    """One JSON object per line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created)),
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+            **getattr(record, "fields", {}),
+        }
+        if record.exc_info:
+            line["error"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False)
+
+
+def _bind(listen: str) -> tuple[socket.socket, str]:
+    """The listening socket, and its address. Exits with status 2 if it cannot be had."""
+    try:
+        if listen.startswith("unix:"):
+            path = listen.removeprefix("unix:")
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+            listener = socket.socket(socket.AF_UNIX)
+            listener.bind(path)
+            listener.listen(1024)
+            return listener, listen
+        host, _, port = listen.rpartition(":")
+        if not host or not port.isdigit():
+            raise OSError("it must be HOST:PORT or unix:PATH")
+        family = socket.AF_INET6 if host.startswith("[") else socket.AF_INET
+        listener = socket.create_server((host.strip("[]"), int(port)), family=family, backlog=1024)
+        return listener, f"{host}:{listener.getsockname()[1]}"
+    except OSError as error:
+        print(f"error: cannot listen on {listen}: {error.strerror or error}", file=sys.stderr)
+        raise SystemExit(2) from None
+
+
+def _tls(options: Options) -> ssl.SSLContext | None:
+    if options.tls_certificate is None or options.tls_key is None:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(options.tls_certificate, options.tls_key)
+    except OSError as error:
+        print(f"error: cannot use {options.tls_certificate}: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    return context
+
+
+def _work(options: Options, listener: socket.socket, tls: ssl.SSLContext | None) -> None:
+    """The life of one process that answers requests. gRPC starts here: it does not survive a
+    fork."""
+    from aiohttp import web
+
+    from .app import make
+    from .glossaries import Glossaries
+
+    app = make(options, Glossaries(options.glossaries))
+    # aiohttp 3.14 counts shutdown_timeout twice.
+    web.run_app(
+        app,
+        sock=listener,
+        ssl_context=tls,
+        handler_cancellation=True,
+        shutdown_timeout=_DRAIN_SECONDS / 2,
+        access_log=None,
+        print=None,
+    )
+
+
+class _Workers:
+    """The processes. One that dies is replaced."""
+
+    def __init__(self, options: Options, listener: socket.socket, tls: ssl.SSLContext | None):
+        self._options, self._listener, self._tls = options, listener, tls
+        self._running: set[int] = set()
+        self._stopping = False
+
+    def run(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._stop)
+        for _ in range(self._options.workers):
+            self._start()
+        while self._running:
+            try:
+                gone, status = os.wait()
+            except ChildProcessError:
+                break
+            self._running.discard(gone)
+            if not self._stopping:
+                logging.getLogger("linnet_http").error(
+                    "a worker ended", extra={"fields": {"status": status}}
+                )
+                time.sleep(_RESTART_SECONDS)
+                self._start()
+
+    def _start(self) -> None:
+        child = os.fork()
+        if child:
+            self._running.add(child)
+            return
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        status = 1
+        try:
+            _work(self._options, self._listener, self._tls)
+            status = 0
+        except Exception:
+            logging.getLogger("linnet_http").exception("a worker failed")
+        finally:
+            os._exit(status)
+
+    def _stop(self, *_: object) -> None:
+        self._stopping = True
+        for child in self._running:
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGTERM)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    options = parse(arguments)
+    handler = logging.StreamHandler()
+    handler.setFormatter(_LogLine())
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    from . import metrics  # its folder is made before the fork
+
+    tls, (listener, address) = _tls(options), _bind(options.listen)
+    scheme = "https" if tls else "http"
+    print(f"ready {scheme}={address}", flush=True)
+    try:
+        _Workers(options, listener, tls).run()
+    finally:
+        metrics.remove_folder()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""One module for each HTTP API that programs speak."""

@@ -1,0 +1,81 @@
+"""What all faces have in common."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, ClassVar
+
+from aiohttp import web
+
+from ..body import Fields, read_fields
+from ..caller import address_of, token_of
+from ..options import Options
+from ..problem import Problem
+from ..translator import Caller, Translator
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+FACE = web.RequestKey("face", object)
+
+
+class Face:
+    """An HTTP API: its paths, and the form of its answers and errors."""
+
+    name: ClassVar[str] = ""  # the label of its metrics
+    # The statuses that clients of this API expect instead.
+    statuses: ClassVar[Mapping[int, int]] = {}
+
+    def __init__(self, translator: Translator, options: Options):
+        self.translator = translator
+        self.options = options
+
+    def routes(self) -> list[web.RouteDef]:
+        raise NotImplementedError
+
+    def error(self, problem: Problem, status: int) -> Any:
+        """The JSON of an error."""
+        raise NotImplementedError
+
+    def refusal(self, problem: Problem) -> web.Response:
+        """The response to a request that fails."""
+        status = self.statuses.get(problem.status, problem.status)
+        return answer(self.error(problem, status), status, problem.headers())
+
+    def route(self, method: str, path: str, handler: Handler) -> web.RouteDef:
+        """A route whose errors have the form of this face."""
+
+        async def named(request: web.Request) -> web.StreamResponse:
+            request[FACE] = self
+            return await handler(request)
+
+        return web.route(method, path, named)
+
+    async def fields(self, request: web.Request) -> Fields:
+        return await read_fields(request, self.options.max_body_bytes)
+
+    def caller(self, request: web.Request, fields: Mapping[str, object]) -> Caller:
+        return Caller(token_of(request, fields, self.options), address_of(request, self.options))
+
+
+def answer(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
+    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    return web.json_response(text=text, status=status, headers=headers)
+
+
+def text_of_html(text: str, field: str) -> str:
+    """The text of HTML that has character references, but no tags. Raises Problem for tags: the
+    server translates plain text, and the pieces around a tag are no sentences."""
+    if "<" in text:
+        raise Problem(
+            400,
+            f"{field} has HTML tags, which this server cannot translate yet: send plain text, with "
+            'format "text"',
+            "UNSUPPORTED_FORMAT",
+            field=field,
+        )
+    return html.unescape(text)
+
+
+def html_of_text(text: str) -> str:
+    return html.escape(text, quote=False)

@@ -1,0 +1,124 @@
+"""DeepL's API, version 2 of texts: https://developers.deepl.com/api-reference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from aiohttp import web
+
+from ..body import Fields
+from ..glossaries import Glossaries
+from ..languages import name_of
+from ..problem import Problem, invalid
+from ..translator import Job
+from .base import Face, answer, text_of_html
+
+# deepl 1.32.0 leaves a request after 10 s and sends it again at once: what runs is kept for it.
+KEEP_SECONDS = 5.0
+# Targets that DeepL's clients refuse without a variant.
+_VARIANTS = {"en": ("EN-GB", "EN-US"), "pt": ("PT-BR", "PT-PT")}
+# What DeepL's clients send and a model cannot follow; the answer says so in X-Linnet-Ignored.
+_IGNORED = (
+    "context",
+    "custom_instructions",
+    "formality",
+    "model_type",
+    "preserve_formatting",
+    "split_sentences",
+    "style_id",
+    "translation_memory_id",
+)
+_NO_CHOICE = {"default", "prefer_more", "prefer_less", "", None}
+
+
+def variants(code: str) -> tuple[str, ...]:
+    """The codes of a target language as DeepL's clients name it."""
+    return _VARIANTS.get(code, (code.upper(),))
+
+
+class DeepL(Face):
+    name = "deepl"
+    # An unknown language is a bad request there; a wrong token is forbidden.
+    statuses: ClassVar[Mapping[int, int]] = {401: 403, 404: 400}
+
+    def __init__(self, translator: Any, options: Any, glossaries: Glossaries):
+        super().__init__(translator, options)
+        self._glossaries = glossaries
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            self.route("POST", "/v2/translate", self._translate),
+            self.route("GET", "/v2/languages", self._languages),
+            self.route("POST", "/v2/languages", self._languages),
+            self.route("GET", "/v2/usage", self._usage),
+            self.route("POST", "/v2/usage", self._usage),
+        ]
+
+    def error(self, problem: Problem, status: int) -> Any:
+        return {"message": problem.message}
+
+    async def _translate(self, request: web.Request) -> web.Response:
+        fields = await self.fields(request)
+        caller = self.caller(request, fields)
+        texts = fields.texts("text", self.options.max_texts)
+        source, target = fields.text("source_lang", ""), fields.text("target_lang")
+        if fields.text("formality", "default") not in _NO_CHOICE:
+            raise invalid(
+                "formality",
+                f'"{fields.text("formality")[:20]}" is not supported for this language: leave it '
+                'out, or use "prefer_more" or "prefer_less"',
+            )
+        if fields.choice("tag_handling", ("xml", "html", ""), ""):
+            for number, text in enumerate(texts):
+                text_of_html(text, f"text[{number}]")
+        terms: tuple[tuple[str, str], ...] = ()
+        if glossary := fields.text("glossary_id", ""):
+            if not source:
+                raise invalid("source_lang", "is missing: a glossary needs it")
+            terms = self._glossaries.terms(caller.token, glossary, source, target)
+        job = Job(tuple(texts), source, target, glossary=terms)
+        answers = await self.translator.translate(caller, job, KEEP_SECONDS)
+        said = [
+            {
+                "detected_source_language": (source or one.detected).upper(),
+                "text": one.text,
+                "billed_characters": len(text),
+            }
+            for text, one in zip(texts, answers, strict=True)
+        ]
+        return answer({"translations": said}, headers=_ignored(fields))
+
+    async def _languages(self, request: web.Request) -> web.Response:
+        fields = await self.fields(request)
+        kind = fields.choice("type", ("source", "target"), "source")
+        pairs = await self.translator.pairs(self.caller(request, fields))
+        said: list[dict[str, Any]]
+        if kind == "source":
+            said = [{"language": it.upper(), "name": name_of(it)} for it in pairs.sources()]
+        else:
+            said = [
+                {
+                    "language": code,
+                    "name": name_of(language) + _variant_name(code),
+                    "supports_formality": False,
+                }
+                for language in pairs.all_targets()
+                for code in variants(language)
+            ]
+        return answer(said)
+
+    async def _usage(self, request: web.Request) -> web.Response:
+        """The server counts no characters over time, so there is no limit that could be reached."""
+        await self.translator.pairs(self.caller(request, await self.fields(request)))
+        return answer({"character_count": 0, "character_limit": 1_000_000_000_000})
+
+
+def _variant_name(code: str) -> str:
+    names = {"EN-GB": "British", "EN-US": "American", "PT-BR": "Brazilian", "PT-PT": "European"}
+    return f" ({names[code]})" if code in names else ""
+
+
+def _ignored(fields: Fields) -> dict[str, str]:
+    used = [name for name in _IGNORED if fields.get(name) not in _NO_CHOICE]
+    return {"X-Linnet-Ignored": ", ".join(used)} if used else {}

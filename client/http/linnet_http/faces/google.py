@@ -1,0 +1,85 @@
+"""Google's Cloud Translation API, version 2 (basic)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from ..body import Fields
+from ..languages import name_of
+from ..problem import Problem
+from ..translator import Job
+from .base import Face, answer, html_of_text, text_of_html
+from .libretranslate import detect
+
+MAX_TEXTS = 128
+_PATH = "/language/translate/v2"
+
+
+class Google(Face):
+    name = "google"
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            route
+            for method in ("GET", "POST")
+            for route in (
+                self.route(method, _PATH, self._translate),
+                self.route(method, _PATH + "/detect", self._detect),
+                self.route(method, _PATH + "/languages", self._languages),
+            )
+        ]
+
+    def error(self, problem: Problem, status: int) -> Any:
+        reason = {400: "badRequest", 401: "unauthorized", 403: "forbidden", 404: "notFound"}
+        reason |= {413: "uploadTooLarge", 429: "rateLimitExceeded"}
+        detail = {
+            "message": problem.message,
+            "domain": "global",
+            "reason": reason.get(status, "backendError" if status >= 500 else "invalid"),
+        }
+        return {"error": {"code": status, "message": problem.message, "errors": [detail]}}
+
+    def _texts(self, fields: Fields) -> list[str]:
+        return fields.texts("q", min(MAX_TEXTS, self.options.max_texts))
+
+    async def _translate(self, request: web.Request) -> web.Response:
+        fields = await self.fields(request)
+        texts = self._texts(fields)
+        is_html = fields.choice("format", ("html", "text"), "html") == "html"
+        if is_html:
+            texts = [text_of_html(text, f"q[{number}]") for number, text in enumerate(texts)]
+        source = fields.text("source", "")
+        job = Job(tuple(texts), source, fields.text("target"))
+        said: list[dict[str, str]] = []
+        for one in await self.translator.translate(self.caller(request, fields), job):
+            said.append({"translatedText": html_of_text(one.text) if is_html else one.text})
+            if not source:
+                said[-1]["detectedSourceLanguage"] = one.detected or "und"
+        return answer({"data": {"translations": said}})
+
+    async def _detect(self, request: web.Request) -> web.Response:
+        fields = await self.fields(request)
+        found = await detect(self, self.caller(request, fields), self._texts(fields))
+        said = []
+        for one in found:
+            first = one.languages[0] if one.languages else None
+            said.append(
+                [
+                    {
+                        "language": first.language_code if first else "und",
+                        "isReliable": one.reliable,
+                        "confidence": first.confidence if first else 0.0,
+                    }
+                ]
+            )
+        return answer({"data": {"detections": said}})
+
+    async def _languages(self, request: web.Request) -> web.Response:
+        fields = await self.fields(request)
+        pairs = await self.translator.pairs(self.caller(request, fields))
+        with_names = "target" in fields
+        codes = sorted({*pairs.sources(), *pairs.all_targets()})
+        said = [{"language": it, **({"name": name_of(it)} if with_names else {})} for it in codes]
+        return answer({"data": {"languages": said}})

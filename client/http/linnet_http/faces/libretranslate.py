@@ -1,0 +1,117 @@
+"""LibreTranslate's API (1.9.6): https://github.com/LibreTranslate/LibreTranslate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from aiohttp import web
+
+from ..body import Fields
+from ..languages import from_libre, name_of
+from ..problem import Problem, missing
+from ..translator import Answer, Caller, Job
+from .base import Face, answer, html_of_text, text_of_html
+
+MAX_ALTERNATIVES = 7  # so that beams stay small
+
+
+class LibreTranslate(Face):
+    name = "libretranslate"
+    # 404 is for paths; a key that is wrong or missing is 403.
+    statuses: ClassVar[Mapping[int, int]] = {401: 403, 404: 400}
+
+    def routes(self) -> list[web.RouteDef]:
+        # POST /translate is shared with other faces, see dialects.py.
+        return [
+            self.route("POST", "/detect", self._detect),
+            self.route("GET", "/languages", self._languages),
+            self.route("GET", "/frontend/settings", self._settings),
+        ]
+
+    def error(self, problem: Problem, status: int) -> Any:
+        return {"error": problem.message}
+
+    async def translate(self, request: web.Request, fields: Fields) -> web.Response:
+        """POST /translate with q, source and target."""
+        texts = fields.texts("q", self.options.max_texts)
+        is_list = not isinstance(fields["q"], str)
+        if not is_list and not texts[0]:
+            raise missing("q")
+        source, target = from_libre(fields.text("source")), from_libre(fields.text("target"))
+        if not target:
+            raise Problem(
+                400, "target is missing: it must be a language", "MISSING", field="target"
+            )
+        is_html = fields.choice("format", ("text", "html", ""), "text") == "html"
+        count = fields.number("alternatives", 0, 0, MAX_ALTERNATIVES)
+        if is_html:
+            texts = [text_of_html(text, "q") for text in texts]
+        job = Job(tuple(texts), source, target, alternatives=count)
+        answers = await self.translator.translate(self.caller(request, fields), job)
+        write = html_of_text if is_html else str
+        said: dict[str, list[Any]] = {
+            "translatedText": [write(one.text) for one in answers],
+            "detectedLanguage": [_detected(one, source) for one in answers],
+        }
+        if count:
+            said["alternatives"] = [[write(it) for it in one.alternatives] for one in answers]
+        return answer(said if is_list else {name: values[0] for name, values in said.items()})
+
+    async def _detect(self, request: web.Request) -> web.Response:
+        fields = await self.fields(request)
+        text = fields.text("q")
+        if not text:
+            raise missing("q")
+        if text.isspace():
+            return answer([])
+        found = await detect(self, self.caller(request, fields), [text])
+        return answer(
+            [
+                {"confidence": round(100 * it.confidence, 1), "language": it.language_code}
+                for it in found[0].languages
+            ]
+        )
+
+    async def _languages(self, request: web.Request) -> web.Response:
+        fields = await self.fields(request)
+        pairs = await self.translator.pairs(self.caller(request, fields))
+        return answer(
+            [
+                {"code": code, "name": name_of(code), "targets": pairs.reachable(code)}
+                for code in pairs.sources()
+            ]
+        )
+
+    async def _settings(self, request: web.Request) -> web.Response:
+        pairs = await self.translator.pairs(self.caller(request, {}))
+        sources, targets = pairs.sources(), pairs.all_targets()
+        first = {"source": (sources or ["auto"])[0], "target": (targets or ["en"])[0]}
+        return answer(
+            {
+                "apiKeys": self.options.key_required,
+                "charLimit": -1,
+                "filesTranslation": False,
+                "frontendTimeout": 500,
+                "keyRequired": self.options.key_required,
+                "language": {
+                    side: {"code": code, "name": name_of(code)} for side, code in first.items()
+                },
+                "suggestions": False,
+                "supportedFilesFormat": [],
+            }
+        )
+
+
+def _detected(one: Answer, source: str) -> dict[str, Any]:
+    """Always present: some clients read it without looking whether it is there."""
+    if source or not one.detected:
+        return {"confidence": 100 if source else 0, "language": source or "en"}
+    return {"confidence": round(100 * one.confidence), "language": one.detected}
+
+
+async def detect(face: Face, caller: Caller, texts: list[str]) -> list[Any]:
+    """The LanguageDetection of each text."""
+    translator = face.translator
+    found: list[Any] = await translator.call(caller, translator.client.detect_language, texts)
+    return found

@@ -1,0 +1,218 @@
+"""Linnet's own API as JSON: the messages of proto/linnet/v1/text_service.proto, with their field
+names; streams are server-sent events."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import linnet
+from aiohttp import web
+from google.protobuf import json_format
+from google.protobuf.message import Message
+from linnet.v1 import text_service_pb2 as api
+
+from ..body import parse_json, read_bytes
+from ..caller import metadata_of
+from ..problem import Problem
+from ..translator import Caller, Job
+from .base import Face, answer
+
+Method = Callable[[Any], Awaitable[Message]]
+# Proxies close a connection that is silent for long; a comment is no event.
+PING_SECONDS = 15.0
+
+
+def to_json(message: Message) -> dict[str, Any]:
+    found: dict[str, Any] = json_format.MessageToDict(
+        message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
+    )
+    return found
+
+
+class Native(Face):
+    name = "native"
+
+    def routes(self) -> list[web.RouteDef]:
+        client = self.translator.client
+        post, get = "POST", "GET"
+        return [
+            self.route(post, "/v1/translate", self._unary(api.TranslateRequest, client.translate)),
+            self.route(post, "/v1/summarize", self._unary(api.SummarizeRequest, client.summarize)),
+            self.route(post, "/v1/score", self._unary(api.ScoreRequest, client.score)),
+            self.route(
+                post,
+                "/v1/detect-language",
+                self._unary(api.DetectLanguageRequest, client.detect_language),
+            ),
+            self.route(
+                post,
+                "/v1/translate/stream",
+                self._stream(api.TranslateRequest, client.stream_translate),
+            ),
+            self.route(
+                post,
+                "/v1/summarize/stream",
+                self._stream(api.SummarizeRequest, client.stream_summarize),
+            ),
+            self.route(
+                post,
+                "/v1/translate/document",
+                self._document(api.TranslateRequest, client.translate_document),
+            ),
+            self.route(
+                post,
+                "/v1/summarize/document",
+                self._document(api.SummarizeRequest, client.summarize_document),
+            ),
+            self.route(get, "/v1/translate", self._get_translate),
+            self.route(get, "/v1/models", self._models),
+            self.route(get, "/v1/models/{name}", self._model),
+        ]
+
+    def error(self, problem: Problem, status: int) -> Any:
+        said = {"code": status, "message": problem.message, "reason": problem.reason}
+        return {"error": {**said, "field": problem.field} if problem.field else said}
+
+    async def _message(self, request: web.Request, kind: type[Message]) -> tuple[Any, Caller]:
+        """The body as a message, and the caller."""
+        if request.content_type != "application/json":
+            raise Problem(415, "send the Content-Type application/json", "BAD_TYPE")
+        body = parse_json(await read_bytes(request, self.options.max_body_bytes))
+        return _parsed(body, kind), self.caller(request, {})
+
+    def _unary(self, kind: type[Message], method: Method) -> Any:
+        async def handler(request: web.Request) -> web.Response:
+            message, caller = await self._message(request, kind)
+            return answer(to_json(await self.translator.call(caller, method, message)))
+
+        return handler
+
+    def _stream(self, kind: type[Message], method: Callable[[Any], Any]) -> Any:
+        async def handler(request: web.Request) -> web.StreamResponse:
+            message, caller = await self._message(request, kind)
+            with linnet.call_metadata(*metadata_of(caller.token, caller.address)):
+                stream = method(message)
+
+                async def events() -> Any:
+                    async for part in stream:
+                        yield "part", to_json(part)
+                    yield "response", to_json(await stream.response())
+
+                return await self._send(request, events())
+
+        return handler
+
+    def _document(self, kind: type[Message], method: Callable[..., Any]) -> Any:
+        async def handler(request: web.Request) -> web.StreamResponse:
+            body = parse_json(await read_bytes(request, self.options.max_body_bytes))
+            if not isinstance(body, dict) or not set(body) <= {"settings", "lines", "keep_order"}:
+                raise Problem(
+                    400, "the body must be an object of settings, lines and keep_order", "MALFORMED"
+                )
+            lines = body.get("lines")
+            if not isinstance(lines, list) or not all(isinstance(it, str) for it in lines):
+                raise Problem(400, "lines must be a list of strings", "BAD_FIELD", field="lines")
+            settings = _parsed(body.get("settings", {}), kind)
+            caller, keep_order = self.caller(request, {}), body.get("keep_order", True) is True
+            with linnet.call_metadata(*metadata_of(caller.token, caller.address)):
+                results = method(settings, lines, keep_order=keep_order)
+
+                async def events() -> Any:
+                    async for number, result in results:
+                        if isinstance(result, linnet.LinnetError):
+                            problem = Problem.of(result)
+                            said = self.error(problem, problem.status)
+                            yield "line", {"sequence_id": number, **said}
+                        else:
+                            yield "line", {"sequence_id": number, "response": to_json(result)}
+                    yield "end", {"lines": len(lines)}
+
+                return await self._send(request, events())
+
+        return handler
+
+    async def _send(self, request: web.Request, events: Any) -> web.StreamResponse:
+        """Sends events (name, JSON) as they come. An error before the first is a status, a later
+        one the event "error". The last event is always "response", "end" or "error": a stream
+        that stops without one was cut."""
+        # One task reads the stream: a context variable and grpc.aio belong to it.
+        queue: asyncio.Queue[tuple[str, Any]] = asyncio.Queue(1)
+
+        async def read() -> None:
+            try:
+                async for event in events:
+                    await queue.put(event)
+            except linnet.LinnetError as error:
+                await queue.put(("error", Problem.of(error)))
+
+        reader = asyncio.create_task(read())
+        try:
+            name, data = await queue.get()
+            if isinstance(data, Problem):
+                raise data
+            response = web.StreamResponse(
+                headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
+            )
+            response.headers["X-Accel-Buffering"] = "no"  # nginx
+            await response.prepare(request)
+            while True:
+                if isinstance(data, Problem):
+                    data = self.error(data, data.status)["error"]
+                text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+                await response.write(f"event: {name}\ndata: {text}\n\n".encode())
+                if name in ("response", "end", "error"):
+                    break
+                while True:
+                    try:
+                        async with asyncio.timeout(PING_SECONDS):
+                            name, data = await queue.get()
+                        break
+                    except TimeoutError:
+                        await response.write(b": waiting\n\n")
+            await response.write_eof()
+            return response
+        finally:
+            reader.cancel()
+            await asyncio.gather(reader, return_exceptions=True)
+
+    async def _get_translate(self, request: web.Request) -> web.StreamResponse:
+        """GET with q, source (optional) and target. The answer has no timings, so equal requests
+        have equal answers while the model is the same, and a strong ETag."""
+        query = request.query
+        text, target = query.get("q", ""), query.get("target", "")
+        for name in ("q", "target"):
+            if not query.get(name):
+                raise Problem(400, f"{name} is missing", "MISSING", field=name)
+        caller = self.caller(request, {})
+        job = Job((text,), query.get("source", ""), target, query.get("model", ""))
+        (one,) = await self.translator.translate(caller, job)
+        said = answer({"text": one.text, "detected_language": one.detected, "model": one.model})
+        said.etag = hashlib.sha256(said.body).hexdigest()[:32]  # type: ignore[arg-type]
+        said.headers["Cache-Control"] = "private, no-cache" if caller.token else "no-cache"
+        if any(it.value in (said.etag.value, "*") for it in request.if_none_match or ()):  # type: ignore[union-attr]
+            headers = {"ETag": said.headers["ETag"], "Cache-Control": said.headers["Cache-Control"]}
+            return web.Response(status=304, headers=headers)
+        return said
+
+    async def _models(self, request: web.Request) -> web.Response:
+        call = self.translator.call
+        models = await call(self.caller(request, {}), self.translator.client.list_models)
+        return answer(to_json(models))
+
+    async def _model(self, request: web.Request) -> web.Response:
+        name, call = request.match_info["name"], self.translator.call
+        model = await call(self.caller(request, {}), self.translator.client.get_model, name)
+        return answer(to_json(model))
+
+
+def _parsed(body: Any, kind: type[Message]) -> Any:
+    if not isinstance(body, dict):
+        raise Problem(400, "the message must be an object", "MALFORMED")
+    try:
+        return json_format.ParseDict(body, kind())
+    except (json_format.ParseError, ValueError, TypeError) as error:
+        raise Problem(400, f"the message is wrong: {error}"[:400], "MALFORMED") from None

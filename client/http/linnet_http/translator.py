@@ -1,0 +1,186 @@
+"""Calls of linnet-server for the faces."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import linnet
+
+from .caller import metadata_of
+from .languages import Pairs
+from .options import Options
+from .problem import Problem
+
+# A text of white space is its own translation; the server refuses it.
+_BLANK = re.compile(r"\s*")
+LANGUAGES_SECONDS = 5.0  # the list of languages is read again after this time
+
+
+@dataclass(frozen=True)
+class Caller:
+    token: str
+    address: str
+
+
+@dataclass(frozen=True)
+class Job:
+    """Texts to translate. Codes are BCP-47; an empty source is detected, text by text."""
+
+    texts: tuple[str, ...]
+    source: str
+    target: str
+    model: str = ""
+    alternatives: int = 0  # further translations of each text
+    glossary: tuple[tuple[str, str], ...] = ()
+    one_segment_per_line: bool = False
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One text, translated."""
+
+    text: str
+    detected: str  # "" if the source was given, or could not be told
+    confidence: float  # 0 to 1, of `detected`
+    model: str
+    alternatives: tuple[str, ...] = ()
+
+
+class Translator:
+    """The calls of all faces to one server. Belongs to one event loop."""
+
+    def __init__(self, options: Options):
+        self._timeout = options.timeout
+        tls = linnet.Tls(ca_file=options.ca_file) if options.ca_file else None
+        # One attempt: an HTTP client is told to retry by the status and by Retry-After.
+        self.client = linnet.AsyncClient(
+            linnet.Options(
+                server=options.server,
+                tls=tls,
+                timeout=options.timeout,
+                retry=linnet.Retry(max_attempts=1),
+            )
+        )
+        self._running: dict[tuple[Caller, Job], _Shared] = {}
+        self._pairs: dict[str, tuple[float, Pairs]] = {}
+
+    async def close(self) -> None:
+        for shared in self._running.values():
+            shared.task.cancel()
+        await self.client.close()
+
+    async def call(self, caller: Caller, method: Callable[..., Awaitable[Any]], *given: Any) -> Any:
+        """Calls a method of the client for this caller. Raises Problem for its errors."""
+        try:
+            with linnet.call_metadata(*metadata_of(caller.token, caller.address)):
+                return await method(*given)
+        except linnet.LinnetError as error:
+            raise Problem.of(error) from error
+
+    async def pairs(self, caller: Caller) -> Pairs:
+        """The languages that are served, read again now and then."""
+        now = time.monotonic()
+        read, pairs = self._pairs.get(caller.token, (0.0, None))
+        if pairs is None or now - read > LANGUAGES_SECONDS:
+            pairs = Pairs.of(await self.call(caller, self.client.list_models))
+            self._pairs = {
+                token: entry
+                for token, entry in self._pairs.items()
+                if now - entry[0] <= LANGUAGES_SECONDS
+            }
+            self._pairs[caller.token] = now, pairs
+        return pairs
+
+    async def translate(self, caller: Caller, job: Job, keep_seconds: float = 0.0) -> list[Answer]:
+        """Translates the texts of a job. A caller who repeats a request that still runs waits for
+        that one. A request that its last caller has left is cancelled after `keep_seconds`: some
+        clients leave after a time and ask again at once (deepl 1.32.0: after 10 s)."""
+        key = caller, job
+        shared = self._running.get(key)
+        if shared is None:
+            shared = self._running[key] = _Shared(asyncio.create_task(self._translate(*key)))
+            shared.task.add_done_callback(lambda _: self._running.pop(key, None))
+        return await shared.join(keep_seconds)
+
+    async def _translate(self, caller: Caller, job: Job) -> list[Answer]:
+        asked = [number for number, text in enumerate(job.texts) if not _BLANK.fullmatch(text)]
+        answers = [Answer(text, "", 0.0, "") for text in job.texts]
+        if asked:
+            request = self._request(job, [job.texts[number] for number in asked])
+            reply = await self.call(caller, self.client.translate, request)
+            for number, translation in zip(asked, reply.translations, strict=True):
+                answers[number] = _answer(job, reply, translation)
+        return answers
+
+    @staticmethod
+    def _request(job: Job, texts: list[str]) -> linnet.TranslateRequest:
+        request = linnet.TranslateRequest(
+            contents=texts,
+            source_language_code=job.source,
+            target_language_code=job.target,
+            model=job.model,
+        )
+        if job.alternatives:
+            request.options.n_best = job.alternatives + 1
+            request.options.beam_size = max(5, job.alternatives + 1)
+        for source, target in job.glossary:
+            request.glossary.entries.add(source_text=source, target_text=target)
+        return request
+
+
+def _answer(job: Job, reply: linnet.TranslateResponse, translation: Any) -> Answer:
+    detected = translation.detected_language
+    return Answer(
+        text=translation.text,
+        detected=detected.language_code,
+        confidence=detected.confidence,
+        model=translation.model or reply.model,
+        alternatives=_alternatives(translation, job.alternatives),
+    )
+
+
+def _alternatives(translation: Any, count: int) -> tuple[str, ...]:
+    """Further translations of a text: its n-th has the n-th hypothesis of each segment, or the last
+    one of a segment that has fewer."""
+    found: list[str] = []
+    said = translation.text.encode()
+    for rank in range(1, count + 1):
+        parts, end = [], 0
+        for segment in translation.segments:
+            parts.append(said[end : segment.target_begin])
+            texts = [hypothesis.text for hypothesis in segment.hypotheses]
+            parts.append(texts[min(rank, len(texts) - 1)].encode() if texts else b"")
+            end = segment.target_end
+        text = b"".join([*parts, said[end:]]).decode()
+        if text != translation.text and text not in found:
+            found.append(text)
+    return tuple(found)
+
+
+class _Shared:
+    """A call that several requests may wait for."""
+
+    def __init__(self, task: asyncio.Task[list[Answer]]):
+        self.task = task
+        self._waiting = 0
+
+    async def join(self, keep_seconds: float) -> list[Answer]:
+        self._waiting += 1
+        try:
+            return await asyncio.shield(self.task)
+        finally:
+            self._waiting -= 1
+            if self._waiting == 0 and not self.task.done():
+                if keep_seconds:
+                    asyncio.get_running_loop().call_later(keep_seconds, self._cancel_if_left)
+                else:
+                    self.task.cancel()
+
+    def _cancel_if_left(self) -> None:
+        if self._waiting == 0:
+            self.task.cancel()

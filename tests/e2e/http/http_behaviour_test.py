@@ -1,0 +1,330 @@
+"""What holds for every face: statuses, tokens, limits, origins, and the end."""
+
+import json
+import re
+import socket
+import threading
+import time
+from pathlib import Path
+
+import grpc
+import pytest
+from fake_server import FakeServer
+from google.protobuf import duration_pb2
+from google.rpc import error_details_pb2, status_pb2
+
+JOB = {"q": "a", "source": "en", "target": "de"}
+# One request of each face, and where its error has the message.
+FACES = {
+    "libretranslate": ("/translate", JOB, lambda said: said["error"]),
+    "deepl": ("/v2/translate", {"text": ["a"], "target_lang": "DE"}, lambda said: said["message"]),
+    "deeplx": ("/translate", {"text": "a", "target_lang": "DE"}, lambda said: said["message"]),
+    "google": (
+        "/language/translate/v2",
+        {"q": "a", "target": "de"},
+        lambda said: said["error"]["message"],
+    ),
+    "native": (
+        "/v1/translate",
+        {"contents": ["a"], "target_language_code": "de"},
+        lambda said: said["error"]["message"],
+    ),
+}
+
+
+def error(code: grpc.StatusCode, reason: str, retry: float | None = None):
+    """An error as linnet-server sends it, for FakeServer."""
+    status = status_pb2.Status(code=code.value[0], message=f"as told: {reason}")
+    status.details.add().Pack(error_details_pb2.ErrorInfo(domain="linnet", reason=reason))
+    if retry is not None:
+        delay = duration_pb2.Duration()
+        delay.FromMilliseconds(int(1000 * retry))
+        status.details.add().Pack(error_details_pb2.RetryInfo(retry_delay=delay))
+    return code, (("grpc-status-details-bin", status.SerializeToString()),)
+
+
+@pytest.fixture
+def fake(linnet):
+    servers = []
+
+    def start(behave=lambda number: None) -> FakeServer:
+        servers.append(FakeServer(linnet, behave))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.server.stop(None)
+
+
+CASES = {
+    "busy": (error(grpc.StatusCode.RESOURCE_EXHAUSTED, "SHARE_USED", 2.2), 429),
+    "late": (error(grpc.StatusCode.DEADLINE_EXCEEDED, "DEADLINE_TOO_CLOSE"), 504),
+    "down": (error(grpc.StatusCode.UNAVAILABLE, "SHUTTING_DOWN", 1), 503),
+    "broken": (error(grpc.StatusCode.INTERNAL, "INTERNAL"), 500),
+    "large": (error(grpc.StatusCode.INVALID_ARGUMENT, "CALL_TOO_LARGE"), 413),
+    "wrong": (error(grpc.StatusCode.INVALID_ARGUMENT, "BAD_OPTION"), 400),
+    "token": (error(grpc.StatusCode.UNAUTHENTICATED, "UNAUTHENTICATED"), 401),
+    "pair": (error(grpc.StatusCode.NOT_FOUND, "MODEL_NOT_FOUND"), 404),
+}
+# What the clients of a face expect instead.
+INSTEAD = {
+    "libretranslate": {401: 403, 404: 400},
+    "deepl": {401: 403, 404: 400},
+    "deeplx": {401: 403},
+}
+
+
+def test_every_face_has_the_status_and_the_form_of_its_errors(fake, open_door):
+    told = []
+    server = fake(lambda number: told[-1])
+    door = open_door(server.address)
+    for reason, (failure, status) in CASES.items():
+        told.append(failure)
+        for face, (path, body, message) in FACES.items():
+            said = door.post(path, body)
+            assert said.status == INSTEAD.get(face, {}).get(status, status), (face, reason)
+            assert message(said.json).startswith("as told"), (face, reason)
+            assert said.headers.get("Retry-After") == {"busy": "3", "down": "1"}.get(reason)
+            assert said.headers["Cache-Control"] == "no-store"
+
+
+def test_no_server(open_door):
+    """The address of the server is not told to strangers."""
+    door = open_door("127.0.0.1:1")
+    said = door.post("/translate", JOB)
+    assert said.status == 503
+    assert said.json["error"] == "the translation server cannot be reached: try again later"
+    assert door.get("/health").status == 503
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "token"),
+    [
+        ({"Authorization": "Bearer abc"}, JOB, "Bearer abc"),
+        ({"Authorization": "DeepL-Auth-Key abc"}, JOB, "Bearer abc"),
+        ({"Authorization": "abc"}, JOB, "Bearer abc"),
+        ({}, {**JOB, "api_key": "abc"}, "Bearer abc"),
+        ({}, {**JOB, "api_key": ""}, ""),
+        ({}, JOB, ""),
+    ],
+)
+def test_the_token_is_passed_on(fake, open_door, headers, body, token):
+    server = fake(lambda number: CASES["busy"][0])
+    open_door(server.address).post("/translate", body, **headers)
+    assert server.tokens == [token]
+
+
+def test_tokens_in_urls_are_ignored_unless_allowed(fake, open_door):
+    server = fake(lambda number: CASES["busy"][0])
+    open_door(server.address).post("/translate?key=abc", JOB)
+    door = open_door(server.address, "--url-tokens")
+    door.post("/translate?key=abc", JOB)
+    assert server.tokens == ["", "Bearer abc"]
+    assert "abc" not in door.log.read_text()
+
+
+def test_the_last_entry_of_a_trusted_proxy_names_the_client(fake, open_door):
+    server = fake(lambda number: CASES["busy"][0])
+    forwarded = {"X_Forwarded_For": "6.6.6.6, 203.0.113.9"}
+    open_door(server.address).post("/translate", JOB, **forwarded)
+    door = open_door(server.address, "--trusted-proxies", "127.0.0.0/8")
+    door.post("/translate", JOB, **forwarded)
+    assert server.forwarded == ["127.0.0.1", "203.0.113.9"]
+
+
+def test_a_client_that_hangs_up_cancels_its_call(door, server):
+    body = {
+        "contents": ["one two three"] * 64,
+        "source_language_code": "en",
+        "target_language_code": "de",
+        "options": {"min_target_tokens": 1000, "max_target_tokens": 1024},
+    }
+    sent = json.dumps(body).encode()
+    host, port = door.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port))) as client:
+        head = "POST /v1/translate HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+        client.sendall(f"{head}Content-Length: {len(sent)}\r\n\r\n".encode() + sent)
+        server.wait_for_calls(1)
+    name = 'linnet_requests_total{code="CANCELLED",method="Translate"}'
+    server.wait_for(name, lambda count: count >= 1)
+
+
+def test_deepls_repeated_request_joins_the_one_that_runs(fake, open_door, linnet):
+    """deepl 1.32.0 leaves after 10 s and sends the same request again at once."""
+    go = threading.Event()
+    server = fake(lambda number: go.wait(60) and None)
+    door = open_door(server.address)
+    path, body, _ = FACES["deepl"]
+    host, port = door.url.removeprefix("http://").split(":")
+    sent = json.dumps(body).encode()
+    head = f"POST {path} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+    with socket.create_connection((host, int(port))) as client:
+        client.sendall(f"{head}Content-Length: {len(sent)}\r\n\r\n".encode() + sent)
+        end = time.monotonic() + 60
+        while not server.calls:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+    again = threading.Thread(target=lambda: door.post(path, body))
+    again.start()
+    metric = "linnet_http_requests_in_flight 2.0"  # with the request for the page itself
+    while metric not in door.get("/metrics").body.decode():
+        assert time.monotonic() < end
+    go.set()
+    again.join()
+    assert len(server.calls) == 1
+
+
+@pytest.mark.parametrize("path", ["/translate", "/v2/translate", "/v1/translate"])
+def test_a_body_that_is_too_large_is_refused_before_it_is_read(door, path):
+    host, port = door.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port))) as client:
+        head = f"POST {path} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+        client.sendall(f"{head}Content-Length: {1 << 30}\r\n\r\n".encode())
+        assert client.recv(100).startswith(b"HTTP/1.1 413 ")
+
+
+def resident_bytes(process: int) -> int:
+    (line,) = re.findall(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{process}/status").read_text())
+    return int(line) << 10
+
+
+def test_a_body_without_a_length_is_kept_up_to_the_limit_only(open_door, server):
+    door = open_door(server.grpc)
+    assert door.get("/health").status == 200
+    (worker,) = (
+        Path(f"/proc/{door.process.pid}/task/{door.process.pid}/children").read_text().split()
+    )
+    before = resident_bytes(worker)
+    host, port = door.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port))) as client:
+        head = "POST /translate HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+        client.sendall(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
+        chunk = b"100000\r\n" + b" " * 0x100000 + b"\r\n"
+        for _ in range(64):
+            client.sendall(chunk)
+        assert client.recv(100).startswith(b"HTTP/1.1 413 ")
+    assert resident_bytes(worker) - before < 32 << 20
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "status"),
+    [
+        ("text/plain", b"{}", 415),
+        ("application/json; charset=latin-1", b"{}", 415),
+        ("application/json", b"[]", 400),
+        ("application/x-www-form-urlencoded", b"q=%ff&source=en&target=de", 400),
+        ("application/x-www-form-urlencoded", b"q=a&q=b&source=en&target=de", 200),
+        ("application/json", b'{"q": 1, "source": "en", "target": "de"}', 400),
+        ("application/json", b'{"q": "\\ud800", "source": "en", "target": "de"}', 400),
+        ("application/json", b'{"q": "", "source": "en", "target": "de"}', 400),
+        ("application/json", b'{"q": "a", "source": "en", "target": null}', 400),
+    ],
+)
+def test_wrong_bodies(door, kind, body, status):
+    said = door.send("POST", "/translate", body, Content_Type=kind)
+    assert said.status == status, said.body
+    assert status == 200 or said.json["error"]
+
+
+def test_unknown_paths_and_methods(door):
+    assert door.get("/none").status == 404
+    said = door.send("DELETE", "/v1/models")
+    assert said.status == 405
+    assert "use GET" in said.json["error"]["message"]
+
+
+def preflight(door, origin: str) -> dict:
+    asked = {"Access_Control_Request_Method": "POST", "Access_Control_Request_Headers": "a, b"}
+    said = door.send("OPTIONS", "/translate", Origin=origin, **asked)
+    assert said.status == 204
+    return said.headers
+
+
+def test_other_origins_may_call_by_default(door):
+    headers = preflight(door, "https://a.example")
+    assert headers["Access-Control-Allow-Origin"] == "*"
+    assert headers["Access-Control-Allow-Headers"] == "a, b"
+    assert headers["Access-Control-Max-Age"] == "3600"
+    said = door.post("/translate", JOB, Origin="https://a.example")
+    assert "Retry-After" in said.headers["Access-Control-Expose-Headers"]
+
+
+def test_origins_can_be_named_or_closed(open_door, server):
+    door = open_door(server.grpc, "--cors-origins", "https://a.example")
+    assert (
+        preflight(door, "https://a.example")["Access-Control-Allow-Origin"] == "https://a.example"
+    )
+    assert "Access-Control-Allow-Origin" not in preflight(door, "https://b.example")
+    closed = open_door(server.grpc, "--cors-origins", "")
+    assert "Access-Control-Allow-Origin" not in preflight(closed, "https://a.example")
+
+
+def test_pages_come_with_a_strict_policy(door):
+    for path, kind in {
+        "/": "text/html",
+        "/status": "text/html",
+        "/page/app.js": "text/javascript",
+    }.items():
+        said = door.get(path)
+        assert said.status == 200
+        assert said.headers["Content-Type"].startswith(kind)
+        policy = said.headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+    assert b"linnet_requests_total" in door.get("/server-metrics").body
+
+
+def test_metrics_count_by_face_and_status(door):
+    door.post("/translate", JOB)
+    door.post("/v1/translate", {"contents": []})
+    page = door.get("/metrics").body.decode()
+    assert 'linnet_http_requests_total{face="libretranslate",status="200"}' in page
+    assert 'linnet_http_requests_total{face="native",status="400"}' in page
+    assert 'linnet_http_request_duration_seconds_bucket{face="libretranslate",le="+Inf"}' in page
+
+
+def test_the_log_has_no_texts(open_door, server):
+    door = open_door(server.grpc)
+    door.post("/translate", {**JOB, "q": "SECRET", "api_key": "TOKEN"})
+    door.get("/v1/translate?q=SECRET&target=de&source=en")
+    assert door.stop() == 0
+    lines = [json.loads(line) for line in door.log.read_text().splitlines()]
+    assert [line["status"] for line in lines if line["event"] == "request"] == [200, 200]
+    assert "SECRET" not in door.log.read_text()
+    assert "TOKEN" not in door.log.read_text()
+
+
+def test_several_workers_share_port_and_metrics(open_door, server):
+    door = open_door(server.grpc, "--workers", "2")
+    for _ in range(8):
+        assert door.get("/health").status == 200
+    page = door.get("/metrics").body.decode()
+    assert 'linnet_http_requests_total{face="other",status="200"} 8.0' in page
+    assert door.stop() == 0
+
+
+def test_a_unix_socket(open_door, server, tmp_path):
+    path = tmp_path / "socket"
+    door = open_door(server.grpc, "--listen", f"unix:{path}")
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(path))
+        client.sendall(b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert client.recv(100).startswith(b"HTTP/1.1 200 OK")
+    assert door.stop() == 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--workers", "0"], "--workers is 0, it must be 1 to 64"),
+        (["--timeout", "-1"], "it must be above 0"),
+        (["--listen", "nowhere"], "must be HOST:PORT"),
+        (["--tls-certificate", "a"], "belong together"),
+        (["--trusted-proxies", "nobody"], "invalid"),
+        (["--none"], "unrecognized arguments"),
+    ],
+)
+def test_wrong_options_end_with_status_2(run_door, flags, said):
+    done = run_door(*flags)
+    assert done.returncode == 2
+    assert said in done.stderr

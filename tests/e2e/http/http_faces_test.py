@@ -1,0 +1,199 @@
+"""Each API with its own client, unchanged, or with requests as its clients send them."""
+
+import deepl
+import libretranslatepy
+import pytest
+
+TEXT = "one two three"
+
+
+@pytest.fixture(scope="module")
+def answer(server) -> str:
+    """What the server says to TEXT: random words."""
+    return server.translate(TEXT).translations[0].text
+
+
+@pytest.fixture
+def libretranslate(door):
+    return libretranslatepy.LibreTranslateAPI(door.url)
+
+
+@pytest.fixture
+def translator(door):
+    return deepl.DeepLClient("key", server_url=door.url)
+
+
+def test_libretranslatepy_translates(libretranslate, answer):
+    assert libretranslate.translate(TEXT, "en", "de") == answer
+
+
+def test_libretranslatepy_lists_languages(libretranslate):
+    """A GET with a form in its body."""
+    assert libretranslate.languages() == [{"code": "en", "name": "English", "targets": ["de"]}]
+
+
+def test_libretranslatepy_detects(libretranslate):
+    (first, *_) = libretranslate.detect("Guten Tag, wie geht es Ihnen heute Morgen?")
+    assert first["language"] == "de"
+    assert 50 < first["confidence"] <= 100
+
+
+@pytest.mark.parametrize("form", ["q={}&source=en&target=de", {"source": "en", "target": "de"}])
+def test_libretranslate_takes_forms_and_json(door, answer, form):
+    body = form.format(TEXT) if isinstance(form, str) else {**form, "q": TEXT}
+    assert door.post("/translate", body).json == {
+        "translatedText": answer,
+        "detectedLanguage": {"confidence": 100, "language": "en"},
+    }
+
+
+def test_libretranslate_answers_a_list_with_lists(door, answer):
+    said = door.post("/translate", {"q": [TEXT, " ", TEXT], "source": "en", "target": "de"}).json
+    assert said["translatedText"] == [answer, " ", answer]
+    assert len(said["detectedLanguage"]) == 3
+
+
+def test_libretranslate_gives_alternatives(door, answer):
+    body = {"q": TEXT, "source": "en", "target": "de", "alternatives": 3}
+    said = door.post("/translate", body).json
+    assert said["translatedText"] == answer
+    assert 1 <= len(said["alternatives"]) <= 3
+    assert answer not in said["alternatives"]
+
+
+def test_libretranslate_html_without_tags_is_unescaped(door, server):
+    said = door.post(
+        "/translate", {"q": "a &amp; b", "source": "en", "target": "de", "format": "html"}
+    )
+    plain = server.translate("a & b").translations[0].text
+    assert said.json["translatedText"] == plain.replace("&", "&amp;").replace("<", "&lt;").replace(
+        ">", "&gt;"
+    )
+
+
+def test_libretranslate_refuses_tags(door):
+    said = door.post(
+        "/translate", {"q": "<b>a</b>", "source": "en", "target": "de", "format": "html"}
+    )
+    assert said.status == 400
+    assert "HTML tags" in said.json["error"]
+
+
+def test_libretranslate_settings(door):
+    said = door.get("/frontend/settings").json
+    assert said["language"]["source"] == {"code": "en", "name": "English"}
+    assert said["keyRequired"] is False
+
+
+def test_deepl_translates(translator, answer):
+    found = translator.translate_text([TEXT, TEXT], source_lang="EN", target_lang="DE")
+    assert [it.text for it in found] == [answer, answer]
+    assert [it.billed_characters for it in found] == [len(TEXT)] * 2
+    assert found[0].detected_source_lang == "EN"
+
+
+def test_deepl_lists_languages(translator):
+    """The targets are asked for by a GET with a form in its body."""
+    assert [it.code for it in translator.get_source_languages()] == ["EN"]
+    assert [it.code for it in translator.get_target_languages()] == ["DE"]
+
+
+def test_deepl_usage_has_no_limit_in_reach(translator):
+    assert not translator.get_usage().any_limit_reached
+
+
+def test_deepl_keeps_glossaries(translator, door):
+    entries = deepl.api_data.MultilingualGlossaryDictionaryEntries
+    made = translator.create_multilingual_glossary("g", [entries("EN", "DE", {"two": "zwo"})])
+    found = translator.translate_text(TEXT, source_lang="EN", target_lang="DE", glossary=made)
+    assert "zwo" in found.text
+    translator.update_multilingual_glossary_dictionary(made, entries("EN", "DE", {"one": "eins"}))
+    read = translator.get_multilingual_glossary_entries(made, "EN", "DE")
+    assert read.dictionaries[0].entries == "two\tzwo\none\teins"  # the client leaves it as it is
+    assert [it.name for it in translator.list_multilingual_glossaries()] == ["g"]
+    other = deepl.DeepLClient("another", server_url=door.url)
+    assert other.list_multilingual_glossaries() == []
+    with pytest.raises(deepl.GlossaryNotFoundException):
+        other.get_multilingual_glossary(made.glossary_id)
+    translator.delete_multilingual_glossary(made)
+    assert translator.list_multilingual_glossaries() == []
+
+
+def test_deepl_glossaries_of_version_2(translator):
+    made = translator.create_glossary("old", "EN", "DE", {"two": "zwo"})
+    assert translator.get_glossary_entries(made) == {"two": "zwo"}
+    assert [it.glossary_id for it in translator.list_glossaries()] == [made.glossary_id]
+    translator.delete_glossary(made)
+
+
+def test_deepl_says_what_it_ignored(door, answer):
+    said = door.post("/v2/translate", f"text={TEXT}&source_lang=EN&target_lang=DE&context=a b")
+    assert said.json["translations"][0]["text"] == answer
+    assert said.headers["X-Linnet-Ignored"] == "context"
+
+
+def test_deepl_forms_repeat_text(door, answer):
+    said = door.post("/v2/translate", f"text={TEXT}&text={TEXT}&source_lang=EN&target_lang=DE")
+    assert [it["text"] for it in said.json["translations"]] == [answer, answer]
+
+
+# As their clients send them: see the table in client/http/linnet_http/faces/dialects.py.
+DIALECTS = {
+    "deeplx": (
+        {"text": TEXT, "source_lang": "EN", "target_lang": "DE"},
+        lambda said: said["data"],
+    ),
+    "mtranserver": ({"text": TEXT, "from": "en", "to": "de"}, lambda said: said["result"]),
+    "kiss": ({"text": TEXT, "from": "en", "to": "de"}, lambda said: said["text"]),
+    "kiss list": (
+        {"texts": [TEXT], "from": "en", "to": "de"},
+        lambda said: said["translations"][0]["text"],
+    ),
+    "nllb-serve": (
+        {"source": [TEXT], "src_lang": "eng_Latn", "tgt_lang": "deu_Latn"},
+        lambda said: said["translation"][0],
+    ),
+    "curator": (
+        {"texts": [TEXT], "src_lang": "en", "tgt_lang": "de"},
+        lambda said: said["translations"][0],
+    ),
+    "immersive": (
+        {"text_list": [TEXT], "source_lang": "en", "target_lang": "de"},
+        lambda said: said["translations"][0]["text"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_one_path_tells_dialects_apart(door, answer, name):
+    body, text = DIALECTS[name]
+    said = door.post("/translate", body)
+    assert said.status == 200, said.body
+    assert text(said.json) == answer
+
+
+def test_unknown_dialect_lists_those_there_are(door):
+    said = door.post("/translate", {"words": TEXT})
+    assert said.status == 400
+    assert "has the fields words" in said.json["error"]
+    assert "text and target_lang" in said.json["error"]
+
+
+def test_google_v2(door, answer):
+    body = {"q": [TEXT], "source": "en", "target": "de", "format": "text"}
+    said = door.post("/language/translate/v2", body).json
+    assert said == {"data": {"translations": [{"translatedText": answer}]}}
+    said = door.get(f"/language/translate/v2?q={TEXT.replace(' ', '+')}&source=en&target=de").json
+    assert len(said["data"]["translations"]) == 1
+    listed = door.post("/language/translate/v2/languages", {"target": "en"}).json
+    assert {"language": "de", "name": "German"} in listed["data"]["languages"]
+    found = door.post("/language/translate/v2/detect", {"q": "Guten Tag, wie geht es?"}).json
+    assert found["data"]["detections"][0][0]["language"] == "de"
+
+
+def test_google_takes_128_texts(door):
+    body = {"q": ["a"] * 129, "source": "en", "target": "de", "format": "text"}
+    said = door.post("/language/translate/v2", body)
+    assert said.status == 413
+    assert said.json["error"]["errors"][0]["reason"] == "uploadTooLarge"
+    assert "129 texts, at most 128" in said.json["error"]["message"]
