@@ -6,14 +6,17 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 
 usage() {
   cat <<'U'
-usage: ./test.sh [--all] [--long]
+usage: ./test.sh [--all] [--long] [--research]
 
 Sets up as ./start.sh --build --tools --patched-grpc does, builds the release preset with its tests and runs
   ctest      every GoogleTest
   pytest     operators, linnet_model, linnet-decode, end to end, layering, the scripts
   check      ./start.sh --check, the first command of a new user
   style      ruff, mypy, and shellcheck where it is installed
-and with --all
+and with --research
+  research   mypy and pytest on research/, which is no part of the product
+
+and with --all also that, and
   asan       the C++ tests, short runs of the fuzz targets and the tests of tests/e2e on programs with AddressSanitizer and
              UndefinedBehaviorSanitizer
   tsan       the tests of tests/server under ThreadSanitizer
@@ -39,11 +42,12 @@ are in build/logs. No GPU is needed: tests/gpu.sh is for a machine that has one.
 U
 }
 
-all='' long=''
+all='' long='' research=''
 while (($#)); do
   case $1 in
     --all) all=1 ;;
     --long) long=1 ;;
+    --research) research=1 ;;
     --help | -h) usage && exit ;;
     *) die "unknown flag '$1': see ./test.sh --help" ;;
   esac
@@ -92,7 +96,7 @@ joined() {
 
 style() {
   local status=0
-  .venv/bin/ruff check model tests client || status=1
+  .venv/bin/ruff check model tests client research || status=1
   .venv/bin/mypy --config-file model/pyproject.toml || status=1
   .venv/bin/mypy --config-file client/http/pyproject.toml -p linnet_http || status=1
   if command -v shellcheck >/dev/null; then
@@ -114,6 +118,14 @@ python_tests() {
     -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true --junitxml="$logs/$name.xml" 2>&1 |
     tee "$logs/$name.log" || status=$?
   sed -n '/Check failed/p; /^Fatal Python error/p; /^Current thread/,/^$/p' "$logs/$name.log"
+  return "$status"
+}
+
+# research_tests: checks research/, which no other suite does.
+research_tests() {
+  local status=0
+  .venv/bin/mypy --config-file research/pyproject.toml || status=1
+  python_tests pytest-research research/tests || status=1
   return "$status"
 }
 
@@ -174,6 +186,7 @@ suite ctest ctest --preset release -j "$jobs" --no-tests=error --output-junit "$
 suite pytest python_tests pytest tests
 suite check ./start.sh --check
 suite style style
+[[ ! $all && ! $research ]] || suite research research_tests
 if [[ $all ]]; then
   suite asan sanitized
   suite tsan sanitizer tsan tests/server

@@ -9,8 +9,7 @@ usage: tests/gpu.sh [--part NAME]… [--library DIR] [--portable DIR] [--data DI
                     [--continue DIR] [--python PYTHON] [--dry]
 
 For a machine with a GPU and torch, but without Debian's libraries and without a network: builds the operators from
-source (build/gpu; needs nvcc, cmake, ninja) and writes one report, DEVICE/gpu.md and DEVICE/gpu.json. tests/gpu/pack.py makes
-the archive for such a machine, and tests/gpu/call.sh runs its contents there in several calls.
+source (build/gpu; needs nvcc, cmake, ninja) and writes one report, DEVICE/gpu.md and DEVICE/gpu.json.
 
   --part NAME      part to run [all of them]; may be repeated
                      smoke       linnet-decode on one text, with graphs, kernel by kernel, and with host search

@@ -121,6 +121,12 @@ LAYERS = {
     "tests/gpu": f"{PYTHON} {TRAINING} tests/bench",
     "tests/setup": "tests/gpu torch python-tests",
     "tests/deploy": "tests/data tests/proto python-tests grpc protobuf yaml",
+    # Experiments: they use the product and its tests; no layer above uses them.
+    "research/linnet_research": f"{PYTHON} {TRAINING}",
+    "research/bench": f"research/linnet_research tests/bench {PYTHON} {TRAINING}",
+    "research/gpu": f"tests/gpu {PYTHON} {TRAINING}",
+    "research/tests": f"research/linnet_research research/bench research/gpu tests/data tests/gpu"
+    f" tests/setup {PYTHON} {TRAINING} python-tests",
 }
 # A few files, and the targets made of them, may use more than their layer.
 EXCEPTIONS = {
@@ -136,7 +142,7 @@ EXCEPTIONS = {
     "client/cli/line_editor*": "editline",
     "linnet_cli": "json editline",
     "linnet_command": "json",
-    "model/linnet_model/evaluation/compare_plots.py": "plots",
+    "research/linnet_research/comparison/compare_plots.py": "plots",
     "model/linnet_model/__main__.py": "model/linnet_model/importers model/linnet_model/commands",
     "model/linnet_model/importers/golden.py": "transformers",  # the reference implementation
     # Aliases: the commands keep their names.
@@ -207,6 +213,7 @@ MODULES = {
     "model/linnet_model/fetch": "linnet_model.fetch linnet_model.fetch.*",
     "model/linnet_model/commands": "linnet_model.commands linnet_model.commands.*",
     "model/linnet_model": "linnet_model",
+    "research/linnet_research": "linnet_research linnet_research.*",
     "torch": "torch",
     "numpy": "numpy",
     "sentencepiece": "sentencepiece",
@@ -253,6 +260,7 @@ SYSTEM = re.compile(
     r"|(cpuid|dlfcn|errno|fcntl|math|netdb|poll|pthread|sched|signal|spawn|stdint|stdio|stdlib|string|time"
     r"|malloc|unistd)\.h)$"
 )
+SCRIPTS = ("tests/", "research/")  # their modules are imported by file name
 SKIPPED_FOLDERS = {"build", "__pycache__"}  # and hidden ones
 CPP = {".h", ".cc", ".cu", ".cuh"}
 
@@ -351,9 +359,10 @@ def python_uses(tree: Tree, path: str) -> Iterator[Use]:
             top = name.partition(".")[0]
             if top in sys.stdlib_module_names or f"{folder}/{top}.py" in tree.files:
                 continue
-            siblings = [
-                f for f in tree.files if f.endswith(f"/{top}.py") and f.startswith("tests/")
-            ]
+            siblings = sorted(
+                (f for f in tree.files if f.endswith(f"/{top}.py") and f.startswith(SCRIPTS)),
+                key=lambda f: f.split("/")[0] != path.split("/")[0],  # its own tree first
+            )
             if not (meaning := lookup(name, MODULES) or lookup(top, MODULES)):
                 meaning = [layer_of(siblings[0]) or ""] if siblings else [unknown(top, "MODULES")]
             yield from (Use(what, node.lineno, f"{path} -> {name}") for what in meaning)

@@ -66,6 +66,8 @@ FORBIDDEN = [
     ("model/linnet_model/a.cc", "", "model/linnet_model is Python alone"),
     ("model/linnet_model/a.py", "import os\nimport grpc\n", "a.py:2: model/linnet_model may not"),
     ("model/linnet_model/a.py", "if 1:\n    from pytest import raises\n", "not use python-tests"),
+    ("model/linnet_model/a.py", "import linnet_research.data.tatoeba\n", "not use research/"),
+    ("tests/" "bench/a.py", "from linnet_research import data\n", "not use research/"),
     ("proto/linnet/v1/a.proto", 'import "google/api/http.proto";\n', "google/api/http.proto"),
     ("client/CMakeLists.txt", "target_link_libraries(c linnet::torch_cpu)", "may not use torch"),
     ("tests/client/CMakeLists.txt", "linnet_test(t LIBRARIES prometheus-cpp::core)", "prometheus"),

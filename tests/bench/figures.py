@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-for folder in ("engine", "security", "server", "training"):
+for folder in ("engine", "security", "server"):
     sys.path.insert(0, str(Path(__file__).resolve().parent / folder))
 import beams  # noqa: E402
 import capacity  # noqa: E402
@@ -33,15 +33,13 @@ import one_connection  # noqa: E402
 import profile_step  # noqa: E402
 import real_models  # noqa: E402
 import server_overhead  # noqa: E402
-import time_to_loss  # noqa: E402
-import training_speed  # noqa: E402
 import unauthenticated  # noqa: E402
 from committed import RESULTS, ROOT, on, on_context, result, table  # noqa: E402
 
 PAGES = (
     *("README.md", "SECURITY.md", "CONTRIBUTING.md"),
     *sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("docs/*.md")),
-    *("client/python/README.md", "tests/bench/README.md"),
+    *("client/python/README.md", "tests/bench/README.md", "tests/bench/results/quality.md"),
 )
 MARKED = re.compile(r"(<!-- figures (\S+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
 
@@ -145,13 +143,6 @@ def whole_table(name: str, heads: list[str], rows: Callable[[Any], list[list[str
     """All rows of a result, with its machine."""
     results = result(name)
     return f"{table(heads, rows(results))}\n\n{on(results)}"
-
-
-def time_to_a_loss() -> str:
-    results = result("time-to-loss")
-    note = f"Width {results['width']}, one thread; losses in nats a token."
-    rows = time_to_loss.rows_of(results)
-    return f"{table(time_to_loss.HEADS, rows)}\n\n{note} {on(results)}"
 
 
 def imported_models() -> str:
@@ -457,10 +448,6 @@ FIGURES: dict[str, Callable[[], str]] = {
     "sentences": sentences,
     "soak": soak,
     "step-while-many-wait": step_while_many_wait,
-    "time-to-loss": time_to_a_loss,
-    "training-speed": lambda: whole_table(
-        "training-speed", training_speed.HEADS, training_speed.rows_of
-    ),
     "unauthenticated-beyond-goal": unauthenticated_beyond_goal,
 }
 

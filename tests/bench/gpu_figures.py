@@ -6,11 +6,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent / "training"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "gpu"))
 import answers as gpu_answers
 import report as gpu_report
-import trainings
 from committed import result, table
 
 
@@ -79,11 +77,6 @@ def gpu_modes() -> str:
     return f"{table(heads, lines)}\n\n{on_gpu(results)}"
 
 
-def trainings_at_equal_time() -> str:
-    results = result("trainings")
-    return f"{table(trainings.HEADS, trainings.rows_of(results))}\n\n{trainings.note(results)}"
-
-
 def gpu_bleu() -> str:
     results = result("gpu-answers")
     rows = [
@@ -114,5 +107,4 @@ FIGURES = {
     "gpu-server": gpu_server,
     "gpu-speed": lambda: gpu_speed("gpu"),
     "gpu-speed-earlier": lambda: gpu_speed("gpu-earlier"),
-    "trainings": trainings_at_equal_time,
 }

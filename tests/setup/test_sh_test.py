@@ -112,9 +112,17 @@ def test_all_adds_sanitizers_and_containers(machine):
     assert "cmake --build --preset tsan --target tests/server/all" in called
     assert "cmake --build --preset fuzz --target tests/fuzz/all" in called
     assert "cmake --build --preset asan --target programs" in called
-    # The suites plus sanitizer, transport, soak and deployment.
-    assert called.count("pytest") == 6
-    assert output.splitlines()[-1] == "tests: 27 passed, 0 failed, 9 skipped"
+    # The suites plus sanitizer, transport, soak, research and deployment.
+    assert called.count("pytest") == 7
+    assert output.splitlines()[-1] == "tests: 30 passed, 0 failed, 10 skipped"
+
+
+def test_research_is_tested_on_request(machine):
+    status, output = machine.run("test.sh", "--research")
+    assert status == 0, output
+    called = machine.commands()
+    assert called.count("mypy") == 2
+    assert called.count("pytest") == 2
 
 
 def test_failure_of_the_suite_beside_others_counts(machine):

@@ -2,7 +2,7 @@
 
 Texts that may be trained on hold few amounts of money, dates with a year or times of day, and a
 model that saw a number only a few times loses it. Every sentence here has one of our own frames,
-with random values in the forms that each language writes. linnet_model.evaluation.facts measures
+with random values in the forms that each language writes. linnet_research.evaluation.facts measures
 with other sentences, which are never trained on.
 """
 
@@ -305,7 +305,7 @@ STREETS = ("Street", "Road", "Avenue", "Drive")
 GERMAN_STREETS = ("straße", "straße", "straße", "allee", "gasse")  # "in der"
 GERMAN_PLACES = ("weg", "platz", "ring", "hof", "markt")
 # First parts of German streets, most of them words, which are not translated either. No street of
-# linnet_model.evaluation.facts is here.
+# linnet_research.evaluation.facts is here.
 STREET_WORDS = """
 Haupt Schul Berg Linden Wald Ring Goethe Schiller Dorf Wiesen Rosen Markt Brunnen Feld Birken
 Schloss Bahn Post Hafen Kloster Sonnen See Ufer Acker Tal Kirchen Kastanien Buchen Tannen Ahorn

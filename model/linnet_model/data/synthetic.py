@@ -30,7 +30,8 @@ ONSETS = [
 NUCLEI = ["a", "e", "i", "o", "u", "ei", "ou", "ä", "ö", "é"]
 CODAS = ["", "", "", "l", "m", "n", "r", "s", "t", "ck", "nd", "x"]
 ENDINGS = ["com", "org", "net", "de", "eu", "io", "example"]
-# Common in one of the two languages or elsewhere. No name of linnet_model.evaluation.facts is here.
+# Common in one of the two languages or elsewhere. No name of linnet_research.evaluation.facts is
+# here.
 GIVEN_NAMES = """
 Eva Sarah Lisa Sophie Clara Helen Mary Alice Jane Marie Irene Martha Susan Karin Monika Petra Rosa
 Paul Michael Martin George Henry John James Max Felix Oscar Hugo Simon Stefan Walter Bruno Edward

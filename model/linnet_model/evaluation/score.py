@@ -3,10 +3,8 @@
 A bundle is decoded by linnet-decode in float32 if that is built, else by the search in Python.
 Translations get BLEU (of characters in languages without blanks) and chrF of sacreBLEU; summaries
 get ROUGE-1, 2 and L (F1, stemmed, the best of several references), and answers that repeat
-themselves are counted. A translator between English and German also translates made-up sentences
-with numbers, dates, times, amounts, names and addresses (linnet_model.evaluation.facts). --run
-scores models that cannot be exported: perplexity of a language model or a pre-trained model,
-accuracy and macro-F1 of a classifier, exact matches of a parser.
+themselves are counted. --run scores models that cannot be exported: perplexity of a language model
+or a pre-trained model, accuracy and macro-F1 of a classifier, exact matches of a parser.
 """
 
 from __future__ import annotations
@@ -29,7 +27,6 @@ from linnet_model.config import ConfigError, from_tables
 from linnet_model.data_config import DataConfig
 from linnet_model.evaluation.baselines import baselines, described
 from linnet_model.evaluation.decoding import Decoding, choose_decoding, tokenizer_of
-from linnet_model.evaluation.facts import FORMS, carried_over, made_up_sentences
 from linnet_model.evaluation.score_run import lines_read, row_of, score_run, test_rows
 from linnet_model.export.card import write_card
 from linnet_model.json_files import read_json, write_json
@@ -43,7 +40,7 @@ from linnet_model.train.rouge import ROUGE, rouge, rouge_signature
 from linnet_model.train.stages import result_of
 from linnet_model.train.validation import bleu
 
-FACT_SENTENCES = 1000
+WEIGHTS_AND_SEARCH = ("model_sha256", "engine", "options")  # keys of scores.json
 EXAMPLES = """examples:
   linnet-score --bundle model/bundles/en-de --data DATA --write
   linnet-score --bundle model/bundles/en-de --data DATA --domain tatoeba --limit 200
@@ -111,13 +108,15 @@ def signatures(task: str, language: str = "") -> dict[str, str]:
 
 
 def keep_other_tests(scores: dict[str, Any], before: dict[str, Any] | None) -> None:
-    """Keeps the results of other test sets if weights, engine and options are the same, else says
-    which are left out."""
+    """Keeps the results of other test sets, and those that another command has added, if weights,
+    engine and options are the same, else says which are left out."""
+    if before is not None and all(before.get(key) == scores[key] for key in WEIGHTS_AND_SEARCH):
+        scores |= {key: value for key, value in before.items() if key not in scores}
     measured = {test["domain"] for test in scores["tests"]}
     others = [t for t in (before or {}).get("tests", []) if t["domain"] not in measured]
     if before is None or not others:
         return
-    same = ("model_sha256", "engine", "options", "measures", "signatures")
+    same = (*WEIGHTS_AND_SEARCH, "measures", "signatures")
     different = [key for key in same if before.get(key) != scores[key]]  # older files lack some
     if different:
         print(
@@ -218,11 +217,6 @@ def score(
     columns = {style: answered(examples, style) for style in styles} or {
         "answer": answered(examples)
     }
-    facts = {}
-    pair = language, into
-    if pair in FORMS:
-        sentences = made_up_sentences(min(limit or FACT_SENTENCES, FACT_SENTENCES), pair)
-        facts["facts"] = carried_over(sentences, answered([it.text for it in sentences]))
     return {
         "bundle_version": manifest["version"],
         "model_sha256": model_sha256(manifest),
@@ -231,7 +225,6 @@ def score(
         "measures": list(tests[0]["model"]),
         "signatures": signatures(task, into) | described(list(tests[0]["baselines"])),
         "tests": tests,
-        **facts,
         "examples": [
             {"text": text, **dict(zip(columns, row, strict=True))}
             for text, *row in zip(examples, *columns.values(), strict=True)
@@ -266,7 +259,7 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         type=count_from(0),
         default=0,
         metavar="N",
-        help="first N rows of each test set, and N made-up sentences; 0: all",
+        help="first N rows of each test set; 0: all",
     )
     how = parser.add_argument_group("how a bundle is decoded")
     how.add_argument(

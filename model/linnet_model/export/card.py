@@ -15,7 +15,7 @@ from linnet_model.styles import PARAGRAPHS, SENTENCES
 # A training counts as converged with one of these.
 CONVERGED_TOKENS = 150_000_000  # target tokens of a translator, over all continuations
 STALE = 5  # validations in a row without a lower loss
-JUDGEMENTS = "judgements.json"  # a reader's verdicts on answers (evaluation/everyday.py)
+JUDGEMENTS = "judgements.json"  # a reader's verdicts on answers
 KEPT = "kept"  # the verdict on an answer that keeps meaning and facts
 
 
@@ -369,7 +369,7 @@ def fact_part(scores: dict[str, Any] | None, data: dict[str, Any]) -> list[str]:
         "## Facts",
         "",
         f"Of the facts in {facts['sentences']:,} made-up sentences "
-        "(`linnet_model.evaluation.facts`), the share that the answers carry over:",
+        "(`linnet_research.evaluation.facts`), the share that the answers carry over:",
         *(
             [
                 "(The sentences are not trained on; but some of the frames of the made-up training "

@@ -1,20 +1,15 @@
-"""Texts that were written for Linnet, one per line. Those of the cards and of the tests were
-written before any was decoded; only messages-en and points-en are training texts
-(linnet_model.data.messages). These two are compressed: `xzcat` shows them."""
+"""Texts that cards show, one per line. They were written before any was decoded."""
 
 from __future__ import annotations
 
-import lzma
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
 
 
 def lines_of(name: str) -> list[str]:
-    """Returns the lines of NAME.txt or NAME.txt.xz; none if there is no such file."""
-    path, compressed = FOLDER / f"{name}.txt", FOLDER / f"{name}.txt.xz"
-    if compressed.is_file():
-        return lzma.decompress(compressed.read_bytes()).decode().splitlines()
+    """Returns the lines of NAME.txt; none if there is no such file."""
+    path = FOLDER / f"{name}.txt"
     return path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
 
 

@@ -10,7 +10,6 @@ from linnet_model.data.augment import augmented
 from linnet_model.data.fact_pairs import (
     FRAMES,
     SLOTS,
-    STREET_WORDS,
     amount,
     clock,
     date,
@@ -19,10 +18,7 @@ from linnet_model.data.fact_pairs import (
     number,
     time,
 )
-from linnet_model.data.synthetic import GIVEN_NAMES
 from linnet_model.data_config import DataConfig
-from linnet_model.evaluation import facts_english, facts_german
-from linnet_model.evaluation.facts import FIRST
 from linnet_model.text_files import Pair
 
 
@@ -39,19 +35,6 @@ def values(draw, count=2000) -> dict[str, str]:
 def test_both_sides_have_the_same_slots(frame):
     assert slots(frame[0]) == slots(frame[1])
     assert set(slots(frame[0])) <= {*SLOTS, "street", "place"}
-
-
-def test_sentences_of_the_evaluation_are_not_trained_on():
-    def words(text: str) -> str:
-        return re.sub(r"{\w+}", "{}", text)
-
-    for side, forms in enumerate((facts_english, facts_german)):
-        assert not {words(frame[side]) for frame in FRAMES} & set(map(words, forms.TEMPLATES))
-
-
-def test_names_and_streets_of_the_evaluation_are_not_trained_on():
-    assert not set(FIRST) & set(GIVEN_NAMES)
-    assert not set(facts_german.STREETS) & set(STREET_WORDS)
 
 
 def test_numbers_have_the_marks_of_their_language():

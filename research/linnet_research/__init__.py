@@ -1,0 +1,1 @@
+"""Experiments with Linnet's models: comparisons, tasks, training texts. No part of the product."""

@@ -1,0 +1,1 @@
+"""Measures models beside linnet-score: facts, everyday sentences, tasks."""

@@ -1,0 +1,18 @@
+"""Texts that were written for Linnet, one per line. Everyday sentences and messages-test-en were
+written before any was decoded; messages-en and points-en are training texts
+(linnet_research.data.messages). These two are compressed: `xzcat` shows them."""
+
+from __future__ import annotations
+
+import lzma
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+
+
+def lines_of(name: str) -> list[str]:
+    """Returns the lines of NAME.txt or NAME.txt.xz; none if there is no such file."""
+    path, compressed = FOLDER / f"{name}.txt", FOLDER / f"{name}.txt.xz"
+    if compressed.is_file():
+        return lzma.decompress(compressed.read_bytes()).decode().splitlines()
+    return path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
