@@ -102,6 +102,12 @@ def profile_of_a_step() -> str:
     return "\n\n".join([table(heads, rows), *notes])
 
 
+def inner_loop() -> str:
+    results = result("inner-loop")
+    rows = [[step, f"{seconds:.1f} s"] for step, seconds in results["cpu_seconds"].items()]
+    return f"{table(['CPU time, preset dev', ''], rows)}\n\n{on(results)}"
+
+
 def memory() -> str:
     results = result("decoding")
     rows = []
@@ -436,6 +442,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "glossaries": glossaries,
     **gpu_figures.FIGURES,
     "imported-models": imported_models,
+    "inner-loop": inner_loop,
     "differences": differences,
     "language-check": language_check,
     "detection": detection,
