@@ -32,11 +32,12 @@ std::vector<Range> WordsOf(absl::string_view text) {
 // ends[i] is the number of bytes of `text` that tokens [0, i] produce: the longest common prefix of
 // `text` and their own decoded text. Never decreases.
 std::vector<size_t> Ends(const model::Tokenizer& tokenizer, std::span<const model::TokenId> tokens,
-                         std::span<const std::string> copies, absl::string_view text) {
+                         std::span<const std::string> copies, absl::string_view capitals,
+                         absl::string_view text) {
   std::vector<size_t> ends;
   size_t end = 0;
   for (size_t count = 1; count <= tokens.size(); ++count) {
-    const std::string start = tokenizer.Decode(tokens.first(count), copies);
+    const std::string start = tokenizer.Decode(tokens.first(count), copies, capitals);
     const auto common = std::mismatch(text.begin(), text.end(), start.begin(), start.end());
     end = std::max<size_t>(end, common.first - text.begin());
     ends.push_back(end);
@@ -104,8 +105,9 @@ std::vector<size_t> Match(Words decoded, Words written) {
 
 std::vector<AlignedWord> AlignedWords(const model::Tokenizer& tokenizer,
                                       std::span<const model::TokenId> tokens,
-                                      absl::string_view text, std::span<const std::string> copies) {
-  const std::vector<size_t> ends = Ends(tokenizer, tokens, copies, text);
+                                      absl::string_view text, std::span<const std::string> copies,
+                                      absl::string_view capitals) {
+  const std::vector<size_t> ends = Ends(tokenizer, tokens, copies, capitals, text);
   const auto start = [&](size_t i) { return i == 0 ? 0 : ends[i - 1]; };
   std::vector<AlignedWord> words;
   size_t token = 0;  // the first that produces some of the word, or starts a character of it
@@ -120,9 +122,10 @@ std::vector<AlignedWord> AlignedWords(const model::Tokenizer& tokenizer,
 
 std::vector<AlignedWord> SourceWords(const model::Tokenizer& tokenizer,
                                      std::span<const model::TokenId> tokens, absl::string_view text,
-                                     std::span<const std::string> copies) {
-  const std::string decoded = tokenizer.Decode(tokens, copies);
-  std::vector<AlignedWord> words = AlignedWords(tokenizer, tokens, decoded, copies);
+                                     std::span<const std::string> copies,
+                                     absl::string_view capitals) {
+  const std::string decoded = tokenizer.Decode(tokens, copies, capitals);
+  std::vector<AlignedWord> words = AlignedWords(tokenizer, tokens, decoded, copies, capitals);
   const std::vector<Range> written = WordsOf(text);
   std::vector<absl::string_view> decoded_words, written_words;
   for (const AlignedWord& word : words)

@@ -19,12 +19,13 @@ struct AlignedWord {
   size_t end_token = 0;
 };
 
-// Returns the words of `text`, the decoded text of `tokens` with placeholders replaced by `copies`.
-// A token may belong to two words.
+// Returns the words of `text`, the decoded text of `tokens` with placeholders replaced by `copies`
+// and in `capitals`, if any (Tokenizer::Decode). A token may belong to two words.
 std::vector<AlignedWord> AlignedWords(const model::Tokenizer& tokenizer,
                                       std::span<const model::TokenId> tokens,
                                       absl::string_view text,
-                                      std::span<const std::string> copies = {});
+                                      std::span<const std::string> copies = {},
+                                      absl::string_view capitals = {});
 
 // Returns the words of a source as written. The decoded text of its tokens is normalised, so its
 // words are matched to those of `text`: one to one if both have the same number, otherwise by
@@ -32,7 +33,8 @@ std::vector<AlignedWord> AlignedWords(const model::Tokenizer& tokenizer,
 // same bytes.
 std::vector<AlignedWord> SourceWords(const model::Tokenizer& tokenizer,
                                      std::span<const model::TokenId> tokens, absl::string_view text,
-                                     std::span<const std::string> copies = {});
+                                     std::span<const std::string> copies = {},
+                                     absl::string_view capitals = {});
 
 // Bytes [begin, end) of a word in its text.
 struct WordRange {

@@ -30,11 +30,12 @@ linnet::v1::TextPart PartWriter::PartOf(std::string text) {
 }
 
 std::optional<linnet::v1::TextPart> PartWriter::Stable(std::span<const model::TokenId> tokens) {
+  const PreparedSegment& segment = prepared_[content_].segments[segment_];
   std::string text = StableText(*request_.model->target_tokenizer,
                                 request_.model->bundle.manifest.word_tokenizer(), tokens,
-                                prepared_[content_].segments[segment_].copies);
+                                segment.copies, TargetCapitals(request_, segment));
   // It may be the full stop at the end of the title, which is left out.
-  if (prepared_[content_].segments[segment_].is_title && text.ends_with('.')) text.pop_back();
+  if (segment.is_title && text.ends_with('.')) text.pop_back();
   // Nothing is sent if the text does not extend what was sent. Done reports an error if it never
   // does.
   if (text.size() <= sent_.size() || !text.starts_with(sent_)) return std::nullopt;

@@ -22,8 +22,9 @@ std::vector<WordRange> InSource(const PreparedSegment& work, std::vector<WordRan
 PivotAttention AttentionOf(const TextRequest& first, const PreparedSegment& work,
                            const std::string& text) {
   PivotAttention kept;
-  const std::vector<AlignedWord> words = AlignedWords(
-      *first.model->target_tokenizer, work.result.hypotheses.front().tokens, text, work.copies);
+  const std::vector<AlignedWord> words =
+      AlignedWords(*first.model->target_tokenizer, work.result.hypotheses.front().tokens, text,
+                   work.copies, TargetCapitals(first, work));
   if (work.copied) {  // each word is aligned to itself
     for (const AlignedWord& word : words) kept.pivot.push_back({word.begin, word.end});
     kept.source = InSource(work, kept.pivot);
@@ -32,7 +33,8 @@ PivotAttention AttentionOf(const TextRequest& first, const PreparedSegment& work
     return kept;
   }
   const std::vector<AlignedWord> source =
-      SourceWords(*first.model->source_tokenizer, work.source, work.text, work.copies);
+      SourceWords(*first.model->source_tokenizer, work.source, work.text, work.copies,
+                  SourceCapitals(first, work));
   const WordAttention attention(source, work.source.size(), work.result.attention);
   kept.source = InSource(work, attention.source());
   for (const AlignedWord& word : words) {

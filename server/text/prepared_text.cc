@@ -30,6 +30,7 @@ struct Part {
   model::TextSegment place;
   Tokens tokens;
   std::vector<std::string> copies = {};
+  bool lowered = false;
 };
 
 absl::string_view TextOf(const std::string& text, const model::TextSegment& place) {
@@ -65,17 +66,26 @@ absl::Status TooManySegments(absl::string_view field, int max_segments) {
 
 // Tokenises a text, or only its start if that alone has more than `max_tokens`. Few texts are so
 // long and have so few tokens; their memory is held until the call ends.
-absl::StatusOr<Tokens> EncodeStart(const model::Tokenizer& tokenizer, absl::string_view text,
-                                   int max_tokens, const PrepareLimits& limits,
-                                   const model::TextAround& around = {}) {
+absl::StatusOr<model::CopyingText> ReadStart(const model::Tokenizer& tokenizer,
+                                             absl::string_view text,
+                                             const model::ReadOptions& options, int max_tokens,
+                                             const PrepareLimits& limits) {
   if (std::ssize(text) > kMaxEncodedBytes) {
     size_t end = kMaxEncodedBytes;
     while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-    auto start = tokenizer.Encode(text.substr(0, end));
-    if (!start.ok() || std::ssize(*start) > max_tokens) return start;
+    auto start = tokenizer.Read(text.substr(0, end), options);
+    if (!start.ok() || std::ssize(start->tokens) > max_tokens) return start;
     RETURN_IF_ERROR(limits.hold(kEncodeBytesPerByte * std::ssize(text)));
   }
-  return tokenizer.Encode(text, around);
+  return tokenizer.Read(text, options);
+}
+
+// How the source of an item is read. A pair to be scored is read in lower case if both texts are
+// in capitals, so that the score of a translation in capitals is that of its search.
+model::ReadOptions SourceReading(const TextRequest& request, const TextItem& item) {
+  const bool lower =
+      item.target == nullptr || model::IsInCapitals(*item.target, {.before = *item.text});
+  return {.language_code = request.language_code, .lower = lower};
 }
 
 // Returns "912", or "more than 900" if only the start of a long text was tokenised.
@@ -86,18 +96,17 @@ std::string CountOf(size_t tokens, size_t text_bytes) {
 
 // Splits the text into sentences, and sentences that are too long into parts.
 absl::StatusOr<std::vector<Part>> Sentences(const TextRequest& request, const std::string& text,
-                                            absl::string_view field, const PrepareLimits& limits) {
+                                            const TextItem& item, const PrepareLimits& limits) {
   const model::Tokenizer& tokenizer = *request.model->source_tokenizer;
   const int max_tokens = MaxTokens(request);
   const bool copies = Copies(request);
-  const auto encode = [&](absl::string_view part) -> absl::StatusOr<model::CopyingText> {
+  const auto encode = [&](absl::string_view part) {
     const size_t begin = part.data() - text.data();
-    const model::TextAround around = {.before = absl::string_view(text).substr(0, begin),
-                                      .after = absl::string_view(text).substr(begin + part.size())};
-    if (copies && std::ssize(part) <= kMaxEncodedBytes)
-      return tokenizer.EncodeCopying(part, around);
-    ASSIGN_OR_RETURN(Tokens tokens, EncodeStart(tokenizer, part, max_tokens, limits, around));
-    return model::CopyingText{.tokens = std::move(tokens)};
+    model::ReadOptions options = SourceReading(request, item);
+    options.around = {.before = absl::string_view(text).substr(0, begin),
+                      .after = absl::string_view(text).substr(begin + part.size())};
+    options.copies = copies && std::ssize(part) <= kMaxEncodedBytes;
+    return ReadStart(tokenizer, part, options, max_tokens, limits);
   };
   // Parts that were tokenised to see whether they fit, by their begin. The last one counted at a
   // begin becomes the segment.
@@ -124,8 +133,8 @@ absl::StatusOr<std::vector<Part>> Sentences(const TextRequest& request, const st
   auto places =
       model::SplitText(text, request.language_code, max_tokens, count_tokens, limits.max_segments);
   RETURN_IF_ERROR(held);
-  if (absl::IsOutOfRange(places.status())) return TooManySegments(field, limits.max_segments);
-  if (!places.ok()) return Unreadable(field, places.status());
+  if (absl::IsOutOfRange(places.status())) return TooManySegments(item.path, limits.max_segments);
+  if (!places.ok()) return Unreadable(item.path, places.status());
   std::vector<Part> parts;
   for (const model::TextSegment& place : *places) {
     absl::StatusOr<model::CopyingText> read;
@@ -134,10 +143,10 @@ absl::StatusOr<std::vector<Part>> Sentences(const TextRequest& request, const st
     } else {
       read = encode(TextOf(text, place));
     }
-    if (!read.ok()) return Unreadable(field, read.status());
+    if (!read.ok()) return Unreadable(item.path, read.status());
     // Text that normalises to nothing (a zero-width space) is kept unchanged, like white space.
     if (!read->tokens.empty())
-      parts.push_back({place, std::move(read->tokens), std::move(read->copies)});
+      parts.push_back({place, std::move(read->tokens), std::move(read->copies), read->lowered});
   }
   return parts;
 }
@@ -146,8 +155,8 @@ absl::StatusOr<std::vector<Part>> Sentences(const TextRequest& request, const st
 // number of chunks, or one more. When truncating, returns the first chunk only, as long as
 // possible. The chunks are the segments of the call; of sentences it has as many as its memory.
 absl::StatusOr<std::vector<Part>> Chunks(const TextRequest& request, const std::string& text,
-                                         absl::string_view field, const PrepareLimits& limits) {
-  ASSIGN_OR_RETURN(auto sentences, Sentences(request, text, field, {.hold = limits.hold}));
+                                         const TextItem& item, const PrepareLimits& limits) {
+  ASSIGN_OR_RETURN(auto sentences, Sentences(request, text, item, {.hold = limits.hold}));
   const bool truncate = request.long_input == linnet::v1::LONG_INPUT_TRUNCATE;
   const int room = MaxTokens(request) - 1;  // for eos
   int64_t total = 0;
@@ -169,14 +178,15 @@ absl::StatusOr<std::vector<Part>> Chunks(const TextRequest& request, const std::
       chunk.place = sentences[first].place;
       chunk.place.end = sentences[end - 1].place.end;
       chunk.place.part_of_sentence |= sentences[end - 1].place.part_of_sentence;
-      auto tokens =
-          request.model->source_tokenizer->Encode(model::OneLine(TextOf(text, chunk.place)));
-      if (!tokens.ok()) return Unreadable(field, tokens.status());
-      chunk.tokens = *std::move(tokens);
+      auto read = request.model->source_tokenizer->Read(model::OneLine(TextOf(text, chunk.place)),
+                                                        SourceReading(request, item));
+      if (!read.ok()) return Unreadable(item.path, read.status());
+      chunk.tokens = std::move(read->tokens);
+      chunk.lowered = read->lowered;
       if (std::ssize(chunk.tokens) <= room || end - 1 == first) break;
     }
     if (std::ssize(chunks) == limits.max_segments)
-      return TooManySegments(field, limits.max_segments);
+      return TooManySegments(item.path, limits.max_segments);
     chunks.push_back(std::move(chunk));
     if (truncate) break;
     first = end;
@@ -187,31 +197,36 @@ absl::StatusOr<std::vector<Part>> Chunks(const TextRequest& request, const std::
 // Reads the text as one source, or in chunks or truncated if it is too long and the request allows
 // it.
 absl::StatusOr<std::vector<Part>> Whole(const TextRequest& request, const std::string& text,
-                                        absl::string_view field, const PrepareLimits& limits) {
+                                        const TextItem& item, const PrepareLimits& limits) {
   if (model::IsBlank(text)) return std::vector<Part>{};
   const absl::string_view trimmed = model::Trimmed(text);
   const auto begin = static_cast<int>(trimmed.data() - text.data());
   const model::TextSegment all = {.begin = begin, .end = begin + static_cast<int>(trimmed.size())};
-  auto tokens = EncodeStart(*request.model->source_tokenizer, model::OneLine(trimmed),
-                            MaxTokens(request), limits);
-  if (!tokens.ok()) return Unreadable(field, tokens.status());
+  auto read = ReadStart(*request.model->source_tokenizer, model::OneLine(trimmed),
+                        SourceReading(request, item), MaxTokens(request), limits);
+  if (!read.ok()) return Unreadable(item.path, read.status());
   std::vector<Part> parts;
-  if (tokens->empty()) return parts;
-  RETURN_IF_ERROR(limits.hold(SegmentBytes(std::ssize(*tokens))));
-  parts.push_back({all, *std::move(tokens)});
+  if (read->tokens.empty()) return parts;
+  RETURN_IF_ERROR(limits.hold(SegmentBytes(std::ssize(read->tokens))));
+  parts.push_back({all, std::move(read->tokens), {}, read->lowered});
   if (Length(parts.front()) <= MaxTokens(request) ||
       request.long_input == linnet::v1::LONG_INPUT_REJECT)
     return parts;
-  return Chunks(request, text, field, limits);
+  return Chunks(request, text, item, limits);
 }
 
-// Tokenises a target; eos is last.
-absl::StatusOr<Tokens> Target(const TextRequest& request, const TextItem& item,
+// Tokenises a target, in lower case if its source is; eos is last.
+absl::StatusOr<Tokens> Target(const TextRequest& request, const TextItem& item, bool lowered,
                               const PrepareLimits& limits) {
   const ServedModel& model = *request.model;
   const int max = model.bundle.manifest.limits().max_target_tokens();
-  auto tokens = EncodeStart(*model.target_tokenizer, model::OneLine(*item.target), max, limits);
-  if (!tokens.ok()) return Unreadable(item.target_path, tokens.status());
+  const model::ReadOptions options = {.around = {.before = *item.text},
+                                      .language_code = request.languages->target_language_code(),
+                                      .lower = lowered};
+  auto read =
+      ReadStart(*model.target_tokenizer, model::OneLine(*item.target), options, max, limits);
+  if (!read.ok()) return Unreadable(item.target_path, read.status());
+  Tokens* const tokens = &read->tokens;
   if (std::ssize(*tokens) > max) {
     return BadField(
         item.target_path, Reason::kTextTooLong,
@@ -220,7 +235,7 @@ absl::StatusOr<Tokens> Target(const TextRequest& request, const TextItem& item,
         {{"tokens", absl::StrCat(tokens->size())}, {"maxTokens", absl::StrCat(max)}});
   }
   tokens->push_back(model.bundle.special_tokens().eos);
-  return tokens;
+  return std::move(*tokens);
 }
 
 bool IsLetter(unsigned char c) { return absl::ascii_isalnum(c) || c >= 0x80; }
@@ -330,8 +345,8 @@ absl::StatusOr<PreparedText> PrepareText(const TextRequest& request, const TextI
   }
   const std::string& text = joined != nullptr ? joined->text() : *item.text;
   RETURN_IF_ERROR(limits.hold(PrepareBytes(std::ssize(text))));
-  ASSIGN_OR_RETURN(auto parts, request.split ? Sentences(request, text, field, limits)
-                                             : Whole(request, text, field, limits));
+  ASSIGN_OR_RETURN(auto parts, request.split ? Sentences(request, text, item, limits)
+                                             : Whole(request, text, item, limits));
   PreparedText work;
   int copied = 0;  // bytes of the text up to the end of the last segment
   for (Part& part : parts) {
@@ -361,6 +376,7 @@ absl::StatusOr<PreparedText> PrepareText(const TextRequest& request, const TextI
                              .gap = std::move(gap),
                              .source = std::move(part.tokens),
                              .copies = std::move(part.copies),
+                             .lowered = part.lowered,
                              .target = std::nullopt,
                              .text = TextOf(text, part.place),
                              .result = {}});
@@ -371,7 +387,8 @@ absl::StatusOr<PreparedText> PrepareText(const TextRequest& request, const TextI
                                          : "text has no character that the model reads");
   }
   if (item.target != nullptr && !work.segments.empty()) {
-    ASSIGN_OR_RETURN(work.segments.front().target, Target(request, item, limits));
+    ASSIGN_OR_RETURN(work.segments.front().target,
+                     Target(request, item, work.segments.front().lowered, limits));
   }
   if (request.length.has_value()) {
     const auto chunks = static_cast<int>(work.segments.size());
@@ -426,10 +443,22 @@ model::JoinedText::Range SourceOf(const PreparedSegment& segment, int begin, int
   return segment.joined->SourceOf(at + begin, at + end);
 }
 
+absl::string_view SourceCapitals(const TextRequest& request, const PreparedSegment& segment) {
+  if (!segment.lowered) return {};
+  return request.language_code.empty() ? "und" : absl::string_view(request.language_code);
+}
+
+absl::string_view TargetCapitals(const TextRequest& request, const PreparedSegment& segment) {
+  const std::string& language = request.languages->target_language_code();
+  if (language.empty()) return SourceCapitals(request, segment);
+  return segment.lowered ? absl::string_view(language) : absl::string_view();
+}
+
 std::string HypothesisText(const TextRequest& request, const PreparedSegment& segment,
                            const model::Hypothesis& hypothesis) {
   if (segment.copied) return std::string(segment.text);
-  std::string text = request.model->target_tokenizer->Decode(hypothesis.tokens, segment.copies);
+  std::string text = request.model->target_tokenizer->Decode(hypothesis.tokens, segment.copies,
+                                                             TargetCapitals(request, segment));
   if (segment.is_title && text.size() > 1 && absl::EndsWith(text, ".") &&
       !absl::EndsWith(text, ".."))
     text.pop_back();

@@ -25,6 +25,9 @@ struct PreparedSegment {
   std::string gap;                       // text before it in the answer
   std::vector<model::TokenId> source;    // of its text, eos last, without language tokens
   std::vector<std::string> copies = {};  // texts of the source's placeholders
+  // The text is in capitals and the source in lower case; so is each hypothesis, whose text is then
+  // converted (model/runtime/tokenizer/lower_capitals.h).
+  bool lowered = false;
   std::optional<std::vector<model::TokenId>> target;  // to be scored
   // Borrowed from the request, or from PreparedText::joined.
   absl::string_view text = {};
@@ -43,6 +46,11 @@ struct PreparedSegment {
 
 // The place in the text of the request of bytes [begin, end) of a segment's text; not empty.
 model::JoinedText::Range SourceOf(const PreparedSegment& segment, int begin, int end);
+
+// The languages whose capitals the text of a segment and its hypotheses are written in; empty if
+// its tokens are in the case of the text. For Tokenizer::Decode.
+absl::string_view SourceCapitals(const TextRequest& request, const PreparedSegment& segment);
+absl::string_view TargetCapitals(const TextRequest& request, const PreparedSegment& segment);
 
 // The text of a hypothesis of a segment; of a title without its full stop, which is no ellipsis.
 std::string HypothesisText(const TextRequest& request, const PreparedSegment& segment,

@@ -3,6 +3,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
+#include "model/runtime/text/characters.h"
 
 namespace linnet::server {
 namespace {
@@ -19,10 +20,10 @@ std::string CutLastWord(std::string& text) {
 }  // namespace
 
 std::string StableText(const model::Tokenizer& tokenizer, linnet::v1::WordTokenizer words,
-                       std::span<const model::TokenId> tokens,
-                       std::span<const std::string> copies) {
+                       std::span<const model::TokenId> tokens, std::span<const std::string> copies,
+                       absl::string_view capitals) {
   constexpr absl::string_view kReplacement = "\uFFFD";
-  std::string text = tokenizer.Decode(tokens, copies);
+  std::string text = tokenizer.Decode(tokens, copies, capitals);
   while (absl::EndsWith(text, kReplacement)) {
     text.resize(text.size() - kReplacement.size());
   }
@@ -30,6 +31,8 @@ std::string StableText(const model::Tokenizer& tokenizer, linnet::v1::WordTokeni
     const bool may_join = CutLastWord(text).starts_with('@');
     if (may_join) CutLastWord(text);
   }
+  if (!capitals.empty() && !text.empty())
+    text.resize(model::CharacterBefore(text, static_cast<int>(text.size())).begin);
   absl::StripTrailingAsciiWhitespace(&text);
   return text;
 }

@@ -50,9 +50,9 @@ void FillAlignments(const TextRequest& request, const PreparedSegment& work,
                     const std::vector<AlignedWord>& words, int begin, const PivotSegment* pivot,
                     linnet::v1::Segment& segment) {
   const std::vector<AlignedWord> source =
-      work.copied
-          ? std::vector<AlignedWord>()
-          : SourceWords(*request.model->source_tokenizer, work.source, work.text, work.copies);
+      work.copied ? std::vector<AlignedWord>()
+                  : SourceWords(*request.model->source_tokenizer, work.source, work.text,
+                                work.copies, SourceCapitals(request, work));
   const WordAttention attention(source, work.source.size(), work.result.attention);
   std::vector<WordRange> ranges = attention.source();
   if (work.copied) {
@@ -142,8 +142,8 @@ SegmentReply ReplyOf(const TextRequest& request, const PreparedSegment& work, in
   segment.set_copied(work.copied);
   if (request.options.has_n_best()) FillHypotheses(request, work, segment);
   if (request.word_scores || request.alignments) {
-    const std::vector<AlignedWord> words =
-        AlignedWords(tokenizer, best.tokens, reply.text, work.copies);
+    const std::vector<AlignedWord> words = AlignedWords(tokenizer, best.tokens, reply.text,
+                                                        work.copies, TargetCapitals(request, work));
     if (request.word_scores) FillWords(words, best, segment);
     if (request.alignments) FillAlignments(request, work, words, begin, pivot, segment);
   }

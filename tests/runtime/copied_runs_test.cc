@@ -113,6 +113,24 @@ TEST_F(CopyingTokenizerTest, ReplacesUnspellableRunsByPlaceholders) {
   EXPECT_EQ(Read("the ▁▂▅▁ house"), ReadText("the <ph0> house", {"▁▂▅▁"}));
 }
 
+TEST_F(CopyingTokenizerTest, CopiesAsTheyAreInATextThatIsReadInLowerCase) {
+  const auto plain = Tokenizer::Load(kShipped, {});
+  const auto unmarked =
+      Tokenizer::Load({.subword_file = kShipped, .placeholders = {"<ph0>", "<ph1>"}}, {});
+  ASSERT_THAT(unmarked, linnet::IsOk());
+  const std::string text = "THE 東京Ⱥ HOUSE ♥.";
+  const auto read = (*unmarked)->Read(text, {.language_code = "en", .copies = true});
+  ASSERT_THAT(read, linnet::IsOk());
+  EXPECT_TRUE(read->lowered);
+  EXPECT_EQ((*plain)->Decode(read->tokens), "The <ph0> house <ph1>.");
+  EXPECT_EQ((*unmarked)->Decode(read->tokens, read->copies, "en"), text);
+  EXPECT_EQ((*unmarked)->Encode(text), (*plain)->Encode(text)) << "as the model reads it";
+  const auto marked = tokenizer_->Read(text, {.language_code = "en", .copies = true});
+  ASSERT_THAT(marked, linnet::IsOk());
+  EXPECT_FALSE(marked->lowered);
+  EXPECT_EQ(marked->tokens, tokenizer_->EncodeCopying(text)->tokens);
+}
+
 TEST_F(CopyingTokenizerTest, CopiesControlCharacters) {
   EXPECT_EQ(Read("the\x01house \x1b[0m"), ReadText("the<ph0>house <ph1>[0m", {"\x01", "\x1b"}));
   EXPECT_EQ(Read("the \x7f"), ReadText("the <ph0>", {"\x7f"}));

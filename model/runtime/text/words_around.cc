@@ -29,6 +29,8 @@ UChar32 BaseLetter(UChar32 c) {
   return u_tolower(c);
 }
 
+}  // namespace
+
 bool IsVowel(UChar32 c) {
   static constexpr char16_t kVowels[] = u"aeiouyæœøıαεηιουωаеиоуыэюяіїєъ";
   const UChar32 base = BaseLetter(c);
@@ -41,8 +43,6 @@ bool HasVowels(UChar32 c) {
   const UScriptCode script = uscript_getScript(c, &error);
   return script == USCRIPT_LATIN || script == USCRIPT_CYRILLIC || script == USCRIPT_GREEK;
 }
-
-}  // namespace
 
 bool IsDash(UChar32 c) { return c == '-' || (c >= 0x2010 && c <= 0x2015); }
 

@@ -17,6 +17,10 @@ absl::string_view WordBefore(absl::string_view text, int end, int& begin);
 // The first word of the text: letters, marks and digits after dashes, brackets and quotes.
 absl::string_view FirstWord(absl::string_view text);
 
+// True for letters of scripts that write their vowels: Latin, Cyrillic and Greek.
+bool HasVowels(UChar32 c);
+// With or without accents.
+bool IsVowel(UChar32 c);
 bool IsDash(UChar32 c);
 // True for brackets that open and for all quotes.
 bool IsOpening(UChar32 c);

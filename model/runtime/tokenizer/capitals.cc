@@ -77,6 +77,10 @@ icu::UnicodeString WithoutCapitals(icu::UnicodeString text) {
 
 }  // namespace
 
+bool IsInCapitals(absl::string_view text, const TextAround& around) {
+  return InCapitals(Wide(text), around);
+}
+
 std::string MarkCapitals(absl::string_view text, absl::string_view mark, const TextAround& around) {
   const icu::UnicodeString wide = Wide(text);
   if (mark.empty() || !InCapitals(wide, around)) return std::string(text);

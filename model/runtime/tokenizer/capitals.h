@@ -30,6 +30,9 @@ struct TextAround {
 std::string MarkCapitals(absl::string_view text, absl::string_view mark,
                          const TextAround& around = {});
 
+// True for a text that MarkCapitals marks.
+bool IsInCapitals(absl::string_view text, const TextAround& around = {});
+
 // Converts an answer of the model: if it starts with the mark, removes it and returns the rest in
 // capitals. The conversion of a prefix is a prefix of the conversion, so it can be streamed.
 std::string RestoreCapitals(absl::string_view text, absl::string_view mark);

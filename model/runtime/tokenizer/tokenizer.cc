@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -12,6 +13,7 @@
 #include "model/runtime/tokenizer/byte_level.h"
 #include "model/runtime/tokenizer/capitals.h"
 #include "model/runtime/tokenizer/copied_runs.h"
+#include "model/runtime/tokenizer/lower_capitals.h"
 #include "model/runtime/tokenizer/moses.h"
 #include "model/runtime/tokenizer/subwords.h"
 #include "model/runtime/tokenizer/terms.h"
@@ -158,6 +160,9 @@ struct Tokenizer::Impl {
   // The text with a plain blank for each one, such as U+00A0 or U+3000, that the subwords could
   // only spell in bytes, where models do not see the end of a word.
   std::string WithPlainBlanks(absl::string_view text) const;
+  // Returns a text in capitals as the model reads it, and nothing for other texts.
+  using Capitals = absl::FunctionRef<std::optional<std::string>(absl::string_view)>;
+  absl::StatusOr<CopyingText> EncodeCopying(absl::string_view text, Capitals capitals) const;
   // Ids of a text, or of a part of one, with its capitals marked.
   absl::StatusOr<std::vector<TokenId>> EncodeMarked(absl::string_view text, bool part) const;
   bool separates_words = true;
@@ -243,39 +248,66 @@ absl::StatusOr<std::vector<TokenId>> Tokenizer::Encode(absl::string_view text,
 
 absl::StatusOr<CopyingText> Tokenizer::EncodeCopying(absl::string_view text,
                                                      const TextAround& around) const {
-  std::vector<std::string> names = impl_->placeholders;
-  if (!impl_->capitals_mark.empty()) names.push_back(impl_->capitals_mark);
+  const std::string& mark = impl_->capitals_mark;
+  return impl_->EncodeCopying(text, [&](absl::string_view in) -> std::optional<std::string> {
+    std::string marked = MarkCapitals(in, mark, around);
+    if (marked == in) return std::nullopt;
+    return marked;
+  });
+}
+
+absl::StatusOr<CopyingText> Tokenizer::Read(absl::string_view text,
+                                            const ReadOptions& options) const {
+  if (options.lower && impl_->capitals_mark.empty()) {
+    const auto capitals = [&](absl::string_view in) {
+      return LowerCapitals(in, options.language_code, options.around);
+    };
+    if (options.copies) return impl_->EncodeCopying(text, capitals);
+    const std::optional<std::string> lower = capitals(text);
+    ASSIGN_OR_RETURN(std::vector<TokenId> tokens,
+                     impl_->EncodeMarked(lower.value_or(std::string(text)), false));
+    return CopyingText{.tokens = std::move(tokens), .lowered = lower.has_value()};
+  }
+  if (options.copies) return EncodeCopying(text, options.around);
+  ASSIGN_OR_RETURN(std::vector<TokenId> tokens, Encode(text, options.around));
+  return CopyingText{.tokens = std::move(tokens)};
+}
+
+absl::StatusOr<CopyingText> Tokenizer::Impl::EncodeCopying(absl::string_view text,
+                                                           Capitals capitals) const {
+  std::vector<std::string> names = placeholders;
+  if (!capitals_mark.empty()) names.push_back(capitals_mark);
   std::vector<TextRun> runs;
-  if (!impl_->placeholders.empty()) {
+  if (!placeholders.empty()) {
     runs = FindUnspellable(text, names, [&](absl::string_view part) {
       // No model has learnt what a control character does in a text.
       if (std::any_of(part.begin(), part.end(), absl::ascii_iscntrl)) return Spelling::kUnspellable;
       // SentencePiece reads this block, of a chart in text, as a blank.
       if (part == "\u2581") return Spelling::kUnspellable;
       const bool ascii = std::all_of(part.begin(), part.end(), absl::ascii_isprint);
-      return ascii ? Spelling::kSpelled : impl_->SpellingOf(part);
+      return ascii ? Spelling::kSpelled : SpellingOf(part);
     });
   }
-  if (runs.size() > impl_->placeholders.size()) runs.resize(impl_->placeholders.size());
+  if (runs.size() > placeholders.size()) runs.resize(placeholders.size());
   CopyingText copying;
-  // Names in a text of capitals are in capitals as well, so that MarkCapitals recognises it.
-  const std::string rest = Without(runs, text);
-  const bool in_capitals = MarkCapitals(rest, impl_->capitals_mark, around) != rest;
+  // Names in a text of capitals are in capitals as well, so that it is still one.
+  const bool in_capitals = capitals(Without(runs, text)).has_value();
   std::string read;
   int copied = 0;
   for (size_t i = 0; i < runs.size(); ++i) {
-    const std::string& name = impl_->placeholders[i];
-    absl::StrAppend(&read, impl_->WithPlainBlanks(text.substr(copied, runs[i].begin - copied)),
+    const std::string& name = placeholders[i];
+    absl::StrAppend(&read, WithPlainBlanks(text.substr(copied, runs[i].begin - copied)),
                     in_capitals ? absl::AsciiStrToUpper(name) : name);
     copying.copies.emplace_back(text.substr(runs[i].begin, runs[i].end - runs[i].begin));
     copied = runs[i].end;
   }
-  absl::StrAppend(&read, impl_->WithPlainBlanks(text.substr(copied)));
+  absl::StrAppend(&read, WithPlainBlanks(text.substr(copied)));
   if (in_capitals) {
-    const std::span<const std::string> names = std::span(impl_->placeholders).first(runs.size());
-    read = ReplaceNames(MarkCapitals(read, impl_->capitals_mark, around), names, names);
+    const std::span<const std::string> names = std::span(placeholders).first(runs.size());
+    read = ReplaceNames(capitals(read).value_or(read), names, names);
+    copying.lowered = capitals_mark.empty();
   }
-  ASSIGN_OR_RETURN(copying.tokens, impl_->EncodeMarked(read, false));
+  ASSIGN_OR_RETURN(copying.tokens, EncodeMarked(read, false));
   return copying;
 }
 
@@ -378,8 +410,8 @@ std::shared_ptr<const TokenMarks> Tokenizer::WordMarks() const {
   return impl_->marks;
 }
 
-std::string Tokenizer::Decode(std::span<const TokenId> tokens,
-                              std::span<const std::string> copies) const {
+std::string Tokenizer::Decode(std::span<const TokenId> tokens, std::span<const std::string> copies,
+                              absl::string_view capitals) const {
   const SpecialTokens& special = impl_->special;
   std::vector<TokenId> said;
   said.reserve(tokens.size());
@@ -390,6 +422,7 @@ std::string Tokenizer::Decode(std::span<const TokenId> tokens,
   std::string text = impl_->subwords->Decode(said);
   if (impl_->words.has_value()) text = impl_->words->Detokenize(text);
   text = RestoreCapitals(text, impl_->capitals_mark);
+  if (!capitals.empty()) text = ToCapitals(text, capitals);
   return copies.empty() ? text : ReplaceNames(text, impl_->placeholders, copies);
 }
 

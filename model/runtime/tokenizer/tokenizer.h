@@ -33,6 +33,19 @@ struct TokenizerSpec {
 struct CopyingText {
   std::vector<TokenId> tokens;  // without eos
   std::vector<std::string> copies = {};
+  // The text was in capitals and the tokens spell it in lower case (lower_capitals.h), so that the
+  // answer is to be converted to capitals.
+  bool lowered = false;
+};
+
+// How a server reads a text.
+struct ReadOptions {
+  TextAround around = {};
+  absl::string_view language_code = {};
+  // Puts placeholders in place of what the vocabulary cannot spell.
+  bool copies = false;
+  // A model without a capitals mark reads a text in capitals in lower case (lower_capitals.h).
+  bool lower = true;
 };
 
 // TokenMarks lists the tokens that begin words, and those that may end sentences.
@@ -70,6 +83,8 @@ class Tokenizer {
   // vocabulary could only spell in bytes (U+00A0, U+3000) is read as a plain one.
   absl::StatusOr<CopyingText> EncodeCopying(absl::string_view text,
                                             const TextAround& around = {}) const;
+  // As EncodeCopying, or as Encode without copies, and with `lower`.
+  absl::StatusOr<CopyingText> Read(absl::string_view text, const ReadOptions& options) const;
   // The phrase that constrains a target to contain placeholder i, after a blank or not.
   std::vector<TokenId> CopyPhrase(int i, bool behind_blank) const;
   // Token ids of whole words within another text, without inline casing: behind a blank, except in
@@ -86,9 +101,9 @@ class Tokenizer {
   std::shared_ptr<const TokenMarks> WordMarks() const;
   // The text of token ids. Skips eos, pad, bos and control ids. Byte pieces that do not form a
   // character become U+FFFD, ids without a piece the unknown token. Placeholder i becomes
-  // copies[i].
-  std::string Decode(std::span<const TokenId> tokens,
-                     std::span<const std::string> copies = {}) const;
+  // copies[i]. With `capitals`, a language code, the text is in capitals, except the copies.
+  std::string Decode(std::span<const TokenId> tokens, std::span<const std::string> copies = {},
+                     absl::string_view capitals = {}) const;
 
   // The grammar of targets (token_grammar.h) for a vocabulary of that many tokens. A target may
   // begin with the capitals mark.
