@@ -4,12 +4,17 @@
 include(GoogleTest)
 find_package(GTest 1.12 REQUIRED)
 
+# The one source that knows the folder of this checkout.
+add_library(linnet_places STATIC "${CMAKE_SOURCE_DIR}/tests/support/places.cc")
+target_include_directories(linnet_places PRIVATE "${CMAKE_SOURCE_DIR}")
+target_compile_definitions(linnet_places PRIVATE LINNET_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+target_link_libraries(linnet_places PRIVATE linnet_warnings)
+
 function(linnet_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;HEADERS;LIBRARIES" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE "${CMAKE_SOURCE_DIR}")
-  target_compile_definitions(${name} PRIVATE LINNET_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-  target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES} linnet_warnings GTest::gmock_main)
+  target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES} linnet_places linnet_warnings GTest::gmock_main)
   if(ARG_HEADERS)
     # Nothing measures these, and at -O3 the compiler takes twice as long. At -O1, which the presets of the sanitizers have too,
     # g++ 12 has more false alarms (GCC bug 105651).
@@ -30,8 +35,7 @@ function(linnet_fuzz_test name)
   cmake_parse_arguments(ARG "" "RUNS" "LIBRARIES" ${ARGN})
   add_executable(${name}_fuzz ${name}_fuzz.cc)
   target_include_directories(${name}_fuzz PRIVATE "${CMAKE_SOURCE_DIR}")
-  target_compile_definitions(${name}_fuzz PRIVATE LINNET_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-  target_link_libraries(${name}_fuzz PRIVATE ${ARG_LIBRARIES} linnet_warnings)
+  target_link_libraries(${name}_fuzz PRIVATE ${ARG_LIBRARIES} linnet_places linnet_warnings)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     target_compile_options(${name}_fuzz PRIVATE -fsanitize=fuzzer)
     target_link_options(${name}_fuzz PRIVATE -fsanitize=fuzzer)

@@ -7,6 +7,7 @@
 #include "model/runtime/tokenizer/tokenizer.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/valid_utf8.h"
+#include "tests/support/places.h"
 
 using linnet::model::FirstInvalidUtf8;
 using linnet::model::SpecialTokens;
@@ -17,14 +18,13 @@ using linnet::model::TokenizerSpec;
 namespace {
 
 std::vector<std::unique_ptr<Tokenizer>> LoadAll() {
-  const auto data = std::filesystem::path(LINNET_SOURCE_DIR) / "tests/data";
+  const auto data = linnet::SourceDir() / "tests/data";
   const auto codes = [&](const char* language) {
-    return TokenizerSpec{
-        .subword_file = data / "v0.2.codes",
-        .subword_kind = linnet::v1::SUBWORD_KIND_BPE_CODES,
-        .vocabulary_file = std::filesystem::path(LINNET_SOURCE_DIR) / "tests/fuzz/pieces.txt",
-        .word_tokenizer = linnet::v1::WORD_TOKENIZER_MOSES,
-        .language_code = language};
+    return TokenizerSpec{.subword_file = data / "v0.2.codes",
+                         .subword_kind = linnet::v1::SUBWORD_KIND_BPE_CODES,
+                         .vocabulary_file = linnet::SourceDir() / "tests/fuzz/pieces.txt",
+                         .word_tokenizer = linnet::v1::WORD_TOKENIZER_MOSES,
+                         .language_code = language};
   };
   std::vector<std::unique_ptr<Tokenizer>> all;
   for (const TokenizerSpec& spec :

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tests/support/places.h"
+
 namespace linnet::model {
 namespace {
 
@@ -13,7 +15,7 @@ constexpr char kMark[] = "<ph0>";
 
 TEST(Capitals, MarksTextsAsInTheTable) {
   // The trainer is tested against the same table.
-  std::ifstream file(LINNET_SOURCE_DIR "/tests/data/capitals.json");
+  std::ifstream file(SourceDir() / "tests/data/capitals.json");
   const nlohmann::json table = nlohmann::json::parse(file);
   ASSERT_GE(table.size(), 10);
   for (const nlohmann::json& row : table) {

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "model/runtime/tokenizer/tokenizer.h"
+#include "tests/support/places.h"
 #include "tests/support/status_matchers.h"
 
 namespace linnet::model {
@@ -18,7 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-const std::string kShipped = LINNET_SOURCE_DIR "/model/bundles/en-de/source.spm";
+const std::string kShipped = SourceDir() / "model/bundles/en-de/source.spm";
 
 // A vocabulary of ASCII, ä, ö, ü and ß, which ignores joiners and variation selectors.
 std::vector<std::string> Runs(const std::string& text) {

@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "model/runtime/text/characters.h"
 #include "model/runtime/tokenizer/tokenizer.h"
+#include "tests/support/places.h"
 #include "tests/support/status_matchers.h"
 
 namespace linnet::model {
@@ -247,7 +248,7 @@ bool IsAllWhiteSpace(absl::string_view text) {
 
 TEST(SegmenterTest, SegmentsAndWhiteSpaceJoinToTheText) {
   const absl::StatusOr<std::unique_ptr<Tokenizer>> tokenizer =
-      Tokenizer::Load(std::string(LINNET_SOURCE_DIR) + "/tests/data/tiny.spm", {});
+      Tokenizer::Load(SourceDir() / "tests/data/tiny.spm", {});
   ASSERT_THAT(tokenizer, IsOk());
   const TokenCounter count_pieces = [&](absl::string_view text) {
     return 1 + static_cast<int>((*tokenizer)->Encode(text)->size());

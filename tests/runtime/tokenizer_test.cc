@@ -16,6 +16,7 @@
 #include "model/runtime/text/segmenter.h"
 #include "model/runtime/tokenizer/vocabulary.h"
 #include "tests/runtime/words_golden.h"
+#include "tests/support/places.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temporary_folder.h"
 
@@ -26,8 +27,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-const std::filesystem::path kTiny =
-    std::filesystem::path(LINNET_SOURCE_DIR) / "tests/data/tiny.spm";
+const std::filesystem::path kTiny = SourceDir() / "tests/data/tiny.spm";
 // Ids of the bytes in tiny.spm: after four special tokens and two placeholders.
 constexpr TokenId kByte0 = 6;
 

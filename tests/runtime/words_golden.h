@@ -6,11 +6,13 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tests/support/places.h"
+
 namespace linnet::model {
 
 // A file of tests/data.
 inline std::filesystem::path TestData(const std::string& name) {
-  return std::filesystem::path(LINNET_SOURCE_DIR) / "tests/data" / name;
+  return SourceDir() / "tests/data" / name;
 }
 
 inline std::string TestDataContents(const std::string& name) {

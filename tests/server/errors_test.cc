@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "google/rpc/error_details.pb.h"
+#include "tests/support/places.h"
 #include "tests/support/status_matchers.h"
 
 namespace linnet::server {
@@ -189,7 +190,7 @@ std::string TableForPeople() {
 }
 
 TEST(ErrorTableTest, DocumentationShowsTheTable) {
-  std::ifstream stream(std::string(LINNET_SOURCE_DIR) + "/docs/ERRORS.md");
+  std::ifstream stream(SourceDir() / "docs/ERRORS.md");
   const std::string page((std::istreambuf_iterator<char>(stream)), {});
   EXPECT_THAT(page, testing::HasSubstr(TableForPeople())) << "put this in its place:\n"
                                                           << TableForPeople();

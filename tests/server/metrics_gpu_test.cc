@@ -9,6 +9,7 @@
 
 #include "gmock/gmock.h"
 #include "server/metrics/metrics.h"
+#include "tests/support/places.h"
 
 namespace linnet::server {
 namespace {
@@ -21,7 +22,7 @@ TEST(NvmlTest, OpenReturnsNullWithoutLibraryOrDriver) {
   EXPECT_EQ(Nvml::Open("libnvidia-ml-that-is-not-there.so.1"), nullptr);
   EXPECT_EQ(Nvml::Open("libc.so.6"), nullptr) << "a library without its functions";
   setenv("FAKE_NVML", "no-driver", 1);
-  EXPECT_EQ(Nvml::Open(FAKE_NVML), nullptr);
+  EXPECT_EQ(Nvml::Open(FakeNvml()), nullptr);
   unsetenv("FAKE_NVML");
   Metrics metrics;
   metrics.ShowGpus(nullptr);
@@ -29,7 +30,7 @@ TEST(NvmlTest, OpenReturnsNullWithoutLibraryOrDriver) {
 }
 
 TEST(NvmlTest, ReadsEveryGpuAndOmitsUnsupportedValues) {
-  const auto nvml = Nvml::Open(FAKE_NVML);
+  const auto nvml = Nvml::Open(FakeNvml());
   ASSERT_NE(nvml, nullptr);
   const std::vector<GpuStats> gpus = nvml->Read();
   ASSERT_THAT(gpus, SizeIs(2));
@@ -43,7 +44,7 @@ TEST(NvmlTest, ReadsEveryGpuAndOmitsUnsupportedValues) {
 
 TEST(NvmlTest, PageLabelsGpusByNumber) {
   Metrics metrics;
-  metrics.ShowGpus(Nvml::Open(FAKE_NVML));
+  metrics.ShowGpus(Nvml::Open(FakeNvml()));
   const std::string page = metrics.Text();
   for (const char* line :
        {"linnet_gpu_memory_used_bytes{gpu=\"0\"} 1073741824\n",
@@ -56,11 +57,12 @@ TEST(NvmlTest, PageLabelsGpusByNumber) {
 }
 
 TEST(NvmlTest, ShutsDownTheLibrary) {
-  void* library = dlopen(FAKE_NVML, RTLD_NOW);  // keeps the library's counter after Nvml closed it
+  void* library =
+      dlopen(FakeNvml().c_str(), RTLD_NOW);  // keeps the library's counter after Nvml closed it
   ASSERT_NE(library, nullptr);
   const int& open = *static_cast<int*>(dlsym(library, "fake_nvml_open"));
   const int before = open;
-  auto nvml = Nvml::Open(FAKE_NVML);
+  auto nvml = Nvml::Open(FakeNvml());
   EXPECT_EQ(open, before + 1);
   nvml = nullptr;
   EXPECT_EQ(open, before);

@@ -12,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "server/base/errors.h"
 #include "server/metrics/metrics_gpu.h"
+#include "tests/support/places.h"
 
 namespace linnet::server {
 namespace {
@@ -55,7 +56,7 @@ std::map<std::string, std::string> FamiliesOf(const std::string& page) {
 
 // The same from the tables in docs/METRICS.md.
 std::map<std::string, std::string> DocumentedFamilies() {
-  std::ifstream stream(std::string(LINNET_SOURCE_DIR) + "/docs/METRICS.md");
+  std::ifstream stream(SourceDir() / "docs/METRICS.md");
   std::map<std::string, std::string> families;
   for (std::string line; std::getline(stream, line);) {
     if (!absl::StartsWith(line, "| `")) continue;
@@ -76,7 +77,7 @@ ModelMetrics& Show(Metrics& metrics) {
 
 TEST(MetricsTest, EveryMetricIsOnThePageAndDocumented) {
   Metrics metrics;
-  metrics.ShowGpus(Nvml::Open(FAKE_NVML));
+  metrics.ShowGpus(Nvml::Open(FakeNvml()));
   Show(metrics);
   metrics.SetServing({{"en-de", true}});
   EXPECT_EQ(FamiliesOf(metrics.Text()), DocumentedFamilies());

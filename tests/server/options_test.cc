@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "server/config/address.h"
+#include "tests/support/places.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temporary_folder.h"
 
@@ -313,7 +314,7 @@ std::vector<std::string> RowsOfPage() {
 }
 
 TEST_F(SettingsTest, SettingsPageIsComplete) {
-  std::ifstream stream(std::string(LINNET_SOURCE_DIR) + "/docs/SETTINGS.md");
+  std::ifstream stream(SourceDir() / "docs/SETTINGS.md");
   std::vector<std::string> found;
   for (std::string line; std::getline(stream, line);) {
     if (line.starts_with("## ") || line.starts_with("| `")) found.push_back(line);

@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "linnet/v1/bundle.pb.h"
 #include "model/runtime/bundle/sha256.h"
+#include "tests/support/places.h"
 
 namespace linnet::test {
 
@@ -40,7 +41,7 @@ inline void WriteBundle(const std::filesystem::path& folder, linnet::v1::BundleM
   namespace fs = std::filesystem;
   fs::create_directories(folder);
   std::ofstream(folder / "model.pt") << "echo";
-  fs::copy_file(fs::path(LINNET_SOURCE_DIR) / "tests/data/tiny.spm", folder / "tiny.spm",
+  fs::copy_file(SourceDir() / "tests/data/tiny.spm", folder / "tiny.spm",
                 fs::copy_options::overwrite_existing);
   for (const char* name : {"model.pt", "tiny.spm"}) {
     linnet::v1::BundleFile& file = *manifest.add_files();

@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "tests/client/fake_server.h"
 #include "tests/client/process.h"
+#include "tests/support/places.h"
 
 namespace linnet::client {
 namespace {
@@ -26,13 +27,13 @@ class ProcessTest : public ::testing::Test {
 };
 
 TEST_F(ProcessTest, ReadsItsServerFromTheEnvironment) {
-  Process process(LINNET_EXECUTABLE, {"health"}, server_.address());
+  Process process(ProgramDir() / "linnet", {"health"}, server_.address());
   EXPECT_EQ(process.Read(), "SERVING\n");
   EXPECT_EQ(process.Wait(), kExitOk);
 }
 
 TEST_F(ProcessTest, AnswersALineWhileThePipeIsOpen) {
-  Process process(LINNET_EXECUTABLE, kTranslate, server_.address());
+  Process process(ProgramDir() / "linnet", kTranslate, server_.address());
   process.Write("one\n");
   EXPECT_EQ(process.Read(), "[de] one\n");
   process.Write("two\n");
@@ -45,7 +46,7 @@ TEST_F(ProcessTest, AnswersALineWhileThePipeIsOpen) {
 TEST_F(ProcessTest, StandardInputThatCannotBeReadIsAnError) {
   for (const std::string form : {"--lines", "--document"}) {
     const std::string command = "exec \"$0\" translate --from en --to de " + form + " 2>&1 < /";
-    Process process("/bin/sh", {"-c", command, LINNET_EXECUTABLE}, server_.address());
+    Process process("/bin/sh", {"-c", command, ProgramDir() / "linnet"}, server_.address());
     EXPECT_EQ(process.ReadAll(), "linnet: cannot read standard input: Is a directory\n");
     EXPECT_EQ(process.Wait(), kExitLocal);
   }
@@ -59,7 +60,7 @@ TEST_F(ProcessTest, NotesToAClosedStandardErrorEndNothing) {
     return grpc::Status::OK;
   };
   Process process("/bin/sh",
-                  {"-c", "exec \"$0\" translate --from en --to de 2>&-", LINNET_EXECUTABLE},
+                  {"-c", "exec \"$0\" translate --from en --to de 2>&-", ProgramDir() / "linnet"},
                   server_.address());
   for (const std::string line : {"one\n", "two\n", "three\n"}) {
     process.Write(line);
@@ -75,21 +76,23 @@ TEST_F(ProcessTest, ClosedStandardInputAndOutputAreErrors) {
       {"one 2>&1 >&-", "linnet: cannot write the output: Bad file descriptor\n"},
   };
   for (const auto& [end, message] : cases) {
-    Process process("/bin/sh",
-                    {"-c", "exec \"$0\" translate --from en --to de " + end, LINNET_EXECUTABLE},
-                    server_.address());
+    Process process(
+        "/bin/sh",
+        {"-c", "exec \"$0\" translate --from en --to de " + end, ProgramDir() / "linnet"},
+        server_.address());
     EXPECT_EQ(process.ReadAll(), message);
     EXPECT_EQ(process.Wait(), kExitLocal);
   }
-  Process process("/bin/sh",
-                  {"-c", "exec \"$0\" translate --from en --to de one <&-", LINNET_EXECUTABLE},
-                  server_.address());
+  Process process(
+      "/bin/sh", {"-c", "exec \"$0\" translate --from en --to de one <&-", ProgramDir() / "linnet"},
+      server_.address());
   EXPECT_EQ(process.Read(), "[de] one\n") << "nothing is read here";
   EXPECT_EQ(process.Wait(), kExitOk);
 }
 
 TEST_F(ProcessTest, TerminationEndsAShellThatReadsAPipe) {
-  Process process(LINNET_EXECUTABLE, {"shell", "--from", "en", "--to", "de"}, server_.address());
+  Process process(ProgramDir() / "linnet", {"shell", "--from", "en", "--to", "de"},
+                  server_.address());
   process.Write("one\n");
   EXPECT_EQ(process.Read(), "[de] one\n");
   process.Signal(SIGTERM);  // an interrupt ends the answer alone while there is one
@@ -97,7 +100,7 @@ TEST_F(ProcessTest, TerminationEndsAShellThatReadsAPipe) {
 }
 
 TEST_F(ProcessTest, InterruptEndsReading) {
-  Process process(LINNET_EXECUTABLE, kTranslate, server_.address());
+  Process process(ProgramDir() / "linnet", kTranslate, server_.address());
   process.Write("one\n");
   EXPECT_EQ(process.Read(), "[de] one\n");
   process.Signal(SIGINT);
@@ -111,7 +114,7 @@ TEST_F(ProcessTest, InterruptCancelsTheCallInFlight) {
     released_.Notify();
     return grpc::Status::OK;
   };
-  Process process(LINNET_EXECUTABLE, kTranslate, server_.address());
+  Process process(ProgramDir() / "linnet", kTranslate, server_.address());
   process.Write("one\n");
   arrived_.WaitForNotification();
   process.Signal(SIGINT);
@@ -131,7 +134,7 @@ TEST_F(ProcessTest, MemoryDoesNotGrowWithFileSize) {
   const std::string line = std::string(2047, 'x') + "\n";
   std::vector<int64_t> max;
   for (const int64_t lines : {8 << 10, 64 << 10}) {  // 16 MB and 128 MB
-    Process process(LINNET_EXECUTABLE, kTranslate, server_.address());
+    Process process(ProgramDir() / "linnet", kTranslate, server_.address());
     std::thread writer([&] {
       for (int64_t i = 0; i < lines; ++i) process.Write(line);
       process.CloseInput();

@@ -24,6 +24,7 @@
 #include "tests/client/fake_server.h"
 #include "tests/client/load/load_cli_fixture.h"
 #include "tests/client/process.h"
+#include "tests/support/places.h"
 #include "tests/support/temporary_folder.h"
 
 namespace linnet::client {
@@ -172,7 +173,7 @@ TEST_F(LoadCliTest, InterruptEndsWithAReport) {
     response.add_translations();
     return grpc::Status::OK;
   };
-  Process process(LINNET_LOAD_EXECUTABLE,
+  Process process(ProgramDir() / "linnet-load",
                   {"--to", "de", "--rate", "50", "--duration", "1h", "--max-in-flight", "1"},
                   server_.address());
   arrived_.WaitForNotification();
@@ -185,7 +186,7 @@ TEST_F(LoadCliTest, InterruptEndsWithAReport) {
 TEST_F(LoadCliTest, ClosedStandardOutputIsAnError) {
   Process process("/bin/sh",
                   {"-c", "exec \"$0\" --from en --to de --concurrency 1 --calls 1 2>&1 >&-",
-                   LINNET_LOAD_EXECUTABLE},
+                   ProgramDir() / "linnet-load"},
                   server_.address());
   EXPECT_EQ(process.ReadAll(),
             "linnet-load: DATA_LOSS: the report could not be written completely\n");

@@ -7,6 +7,7 @@
 
 #include "gmock/gmock.h"
 #include "model/runtime/text/segmenter.h"
+#include "tests/support/places.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temporary_folder.h"
 
@@ -17,7 +18,7 @@ using linnet::v1::WordTokenizer;
 using Tokens = std::vector<model::TokenId>;
 
 std::filesystem::path TestData(const std::string& name) {
-  return std::filesystem::path(LINNET_SOURCE_DIR) / "tests/data" / name;
+  return SourceDir() / "tests/data" / name;
 }
 
 // Random tokens of `choice`: what is certain of each start is UTF-8 and starts the whole.
