@@ -42,28 +42,6 @@ def gpu_speed(name: str) -> str:
     return f"{table(['target tokens a second', 'Linnet', *named], rows)}\n\n{on_gpu(results)}"
 
 
-def gpu_rewritten() -> str:
-    """Returns the times of the operators before and after their kernels were rewritten."""
-    before, after = result("gpu-earlier"), result("gpu")
-    sizes = ["5 rows x 1024", "160 rows x 1024", "640 rows x 1024"]
-
-    def times(results: dict[str, Any], operator: str) -> list[float]:
-        found = {
-            row["size"]: row["us"]
-            for row in results["parts"]["operators"]["rows"]
-            if row["operator"] == operator and row["type"] == "float16"
-        }
-        return [found[size] for size in sizes]
-
-    rows = []
-    for name in ("source_attention", "self_attention_step"):
-        pairs = zip(times(before, name), times(after, name), strict=True)
-        rows.append([f"`{name}`", *(f"{old:.1f} → {new:.1f}" for old, new in pairs)])
-    commits = " → ".join(results["facts"]["commit"][:7] for results in (before, after))
-    where = f"float16. {after['facts']['device']}, Linnet {commits}."
-    return f"{table(['microseconds', *sizes], rows)}\n\n{where}"
-
-
 def gpu_modes() -> str:
     """The same with and without what makes steps fast."""
     results = result("gpu-earlier")
@@ -103,7 +81,6 @@ def gpu_server() -> str:
 FIGURES = {
     "gpu-bleu": gpu_bleu,
     "gpu-modes": gpu_modes,
-    "gpu-rewritten": gpu_rewritten,
     "gpu-server": gpu_server,
     "gpu-speed": lambda: gpu_speed("gpu"),
     "gpu-speed-earlier": lambda: gpu_speed("gpu-earlier"),
