@@ -234,7 +234,7 @@ def options() -> dict[str, bytes]:
         "file-list": "amax-batch-rows = [1, 2]\n",
         "file-unknown": "amax-content = 1\n",
         "file-odd": "amax-batch-rows = 1e3\nlame-duck = nan\nlisten = [::1]:0\n"
-        "max-request-memory = -1\n",
+        "max-request-memory = -1\nload-on-demand = except=a,b\nshortlist = true\n",
         "flags": "b--models\nm\n" + "\n".join(f"--{n}={v}" for n, v in settings.items()),
         "flags-help": "b--help",
         "flags-version": "b--version\n--max-batch-rows",
