@@ -1,0 +1,32 @@
+"""The bundles that ship give their golden examples at the first start, on every kind of processor:
+PyTorch and Linnet's operators take fewer instructions where ATEN_CPU_CAPABILITY says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+BUNDLES = Path(__file__).resolve().parents[2] / "model/bundles"
+INSTRUCTIONS = ("", "avx2", "default")  # "": all that this processor has
+COMPUTE = ("auto", "float32", "int8", "bfloat16")
+QUICK = {("", "auto"), ("default", "float32")}
+
+
+@pytest.mark.parametrize(
+    ("instructions", "compute"),
+    [
+        pytest.param(isa, compute, marks=() if (isa, compute) in QUICK else pytest.mark.slow)
+        for isa in INSTRUCTIONS
+        for compute in COMPUTE
+    ],
+)
+def test_first_start_reports_no_other_answer(start, monkeypatch, instructions, compute):
+    if instructions:
+        monkeypatch.setenv("ATEN_CPU_CAPABILITY", instructions)
+    server = start("--compute", compute, models=BUNDLES)
+    assert server.stop() == 0
+    log = server.log.read_text()
+    # A processor without int8 or bfloat16 computes in float32, and tells.
+    assert log.count(" info model_loaded ") == len(list(BUNDLES.iterdir())), log
+    assert "golden_example_differs" not in log
