@@ -29,7 +29,7 @@ bool IsSetting(absl::string_view name) {
                      [name](const SettingName& setting) { return name == setting.name; });
 }
 
-absl::Status ReadFile(const std::string& path, std::istream& in, Settings* settings) {
+absl::Status AddSettings(const std::string& path, std::istream& in, Settings* settings) {
   int number = 0;
   for (std::string text; std::getline(in, text);) {
     absl::string_view line = text;
@@ -149,7 +149,7 @@ absl::StatusOr<Settings> ReadSettings(const Variables& variables) {
     const bool readable = file.is_open() && (file.peek() != EOF || file.eof());
     if (readable) {
       file.clear();
-      RETURN_IF_ERROR(ReadFile(path, file, &settings));
+      RETURN_IF_ERROR(AddSettings(path, file, &settings));
     } else if ((errno != ENOENT && errno != ENOTDIR) || !Find(variables, "LINNET_CONFIG").empty()) {
       return absl::InvalidArgumentError(
           absl::StrCat("cannot read the settings in \"", path, "\": ", std::strerror(errno)));
