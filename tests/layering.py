@@ -161,6 +161,7 @@ EXCEPTIONS = {
     "tests/bench/measure_words.py": f"tests/data {PYTHON} {TRAINING}",
     "tests/bench/engine/differences.py": f"tests/data {PYTHON}",
     "tests/bench/engine/real_models.py": "scoring",
+    "tests/bench/server/capitals.py": "scoring",
     "tests/data/marian/make_students.py": PYTHON,
     "tests/bench/security/one_connection.py": "grpc tests/e2e",  # the same
     "tests/bench/security/unauthenticated.py": "tests/e2e tests/deploy",  # the attackers, HAProxy

@@ -3,7 +3,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
-#include "model/runtime/text/characters.h"
 
 namespace linnet::server {
 namespace {
@@ -15,6 +14,12 @@ std::string CutLastWord(std::string& text) {
   std::string word = text.substr(only_word ? 0 : blank + 1);
   text.resize(only_word ? 0 : blank);
   return word;
+}
+
+void CutLastCharacter(std::string& text) {
+  size_t size = text.size();
+  while (size > 1 && (static_cast<unsigned char>(text[size - 1]) & 0xC0) == 0x80) --size;
+  text.resize(size == 0 ? 0 : size - 1);
 }
 
 }  // namespace
@@ -31,8 +36,7 @@ std::string StableText(const model::Tokenizer& tokenizer, linnet::v1::WordTokeni
     const bool may_join = CutLastWord(text).starts_with('@');
     if (may_join) CutLastWord(text);
   }
-  if (!capitals.empty() && !text.empty())
-    text.resize(model::CharacterBefore(text, static_cast<int>(text.size())).begin);
+  if (!capitals.empty()) CutLastCharacter(text);
   absl::StripTrailingAsciiWhitespace(&text);
   return text;
 }
