@@ -83,5 +83,4 @@ FIGURES = {
     "gpu-modes": gpu_modes,
     "gpu-server": gpu_server,
     "gpu-speed": lambda: gpu_speed("gpu"),
-    "gpu-speed-earlier": lambda: gpu_speed("gpu-earlier"),
 }
