@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
@@ -10,12 +11,14 @@ import socket
 import ssl
 import sys
 import time
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
 
 from .options import Options, parse
 
 _RESTART_SECONDS = 1.0
+_PARENT_SECONDS = 1.0  # between the checks whether the parent lives
 _DRAIN_SECONDS = 10.0
 
 
@@ -77,6 +80,7 @@ def _work(options: Options, listener: socket.socket, tls: ssl.SSLContext | None)
     from .glossaries import Glossaries
 
     app = make(options, Glossaries(options.glossaries))
+    app.cleanup_ctx.append(_end_with_parent)
     # aiohttp 3.14 counts shutdown_timeout twice.
     web.run_app(
         app,
@@ -87,6 +91,20 @@ def _work(options: Options, listener: socket.socket, tls: ssl.SSLContext | None)
         access_log=None,
         print=None,
     )
+
+
+async def _end_with_parent(_: object) -> AsyncIterator[None]:
+    """Ends this process when the one that started it was killed: nobody else would."""
+    parent = os.getppid()
+
+    async def watch() -> None:
+        while os.getppid() == parent:
+            await asyncio.sleep(_PARENT_SECONDS)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    task = asyncio.create_task(watch())
+    yield
+    task.cancel()
 
 
 class _Workers:

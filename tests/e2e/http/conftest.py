@@ -98,8 +98,7 @@ def open_door(site, tmp_path_factory):
 
     yield start
     for door in opened:
-        door.process.kill()
-        door.process.wait()
+        door.stop()
 
 
 @pytest.fixture(scope="session")

@@ -303,6 +303,17 @@ def test_several_workers_share_port_and_metrics(open_door, server):
     assert door.stop() == 0
 
 
+def test_workers_end_with_the_process_that_started_them(open_door, server):
+    door = open_door(server.grpc)
+    pid = door.process.pid
+    (worker,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    door.process.kill()
+    end = time.monotonic() + 60
+    while Path(f"/proc/{worker}/cmdline").exists() and Path(f"/proc/{worker}/cmdline").read_bytes():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
 def test_a_unix_socket(open_door, server, tmp_path):
     path = tmp_path / "socket"
     door = open_door(server.grpc, "--listen", f"unix:{path}")
