@@ -23,9 +23,7 @@ def test_request(door, command):
         if word == "-H":
             name, value = next(words).split(": ", 1)
             headers[name.replace("-", "_")] = value
-        elif word == "-d":
-            fields.append(next(words))
-        elif word == "--data-urlencode":
+        elif word == "-d" or word == "--data-urlencode":
             fields.append(next(words))
         elif not word.startswith("-"):
             url = word
