@@ -28,6 +28,7 @@
 #include "client/cli/text/notes.h"
 #include "client/cli/text/print.h"
 #include "client/cli/text/progress.h"
+#include "client/cli/text_batch.h"
 #include "client/command/text/resume_record.h"
 #include "client/command/text/text_source.h"
 #include "client/library/client.h"
@@ -111,21 +112,8 @@ class BatchRunner {
   }
 
  private:
-  struct Entry {
-    Text text;
-    absl::Status refusal = absl::OkStatus();  // the server's error for this text
-    std::string field = "";                   // the field that the error names
-
-    const absl::Status& problem() const { return text.problem.ok() ? refusal : text.problem; }
-    bool is_sent() const { return problem().ok() && !IsBlank(text); }
-  };
-
-  struct Batch {
-    std::vector<Entry> entries;
-    std::vector<size_t> sent;                // indices into entries, in the order of the contents
-    std::shared_ptr<const Request> request;  // shared with the thread that sends it
-    std::future<absl::StatusOr<Response>> response;  // once it is sent
-  };
+  using Batch = TextBatch<Kind>;
+  using Entry = typename Batch::Entry;
 
   int Work() {
     absl::Status read;
@@ -133,7 +121,7 @@ class BatchRunner {
     while (more) {
       std::vector<Entry> entries;
       more = Fill(&entries, &read);
-      if (!entries.empty()) batches_.push_back(MakeBatch(std::move(entries)));
+      if (!entries.empty()) batches_.push_back(Batch::Make(std::move(entries), prototype_));
       Send();
       const size_t keep = more && source_.Ready() ? window_.max_in_flight() - 1 : 0;
       while (batches_.size() > keep) {
@@ -212,19 +200,6 @@ class BatchRunner {
       if (last) return false;
     } while (entries->size() < window_.max_texts() && bytes < kBytesPerRequest && source_.Ready());
     return true;
-  }
-
-  // Prepares the request with the entries that are neither blank nor refused.
-  Batch MakeBatch(std::vector<Entry> entries) {
-    Batch batch{std::move(entries), {}, nullptr, {}};
-    auto request = std::make_shared<Request>(prototype_);
-    for (size_t i = 0; i < batch.entries.size(); ++i) {
-      if (!batch.entries[i].is_sent()) continue;
-      Kind::Add(batch.entries[i].text, request.get());
-      batch.sent.push_back(i);
-    }
-    batch.request = request;
-    return batch;
   }
 
   // Sends the first batches, as many as the window allows. One without a text needs no request.
@@ -315,24 +290,12 @@ class BatchRunner {
     entry.field = absl::StrCat(Kind::kField, "[", refused, "]");
     // If the run ends at this text, the texts after it are not needed.
     if (!skip_refused_) batch.entries.resize(place + 1);
-    batches_.push_front(MakeBatch(std::move(batch.entries)));
+    batches_.push_front(Batch::Make(std::move(batch.entries), prototype_));
   }
 
   // Replaces a batch that is not in flight by batches of at most so many texts that are sent.
   void Split(size_t index, size_t max_texts) {
-    std::vector<Batch> parts;
-    std::vector<Entry> entries = std::move(batches_[index].entries);
-    size_t texts = 0, begin = 0;
-    for (size_t i = 0; i < entries.size(); ++i) {
-      texts += entries[i].is_sent() ? 1 : 0;
-      if (texts <= max_texts) continue;
-      parts.push_back(MakeBatch({std::make_move_iterator(entries.begin() + begin),
-                                 std::make_move_iterator(entries.begin() + i)}));
-      texts = 1;
-      begin = i;
-    }
-    parts.push_back(MakeBatch({std::make_move_iterator(entries.begin() + begin),
-                               std::make_move_iterator(entries.end())}));
+    std::vector<Batch> parts = std::move(batches_[index]).Split(max_texts, prototype_);
     const auto place = batches_.erase(batches_.begin() + static_cast<int64_t>(index));
     batches_.insert(place, std::make_move_iterator(parts.begin()),
                     std::make_move_iterator(parts.end()));
