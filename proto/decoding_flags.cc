@@ -43,14 +43,15 @@ const std::map<std::string, Row>& Table() {
   return table;
 }
 
-const char* ValueOf(const FieldDescriptor& field) {
+const char* ValuePlaceholder(const FieldDescriptor& field) {
   if (field.cpp_type() == FieldDescriptor::CPPTYPE_BOOL) return "BOOL";
   return field.cpp_type() == FieldDescriptor::CPPTYPE_FLOAT ? "X" : "N";
 }
 
-DecodingFlag FlagOf(const FieldDescriptor* field) {
+DecodingFlag MakeFlag(const FieldDescriptor* field) {
   const Row& row = Table().at(field->name());
-  DecodingFlag flag = {.field = field, .names = {}, .value = ValueOf(*field), .about = row.about};
+  DecodingFlag flag = {
+      .field = field, .names = {}, .value = ValuePlaceholder(*field), .about = row.about};
   if (row.alias != nullptr) flag.names.emplace_back(row.alias);
   flag.names.push_back(absl::StrCat("--", absl::StrReplaceAll(field->name(), {{"_", "-"}})));
   return flag;
@@ -98,7 +99,7 @@ const std::vector<DecodingFlag>& DecodingFlags() {
   static const auto& flags = *[] {
     auto* all = new std::vector<DecodingFlag>;
     const auto& message = *DecodingOptions::descriptor();
-    for (int i = 0; i < message.field_count(); ++i) all->push_back(FlagOf(message.field(i)));
+    for (int i = 0; i < message.field_count(); ++i) all->push_back(MakeFlag(message.field(i)));
     return all;
   }();
   return flags;

@@ -12,7 +12,7 @@
 namespace linnet {
 
 // The host of HOST:PORT, [IPv6]:PORT or HOST, without the brackets of an IPv6.
-inline absl::string_view HostOf(absl::string_view address) {
+inline absl::string_view HostPart(absl::string_view address) {
   if (!address.empty() && address[0] == '[') {
     const size_t end = address.find(']');
     return end == absl::string_view::npos ? "" : address.substr(1, end - 1);
@@ -27,7 +27,7 @@ inline absl::string_view HostOf(absl::string_view address) {
 // ::ffff:127.0.0.1. A name that only begins like an address, such as 127.0.0.1.example.org, is
 // another machine.
 inline bool IsLoopback(absl::string_view address) {
-  const std::string host(HostOf(address));
+  const std::string host(HostPart(address));
   if (absl::EqualsIgnoreCase(host, "localhost") || absl::EqualsIgnoreCase(host, "localhost."))
     return true;
   in6_addr six;

@@ -25,7 +25,7 @@ const std::vector<std::string>& OurTexts() {
 }
 
 template <typename Response>
-CallOutcome OutcomeOf(const absl::StatusOr<Response>& response, const v1::TokenUsage* usage) {
+CallOutcome MakeOutcome(const absl::StatusOr<Response>& response, const v1::TokenUsage* usage) {
   CallOutcome outcome;
   outcome.status = response.status();
   if (usage == nullptr) return outcome;
@@ -87,12 +87,12 @@ int Bench(Client& client, const BenchOptions& options, const Environment& enviro
       v1::SummarizeRequest request = summarize;
       request.add_contents(text);
       const auto response = client.Summarize(request);
-      return OutcomeOf(response, response.ok() ? &response->summaries(0).usage() : nullptr);
+      return MakeOutcome(response, response.ok() ? &response->summaries(0).usage() : nullptr);
     }
     v1::TranslateRequest request = translate;
     request.add_contents(text);
     const auto response = client.Translate(request);
-    return OutcomeOf(response, response.ok() ? &response->translations(0).usage() : nullptr);
+    return MakeOutcome(response, response.ok() ? &response->translations(0).usage() : nullptr);
   };
   environment.out << absl::StrFormat("%-7s %9s %11s %11s %11s %11s %11s\n", "AT ONCE", "CALLS/S",
                                      "MEDIAN", "95%", "99%", "MAX", "TOKENS/S");

@@ -27,7 +27,7 @@ namespace linnet::client {
 namespace {
 
 // The name of the command that was parsed, for "try '… --help'".
-std::string NameOf(const CLI::App& app) {
+std::string CommandName(const CLI::App& app) {
   const std::vector<CLI::App*> named = app.get_subcommands();
   return named.empty() ? "linnet" : "linnet " + named.front()->get_name();
 }
@@ -150,7 +150,7 @@ int RunCli(const std::vector<std::string>& arguments, const Environment& environ
   } catch (const CLI::Success& help) {  // --help and --version
     return app.exit(help, environment.out, environment.err);
   } catch (const CLI::ParseError& error) {
-    const std::string name = NameOf(app);
+    const std::string name = CommandName(app);
     // CLI11's message would not name the unknown command.
     const bool no_such_command =
         name == "linnet" && !arguments.empty() && !absl::StartsWith(arguments[0], "-");
@@ -158,13 +158,13 @@ int RunCli(const std::vector<std::string>& arguments, const Environment& environ
         no_such_command ? absl::StrCat("no command \"", arguments[0], "\"") : error.what();
     return Usage(name, message, environment);
   }
-  if (commands.completion->parsed()) return Print(CompletionOf(app, flags.shell), environment);
-  if (commands.man_page->parsed()) return Print(ManPageOf(app), environment);
+  if (commands.completion->parsed()) return Print(CompletionScript(app, flags.shell), environment);
+  if (commands.man_page->parsed()) return Print(ManPage(app), environment);
 
   SetTimeoutOfTexts(app, flags);
   absl::StatusOr<Client> client = Client::Create(flags.client);
   if (!client.ok()) {
-    return Usage(NameOf(app), std::string(client.status().message()), environment);
+    return Usage(CommandName(app), std::string(client.status().message()), environment);
   }
   return RunCommand(commands, flags, *client, environment);
 }

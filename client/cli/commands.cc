@@ -70,7 +70,7 @@ TextOptions AsDocument(TextOptions options) {
   return options;
 }
 
-void TellThatWeRead(const TextOptions& options, const Environment& environment) {
+void PrintReadingHint(const TextOptions& options, const Environment& environment) {
   if (environment.in_is_terminal && !options.quiet && options.input.arguments.empty() &&
       options.input.files.empty()) {
     environment.err << "linnet: reading from the terminal, Ctrl-D ends the text\n";
@@ -189,7 +189,7 @@ std::vector<std::string> MoreKeys(const typename Kind::Request& request, Form fo
 template <typename Kind>
 int RunTexts(Client& client, TextOptions options, typename Kind::Request request,
              const Environment& environment) {
-  TellThatWeRead(options, environment);
+  PrintReadingHint(options, environment);
   options = AsDocument(std::move(options));
   Input& input = options.input;
   if (input.result_key.empty()) input.result_key = Kind::kResultKey;
@@ -254,7 +254,7 @@ int RunOrStreamTexts(Client& client, const TextOptions& options, typename Kind::
   if (!environment.out_is_terminal || !plain) {
     return RunTexts<Kind>(client, options, std::move(request), environment);
   }
-  TellThatWeRead(options, environment);
+  PrintReadingHint(options, environment);
   return StreamTexts<Kind>(client, AsDocument(options), request, environment);
 }
 

@@ -90,7 +90,7 @@ class Session {
   }
 
   // Refuses a command.
-  void Say(const std::string& what) {
+  void PrintRefusal(const std::string& what) {
     environment_.err << what << std::endl;
     Note(kExitUsage);
   }
@@ -99,7 +99,7 @@ class Session {
     int number = 0;
     v1::DecodingOptions& options = *request_.mutable_options();
     if (!value.empty() && (!absl::SimpleAtoi(value, &number) || number < 0)) {
-      Say(absl::StrCat(word, ": \"", value, "\" is no whole number"));
+      PrintRefusal(absl::StrCat(word, ": \"", value, "\" is no whole number"));
     } else if (word == ":beam" && number == 0) {
       options.clear_beam_size();
     } else if (word == ":beam") {
@@ -118,7 +118,7 @@ class Session {
     const std::string value = words.size() > 1 ? words[1] : "";
     if (word == ":quit" || word == ":q") return false;
     if (word == ":to" && value.empty()) {
-      Say(":to needs a language");
+      PrintRefusal(":to needs a language");
     } else if (word == ":to") {
       request_.set_target_language_code(value);
       request_.clear_model();
@@ -142,7 +142,7 @@ class Session {
     } else if (word == ":help") {
       environment_.out << kHelp << std::flush;
     } else {
-      Say(absl::StrCat("no command ", word, "; :help lists them"));
+      PrintRefusal(absl::StrCat("no command ", word, "; :help lists them"));
     }
     return true;
   }

@@ -7,7 +7,7 @@
 
 namespace linnet::client {
 
-std::string ValueOf(const CLI::Option& option) {
+std::string ValuePlaceholder(const CLI::Option& option) {
   if (option.get_items_expected_max() == 0) return "";
   std::string type = option.get_type_name();
   // CLI11 appends the checks of a value to its type: "INT:INT in [1 - 9]", "TEXT:{one,other}".
@@ -40,7 +40,7 @@ std::string Help::make_option(const CLI::Option* option, bool is_positional) con
 }
 
 std::string Help::make_option_opts(const CLI::Option* option) const {
-  const std::string value = ValueOf(*option);
+  const std::string value = ValuePlaceholder(*option);
   std::string text = value.empty() ? "" : " " + value;
   if (option->get_expected_max() == CLI::detail::expected_max_vector_size) text += " ...";
   if (option->get_required() && !option->get_positional()) text += " (required)";

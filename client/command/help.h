@@ -8,7 +8,7 @@
 namespace linnet::client {
 
 // The placeholder for an option's value: "N", "FILE", "poisson|constant"; empty for a flag.
-std::string ValueOf(const CLI::Option& option);
+std::string ValuePlaceholder(const CLI::Option& option);
 
 // A formatter that, unlike CLI11's own, omits checks and excluded flags and wraps descriptions.
 class Help final : public CLI::Formatter {

@@ -55,7 +55,7 @@ std::string Balancing() {
 }
 
 // gRPC writes a list of addresses as ipv4:IP:PORT,IP:PORT.
-std::string TargetOf(const std::string& server) {
+std::string ChannelTarget(const std::string& server) {
   if (!absl::StrContains(server, ',') || absl::StartsWith(server, "ipv")) return server;
   return absl::StrCat(absl::StartsWith(server, "[") ? "ipv6:" : "ipv4:", server);
 }
@@ -95,12 +95,13 @@ std::shared_ptr<grpc::Channel> Make(const ClientOptions& options, const std::str
                    0);  // unlimited: by default gRPC stops after two
   // Otherwise gRPC lets clients with equal options share a connection.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // Otherwise gRPC would use a proxy for this machine and for hosts that only ProxyOf excludes.
-  if (!ProxyOf(options.server)) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // Otherwise gRPC would use a proxy for this machine and for hosts that only FindProxy excludes.
+  if (!FindProxy(options.server)) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   if (!options.tls.server_name.empty()) {
     arguments.SetSslTargetNameOverride(options.tls.server_name);
   }
-  return grpc::CreateCustomChannel(TargetOf(options.server), Credentials(options.tls), arguments);
+  return grpc::CreateCustomChannel(ChannelTarget(options.server), Credentials(options.tls),
+                                   arguments);
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ bool CancellableContext::cancelled() const {
 
 Connection::Connection(const ClientOptions& options, std::unique_ptr<TokenFile> token)
     : options_(options),
-      proxy_(ProxyOf(options.server)),
+      proxy_(FindProxy(options.server)),
       token_(std::move(token)),
       channel_(MakeChannel(options)),
       health_channel_(IsBalanced(options) ? MakeHealthChannel(options) : channel_),

@@ -24,7 +24,7 @@ std::optional<Detail> Find(const absl::Status& status) {
   return detail;
 }
 
-absl::Duration DelayOf(const google::rpc::RetryInfo& retry) {
+absl::Duration RetryDelay(const google::rpc::RetryInfo& retry) {
   return absl::Seconds(retry.retry_delay().seconds()) +
          absl::Nanoseconds(retry.retry_delay().nanos());
 }
@@ -41,7 +41,7 @@ ErrorDetails DetailsOf(const absl::Status& status) {
     details.field = bad->field_violations(0).field();
   }
   if (const auto retry = Find<google::rpc::RetryInfo>(status))
-    details.retry_delay = DelayOf(*retry);
+    details.retry_delay = RetryDelay(*retry);
   if (const auto request = Find<google::rpc::RequestInfo>(status)) {
     details.request_id = request->request_id();
   }
@@ -72,7 +72,7 @@ std::string ErrorText(const absl::Status& status) {
     }
   }
   if (const auto retry = Find<google::rpc::RetryInfo>(status)) {
-    absl::StrAppendFormat(&text, "\n  retry after %g s", absl::ToDoubleSeconds(DelayOf(*retry)));
+    absl::StrAppendFormat(&text, "\n  retry after %g s", absl::ToDoubleSeconds(RetryDelay(*retry)));
   }
   if (const auto info = Find<google::rpc::ErrorInfo>(status)) {
     const std::map<std::string, std::string> sorted(info->metadata().begin(),

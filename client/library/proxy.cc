@@ -76,9 +76,11 @@ bool IsThisMachine(const std::string& server) {
   return true;
 }
 
-std::string ServerHost(const std::string& server) { return std::string(HostOf(Addresses(server))); }
+std::string ServerHost(const std::string& server) {
+  return std::string(HostPart(Addresses(server)));
+}
 
-std::optional<Proxy> ProxyOf(const std::string& server) {
+std::optional<Proxy> FindProxy(const std::string& server) {
   // No proxy can connect to a list.
   if (IsThisMachine(server) || absl::StartsWith(server, "ipv") || absl::StrContains(server, ','))
     return std::nullopt;

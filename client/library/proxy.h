@@ -24,6 +24,6 @@ struct Proxy {
 // this machine and a list of addresses have no proxy, and neither have the hosts of no_grpc_proxy,
 // or else of no_proxy: names by their ends, as gRPC and curl match them, networks
 // (192.0.2.0/24), and * for all.
-std::optional<Proxy> ProxyOf(const std::string& server);
+std::optional<Proxy> FindProxy(const std::string& server);
 
 }  // namespace linnet::client

@@ -21,7 +21,7 @@ struct Lead {
   Range second;
 };
 
-Lead LeadOf(unsigned char byte) {
+Lead ReadLead(unsigned char byte) {
   constexpr Range kAny = {0x80, 0xBF};
   if (byte < 0xC2) return {0, {}};  // a continuation byte, or the overlong C0 and C1
   if (byte < 0xE0) return {1, kAny};
@@ -44,7 +44,7 @@ std::optional<size_t> FindInvalidUtf8(absl::string_view text) {
       ++i;
       continue;
     }
-    const Lead lead = LeadOf(byte);
+    const Lead lead = ReadLead(byte);
     if (lead.continuations == 0) return i;
     for (size_t k = 1; k <= lead.continuations; ++k) {
       const Range range = k == 1 ? lead.second : Range{0x80, 0xBF};

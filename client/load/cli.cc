@@ -145,7 +145,7 @@ absl::StatusOr<LoadFindings> Search(const LoadFlags& flags, const MakeCall& call
     // A probe without any arrival says nothing about the rate.
     if (result.record.offered() == 0 && !stop.stop_requested()) continue;
     Probe probe = {*rate, false, result.gave_up, result.record};
-    const Figures figures = FiguresOf(probe.record, flags.objective);
+    const Figures figures = ComputeFigures(probe.record, flags.objective);
     probe.held =
         !result.gave_up && figures.good_share >= share * (1 - 1e-12);  // 999 of 1000 are 99.9 %
     if (probe.held || !any_held) {
@@ -206,9 +206,9 @@ int Load(LoadFlags flags, const LoadEnvironment& environment) {
   };
   if (absl::Status status = NameLanguage(&flags, environment.stop); !status.ok())
     return fail_to_reach(status);
-  absl::StatusOr<std::vector<CallKind>> kinds = KindsOf(flags);
+  absl::StatusOr<std::vector<CallKind>> kinds = BuildCallKinds(flags);
   if (!kinds.ok()) return fail(kExitUsage, kinds.status());
-  LoadSettings settings = SettingsOf(flags, *kinds);
+  LoadSettings settings = BuildSettings(flags, *kinds);
   absl::StatusOr<std::unique_ptr<LoadClient>> client =
       LoadClient::Connect(flags.client, flags.channels, *std::move(kinds), flags.abandonment,
                           flags.seed, environment.stop);

@@ -29,15 +29,15 @@ std::string ScheduleText(const LoadPlan& plan) {
 
 }  // namespace
 
-const LatencyHistogram& LatencyOf(const LoadRecord& record) {
+const LatencyHistogram& AnswerLatency(const LoadRecord& record) {
   static const auto* const kNone = new LatencyHistogram;
   const auto ok = record.by_status().find(absl::StatusCode::kOk);
   return ok == record.by_status().end() ? *kNone : ok->second.from_intended;
 }
 
-Figures FiguresOf(const LoadRecord& record, const std::optional<Objective>& objective) {
+Figures ComputeFigures(const LoadRecord& record, const std::optional<Objective>& objective) {
   Figures figures;
-  const LatencyHistogram& latency = LatencyOf(record);
+  const LatencyHistogram& latency = AnswerLatency(record);
   figures.answered = latency.count();
   figures.good = objective ? latency.CountUpTo(objective->limit) : figures.answered;
   const absl::Duration window = record.window();
@@ -59,8 +59,8 @@ Figures FiguresOf(const LoadRecord& record, const std::optional<Objective>& obje
 
 std::array<std::string, 7> PointRow(const LoadRecord& record,
                                     const std::optional<Objective>& objective) {
-  const Figures figures = FiguresOf(record, objective);
-  const LatencyHistogram& latency = LatencyOf(record);
+  const Figures figures = ComputeFigures(record, objective);
+  const LatencyHistogram& latency = AnswerLatency(record);
   std::array<std::string, 7> row;
   row[0] = absl::StrFormat("%.1f", figures.offered_rate);
   row[1] = absl::StrFormat("%.1f", figures.answered_rate);

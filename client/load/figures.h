@@ -20,10 +20,10 @@ struct Figures {
   double text_rate = 0, source_token_rate = 0, target_token_rate = 0;
   double good_share = 0;  // of all calls that were due and not abandoned
 };
-Figures FiguresOf(const LoadRecord& record, const std::optional<Objective>& objective);
+Figures ComputeFigures(const LoadRecord& record, const std::optional<Objective>& objective);
 
 // Latencies of the answered calls, from their due time; empty if there are none.
-const LatencyHistogram& LatencyOf(const LoadRecord& record);
+const LatencyHistogram& AnswerLatency(const LoadRecord& record);
 
 // The result of a part of the schedule or of a probe as table cells, named by kPointHead. "missed"
 // counts calls without an answer.

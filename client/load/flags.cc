@@ -278,7 +278,7 @@ void CheckLoadFlags(const LoadFlags& flags) {
   }
 }
 
-LoadPlan PlanOf(const LoadFlags& flags) {
+LoadPlan BuildPlan(const LoadFlags& flags) {
   LoadPlan plan;
   plan.open = !flags.concurrency;
   plan.arrivals = flags.arrivals == "constant" ? ArrivalKind::kConstant : ArrivalKind::kPoisson;
@@ -300,7 +300,7 @@ LoadPlan PlanOf(const LoadFlags& flags) {
   return plan;
 }
 
-absl::StatusOr<std::vector<CallKind>> KindsOf(const LoadFlags& flags) {
+absl::StatusOr<std::vector<CallKind>> BuildCallKinds(const LoadFlags& flags) {
   CallKind kind;
   kind.texts = flags.texts;
   kind.deadline = flags.client.timeout;
@@ -331,7 +331,7 @@ absl::StatusOr<std::vector<CallKind>> KindsOf(const LoadFlags& flags) {
   return std::vector<CallKind>{std::move(kind)};
 }
 
-LoadSettings SettingsOf(const LoadFlags& flags, const std::vector<CallKind>& kinds) {
+LoadSettings BuildSettings(const LoadFlags& flags, const std::vector<CallKind>& kinds) {
   LoadSettings settings;
   settings.server = flags.client.server;
   settings.task = flags.task;
@@ -349,7 +349,7 @@ LoadSettings SettingsOf(const LoadFlags& flags, const std::vector<CallKind>& kin
   settings.channels = flags.channels;
   settings.objective = flags.objective;
   settings.abandonment = flags.abandonment;
-  settings.plan = PlanOf(flags);
+  settings.plan = BuildPlan(flags);
   settings.cores = UsableCores();
   settings.started = absl::Now();
   return settings;

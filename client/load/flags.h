@@ -56,11 +56,11 @@ void AddLoadFlags(CLI::App* app, LoadFlags* flags);
 // Checks combinations of flags. Throws CLI::ValidationError.
 void CheckLoadFlags(const LoadFlags& flags);
 
-LoadPlan PlanOf(const LoadFlags& flags);
+LoadPlan BuildPlan(const LoadFlags& flags);
 
 // Returns the kinds of calls; reads the files that the flags name.
-absl::StatusOr<std::vector<CallKind>> KindsOf(const LoadFlags& flags);
+absl::StatusOr<std::vector<CallKind>> BuildCallKinds(const LoadFlags& flags);
 
-LoadSettings SettingsOf(const LoadFlags& flags, const std::vector<CallKind>& kinds);
+LoadSettings BuildSettings(const LoadFlags& flags, const std::vector<CallKind>& kinds);
 
 }  // namespace linnet::client

@@ -47,15 +47,15 @@ auto Send(v1::TextService::Stub& stub, grpc::ClientContext& context,
           const v1::SummarizeRequest& request) {
   return Send(stub, &v1::TextService::Stub::Summarize, context, request);
 }
-const auto& AnswersOf(const v1::TranslateResponse& response) { return response.translations(); }
-const auto& AnswersOf(const v1::SummarizeResponse& response) { return response.summaries(); }
+const auto& Answers(const v1::TranslateResponse& response) { return response.translations(); }
+const auto& Answers(const v1::SummarizeResponse& response) { return response.summaries(); }
 
 // Makes a call on a connection of its own, which is cut after the delay, or closed after the answer
 // if that arrives earlier. `cancellation` ends the call.
-template <typename Request, typename OutcomeOf>
+template <typename Request, typename MakeOutcome>
 CallOutcome CallAndCut(const std::string& server, const Request& request, absl::Duration timeout,
                        const Cancellation& cancellation, DelayedActions& delayed,
-                       const OutcomeOf& outcome_of) {
+                       const MakeOutcome& outcome_of) {
   CallOutcome outcome;
   const absl::StatusOr<std::shared_ptr<Socket>> connection = Socket::Connect(server, timeout);
   outcome.status = connection.status();
@@ -141,7 +141,7 @@ std::vector<AnsweringModel> LoadClient::AnsweringModels() const {
 }
 
 template <typename Response>
-CallOutcome LoadClient::OutcomeOf(const absl::StatusOr<Response>& response) {
+CallOutcome LoadClient::MakeOutcome(const absl::StatusOr<Response>& response) {
   CallOutcome outcome;
   outcome.status = response.status();
   if (!response.ok()) return outcome;
@@ -149,15 +149,15 @@ CallOutcome LoadClient::OutcomeOf(const absl::StatusOr<Response>& response) {
     absl::MutexLock lock(&mu_);
     answering_.emplace(response->model(), response->model_version());
   }
-  outcome.texts = AnswersOf(*response).size();
-  for (const auto& answer : AnswersOf(*response)) {
+  outcome.texts = Answers(*response).size();
+  for (const auto& answer : Answers(*response)) {
     outcome.source_tokens += answer.usage().source_tokens();
     outcome.target_tokens += answer.usage().target_tokens();
   }
   return outcome;
 }
 
-Abandonment LoadClient::AbandonmentOf(int64_t index) const {
+Abandonment LoadClient::DrawAbandonment(int64_t index) const {
   double draw = UniformDraw(seed_, index, 1);
   if ((draw -= abandonment_.deadlines) < 0) return Abandonment::kDeadline;
   if ((draw -= abandonment_.cancels) < 0) return Abandonment::kCancel;
@@ -168,7 +168,7 @@ Abandonment LoadClient::AbandonmentOf(int64_t index) const {
 CallOutcome LoadClient::Call(int64_t index, int channel) {
   const size_t number = PickKind(kinds_, seed_, index);
   const CallKind& kind = kinds_[number];
-  const Abandonment abandonment = AbandonmentOf(index);
+  const Abandonment abandonment = DrawAbandonment(index);
   const auto make = [&](auto request) {
     for (int64_t text = 0; text < kind.texts; ++text) {
       request.add_contents(kind.sentences[(index * kind.texts + text) % kind.sentences.size()]);
@@ -178,7 +178,7 @@ CallOutcome LoadClient::Call(int64_t index, int channel) {
     CallOutcome outcome;
     if (abandonment == Abandonment::kDisconnect)
       return CallAndCut(options_.server, request, kind.deadline, cancellation_, delayed_,
-                        [this](const auto& response) { return OutcomeOf(response); });
+                        [this](const auto& response) { return MakeOutcome(response); });
     if (abandonment == Abandonment::kDeadline) {
       options.timeout = std::min(abandonment_.after, kind.deadline);
     }
@@ -187,7 +187,7 @@ CallOutcome LoadClient::Call(int64_t index, int channel) {
       options.cancellation = cancellation;
       delayed_.Add([cancellation] { cancellation.Cancel(); });
     }
-    outcome = OutcomeOf(Send(clients_[channel % clients_.size()], request, options));
+    outcome = MakeOutcome(Send(clients_[channel % clients_.size()], request, options));
     const absl::StatusCode wanted = abandonment == Abandonment::kDeadline
                                         ? absl::StatusCode::kDeadlineExceeded
                                         : absl::StatusCode::kCancelled;

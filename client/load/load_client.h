@@ -58,12 +58,12 @@ class LoadClient {
   LoadClient(const ClientOptions& options, std::vector<Client> clients, std::vector<CallKind> kinds,
              const AbandonmentOptions& abandonment, uint64_t seed);
 
-  Abandonment AbandonmentOf(int64_t index) const;
+  Abandonment DrawAbandonment(int64_t index) const;
   // Asks for the served models, for AnsweringModels. A server that does not list them is measured
   // all the same.
   void ListModels();
   template <typename Response>
-  CallOutcome OutcomeOf(const absl::StatusOr<Response>& response);
+  CallOutcome MakeOutcome(const absl::StatusOr<Response>& response);
 
   const ClientOptions options_;
   std::vector<Client> clients_;

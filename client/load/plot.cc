@@ -70,7 +70,7 @@ struct Bounds {
   }
 };
 
-Bounds BoundsOf(const Plot& plot) {
+Bounds ComputeBounds(const Plot& plot) {
   Bounds bounds;
   for (const Series& series : plot.series) {
     for (const auto& [x, y] : series.points) bounds.Take(x, y);
@@ -122,7 +122,7 @@ std::string Escape(const std::string& text) {
 
 std::string PlotHtml(const Plot& plot) {
   std::string html = absl::StrCat("<figure><figcaption>", Escape(plot.title), "</figcaption>");
-  const Bounds bounds = BoundsOf(plot);
+  const Bounds bounds = ComputeBounds(plot);
   if (!bounds.any) return html + "<p>nothing was measured</p></figure>\n";
   const Axis x_axis(bounds.x_min, bounds.x_max, kLeft, kWidth - kRight, false);
   const Axis y_axis(bounds.y_min, bounds.y_max, kHeight - kBottom, kTop, plot.y_logarithmic);

@@ -138,7 +138,7 @@ std::string ServerText(const MetricsChanges& changes, absl::Duration elapsed) {
 std::string LoadReport(const LoadSettings& settings, const LoadFindings& findings) {
   const LoadResult& result = findings.result;
   const LoadRecord& record = result.record;
-  const Figures figures = FiguresOf(record, settings.objective);
+  const Figures figures = ComputeFigures(record, settings.objective);
   std::string report =
       absl::StrFormat("%s: %s, %s\n%s\n%d channel%s, %s; seed %d\n", settings.server, settings.task,
                       settings.texts, KindsText(settings.kinds), settings.channels,

@@ -115,7 +115,7 @@ Plot Percentiles(const LoadSettings& settings, const LoadRecord& record) {
 }
 
 // The probes of a search or the parts of a schedule.
-std::vector<const LoadRecord*> PointsOf(const LoadFindings& findings) {
+std::vector<const LoadRecord*> PlotPoints(const LoadFindings& findings) {
   std::vector<const LoadRecord*> points;
   for (const Probe& probe : findings.probes) {
     // A probe that gave up was too short to measure a rate.
@@ -128,7 +128,7 @@ std::vector<const LoadRecord*> PointsOf(const LoadFindings& findings) {
 }
 
 std::string ThroughputPlots(const LoadSettings& settings, const LoadFindings& findings) {
-  const std::vector<const LoadRecord*> points = PointsOf(findings);
+  const std::vector<const LoadRecord*> points = PlotPoints(findings);
   if (points.size() < 2) return "";
   Plot throughput;
   throughput.title = "Throughput against offered load";
@@ -147,14 +147,14 @@ std::string ThroughputPlots(const LoadSettings& settings, const LoadFindings& fi
   if (settings.objective) latency.limit = Ms(settings.objective->limit);
   latency.series = {{"p50", {}, false}, {"p90", {}, false}, {"p99", {}, false}};
   for (const LoadRecord* point : points) {
-    const Figures figures = FiguresOf(*point, settings.objective);
+    const Figures figures = ComputeFigures(*point, settings.objective);
     throughput.series[0].points.emplace_back(figures.offered_rate, figures.answered_rate);
     if (settings.objective) {
       throughput.series[1].points.emplace_back(figures.offered_rate, figures.good_rate);
     }
-    if (LatencyOf(*point).count() == 0) continue;
+    if (AnswerLatency(*point).count() == 0) continue;
     for (size_t i = 0; i < 3; ++i) {
-      const double ms = Ms(LatencyOf(*point).Percentile(kReportedPercentiles[i]));
+      const double ms = Ms(AnswerLatency(*point).Percentile(kReportedPercentiles[i]));
       latency.series[i].points.emplace_back(figures.offered_rate, std::max(1e-3, ms));
     }
   }

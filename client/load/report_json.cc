@@ -21,7 +21,7 @@ Json LatencyJson(const LatencyHistogram& latency) {
 }
 
 Json PointJson(const LoadRecord& record, const std::optional<Objective>& objective) {
-  const Figures figures = FiguresOf(record, objective);
+  const Figures figures = ComputeFigures(record, objective);
   Json json;
   json["offered_per_second"] = figures.offered_rate;
   json["answered_per_second"] = figures.answered_rate;
@@ -30,7 +30,7 @@ Json PointJson(const LoadRecord& record, const std::optional<Objective>& objecti
   json["calls"] = record.offered();
   json["answered"] = figures.answered;
   json["late"] = record.late();
-  json["from_intended_ms"] = LatencyJson(LatencyOf(record));
+  json["from_intended_ms"] = LatencyJson(AnswerLatency(record));
   return json;
 }
 
@@ -113,7 +113,7 @@ void AddPlan(const LoadPlan& plan, Json* json) {
 std::string LoadReportJson(const LoadSettings& settings, const LoadFindings& findings) {
   const LoadResult& result = findings.result;
   const LoadRecord& record = result.record;
-  const Figures figures = FiguresOf(record, settings.objective);
+  const Figures figures = ComputeFigures(record, settings.objective);
   Json json;
   json["server"] = settings.server;
   json["started"] = absl::FormatTime(absl::RFC3339_sec, settings.started, absl::UTCTimeZone());

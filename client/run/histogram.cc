@@ -15,7 +15,7 @@ int BitWidth(int64_t value) {
 
 }  // namespace
 
-LatencyHistogram::LatencyHistogram(int bits) : bits_(bits), counts_(BucketOf(kMax) + 1) {}
+LatencyHistogram::LatencyHistogram(int bits) : bits_(bits), counts_(BucketIndex(kMax) + 1) {}
 
 int64_t LatencyHistogram::ToMicros(absl::Duration value) {
   return std::clamp<int64_t>(absl::ToInt64Microseconds(value), 0, kMax);
@@ -24,12 +24,12 @@ int64_t LatencyHistogram::ToMicros(absl::Duration value) {
 // Values below 2^(bits + 1) have a bucket each. For larger values the highest bits + 1 bits choose
 // it: the position of the leading bit gives the number of dropped low bits, the other bits give the
 // index within that group.
-size_t LatencyHistogram::BucketOf(int64_t micros) const {
+size_t LatencyHistogram::BucketIndex(int64_t micros) const {
   const int dropped = std::max(0, BitWidth(micros) - (bits_ + 1));
   return (static_cast<size_t>(dropped) << bits_) + static_cast<size_t>(micros >> dropped);
 }
 
-int64_t LatencyHistogram::EndOf(size_t bucket) const {
+int64_t LatencyHistogram::BucketEnd(size_t bucket) const {
   const int64_t half = int64_t{1} << bits_;
   const auto place = static_cast<int64_t>(bucket);
   if (place < 2 * half) return place;
@@ -39,7 +39,7 @@ int64_t LatencyHistogram::EndOf(size_t bucket) const {
 
 void LatencyHistogram::Record(absl::Duration value) {
   const int64_t micros = ToMicros(value);
-  ++counts_[BucketOf(micros)];
+  ++counts_[BucketIndex(micros)];
   ++count_;
   max_ = std::max(max_, micros);
   sum_ += static_cast<double>(micros);
@@ -68,14 +68,14 @@ absl::Duration LatencyHistogram::Percentile(double percent) const {
   for (size_t bucket = 0; bucket < counts_.size(); ++bucket) {
     seen += counts_[bucket];
     if (counts_[bucket] > 0 && seen >= wanted) {
-      return absl::Microseconds(std::min(EndOf(bucket), max_));
+      return absl::Microseconds(std::min(BucketEnd(bucket), max_));
     }
   }
   return max();
 }
 
 int64_t LatencyHistogram::CountUpTo(absl::Duration limit) const {
-  const size_t last = BucketOf(ToMicros(limit));
+  const size_t last = BucketIndex(ToMicros(limit));
   int64_t seen = 0;
   for (size_t bucket = 0; bucket <= last; ++bucket) seen += counts_[bucket];
   return seen;

@@ -37,8 +37,8 @@ class LatencyHistogram {
   static constexpr int64_t kMax = (int64_t{1} << kMaxBits) - 1;
 
   static int64_t ToMicros(absl::Duration value);
-  size_t BucketOf(int64_t micros) const;
-  int64_t EndOf(size_t bucket) const;  // the largest value in the bucket
+  size_t BucketIndex(int64_t micros) const;
+  int64_t BucketEnd(size_t bucket) const;  // the largest value in the bucket
 
   int bits_;  // a power of two is divided into 2^bits buckets
   std::vector<int64_t> counts_;

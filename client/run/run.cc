@@ -21,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kPiecesOfARamp = 8;
 constexpr std::chrono::milliseconds kProgressEvery{500};
 
-std::vector<LoadRecord> PartsOf(const LoadPlan& plan) {
+std::vector<LoadRecord> MakeParts(const LoadPlan& plan) {
   std::vector<LoadRecord> parts;
   if (!plan.open || plan.schedule.length() == absl::InfiniteDuration()) return parts;
   absl::Duration begin = plan.warm_up;
@@ -38,7 +38,7 @@ std::vector<LoadRecord> PartsOf(const LoadPlan& plan) {
 
 // The interval of the timeline: about 1/100 of the run if its length is known. An open loop with
 // few calls has wider intervals: with one or two calls in each, the rates would be noise.
-absl::Duration IntervalOf(const LoadPlan& plan) {
+absl::Duration TimelineInterval(const LoadPlan& plan) {
   if (plan.duration >= absl::Hours(12)) return absl::Seconds(1);
   constexpr double kCallsInEach = 10;
   absl::Duration interval = std::max(absl::Milliseconds(100), plan.duration / 100);
@@ -59,8 +59,8 @@ class Run {
         forward_(stopped_, [this] { EndAll(); }),
         arrivals_(plan.arrivals, plan.schedule.After(plan.warm_up), plan.seed),
         record_(plan.warm_up, end_),
-        parts_(PartsOf(plan)),
-        timeline_(plan.warm_up, IntervalOf(plan)) {}
+        parts_(MakeParts(plan)),
+        timeline_(plan.warm_up, TimelineInterval(plan)) {}
 
   absl::StatusOr<LoadResult> operator()() {
     std::jthread progress;

@@ -76,7 +76,7 @@ RateSchedule RateSchedule::After(absl::Duration length) const {
   return schedule;
 }
 
-absl::Duration RateSchedule::TimeOf(double calls) const {
+absl::Duration RateSchedule::DueTime(double calls) const {
   constexpr double kRounding = 1e-9;  // of the integral over a part, in calls
   absl::Duration begin;
   for (const RatePart& part : parts_) {

@@ -35,7 +35,7 @@ class RateSchedule {
   // one call per unit of time to this schedule; a Poisson process stays one (Çinlar, Introduction
   // to Stochastic Processes, 1975, section 4.7). InfiniteDuration() if the schedule has fewer
   // calls.
-  absl::Duration TimeOf(double calls) const;
+  absl::Duration DueTime(double calls) const;
 
   // Mean calls per second over the first `length`, which must not be zero.
   double MeanRate(absl::Duration length) const;

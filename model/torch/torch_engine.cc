@@ -114,7 +114,7 @@ absl::Status Build(const Bundle& bundle, const TorchEngineOptions& options, at::
                    ScriptedModel::Load(bundle.model_file(), device, options.compute));
   EngineInfo info = MakeInfo(bundle, options, device, model.compute());
   ASSIGN_OR_RETURN(info.grammar, bundle.target_grammar());
-  model.GiveLogitsInFloat32(info.vocabulary_size);
+  model.ConvertLogitsToFloat32(info.vocabulary_size);
   ASSIGN_OR_RETURN(std::optional<Shortlist> shortlist,
                    ReadShortlist(bundle, options.shortlist, model));
   info.shortlist = shortlist.has_value();

@@ -27,7 +27,7 @@ void SetDuration(absl::Duration from, google::protobuf::Duration& to) {
   to.set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(from)));
 }
 
-v1::ReloadOutcome OutcomeOf(What what) {
+v1::ReloadOutcome ProtoOutcome(What what) {
   switch (what) {
     case What::kLoaded:
       return v1::RELOAD_OUTCOME_LOADED;
@@ -46,7 +46,7 @@ void Describe(const ReloadReport& report, v1::ReloadResponse& response) {
   for (const ReloadReport::Outcome& outcome : report.outcomes) {
     v1::ModelReload& model = *response.add_models();
     model.set_folder(outcome.folder);
-    model.set_outcome(OutcomeOf(outcome.what));
+    model.set_outcome(ProtoOutcome(outcome.what));
     model.set_model(outcome.model);
     model.set_model_version(outcome.model_version);
     if (!outcome.status.ok())
@@ -54,7 +54,7 @@ void Describe(const ReloadReport& report, v1::ReloadResponse& response) {
   }
 }
 
-v1::EngineState StateOf(const EngineHealth& health) {
+v1::EngineState ProtoState(const EngineHealth& health) {
   switch (health.state) {
     case EngineHealth::State::kUp:
       return v1::ENGINE_STATE_UP;
@@ -66,7 +66,7 @@ v1::EngineState StateOf(const EngineHealth& health) {
   return v1::ENGINE_STATE_UNSPECIFIED;
 }
 
-v1::Priority PriorityOf(Priority priority) {
+v1::Priority ProtoPriority(Priority priority) {
   switch (priority) {
     case Priority::kBatch:
       return v1::PRIORITY_BATCH;
@@ -82,7 +82,7 @@ void Describe(const SequenceSnapshot& snapshot, absl::Time now, v1::BatchSequenc
   sequence.set_request_id(snapshot.caller.request_id);
   sequence.set_call(snapshot.caller.call);
   sequence.set_client(snapshot.caller.name());
-  sequence.set_priority(PriorityOf(snapshot.caller.priority));
+  sequence.set_priority(ProtoPriority(snapshot.caller.priority));
   sequence.set_phase(snapshot.running ? v1::SEQUENCE_PHASE_RUNNING : v1::SEQUENCE_PHASE_WAITING);
   sequence.set_rows(snapshot.rows);
   sequence.set_source_tokens(snapshot.source_tokens);
@@ -113,7 +113,7 @@ void Describe(const ServedModel& model, const BatchSnapshot& snapshot, v1::Model
   const EngineHealth health = model.scheduler->health();
   batch.set_model(model.key());
   batch.set_model_version(model.bundle.manifest.version());
-  batch.set_engine_state(StateOf(health));
+  batch.set_engine_state(ProtoState(health));
   batch.set_engine_restarts(health.restarts);
   batch.set_rows(model.scheduler->engine_info().rows);
   if (snapshot.in_call_for > absl::ZeroDuration()) {
@@ -128,7 +128,7 @@ void Describe(const ServedModel& model, const BatchSnapshot& snapshot, v1::Model
     Describe(sequence, now, *batch.add_sequences());
 }
 
-std::optional<LogLevel> LevelOf(v1::LogLevel level) {
+std::optional<LogLevel> LevelFromProto(v1::LogLevel level) {
   switch (level) {
     case v1::LOG_LEVEL_DEBUG:
       return LogLevel::kDebug;
@@ -143,7 +143,7 @@ std::optional<LogLevel> LevelOf(v1::LogLevel level) {
   }
 }
 
-v1::LogLevel LevelOf(LogLevel level) {
+v1::LogLevel ProtoLevel(LogLevel level) {
   switch (level) {
     case LogLevel::kDebug:
       return v1::LOG_LEVEL_DEBUG;
@@ -216,8 +216,8 @@ absl::Status AdminCalls::SetLogLevel(const v1::SetLogLevelRequest& request,
         "level", Reason::kBadSetting,
         absl::StrCat("is ", static_cast<int>(request.level()), ", which is not a log level"));
   }
-  response.set_previous_level(LevelOf(ChangeLogLevel(LevelOf(request.level()))));
-  response.set_level(LevelOf(CurrentLogLevel()));
+  response.set_previous_level(ProtoLevel(ChangeLogLevel(LevelFromProto(request.level()))));
+  response.set_level(ProtoLevel(CurrentLogLevel()));
   return absl::OkStatus();
 }
 

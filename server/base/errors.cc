@@ -168,7 +168,7 @@ void AttachRetry(absl::Duration delay, absl::Status& status) {
   Attach(retry, status);
 }
 
-absl::Status WithPayloadsOf(const absl::Status& from, absl::Status to) {
+absl::Status CopyPayloads(const absl::Status& from, absl::Status to) {
   from.ForEachPayload([&](absl::string_view type_url, const absl::Cord& payload) {
     to.SetPayload(type_url, payload);
   });
@@ -311,7 +311,7 @@ absl::Status Renamed(absl::string_view from, absl::string_view to, const absl::S
   if (!absl::ConsumePrefix(&message, field) || !absl::ConsumePrefix(&rest, from)) return status;
   field = absl::StrCat(to, rest);
   absl::Status renamed =
-      WithPayloadsOf(status, absl::Status(status.code(), absl::StrCat(field, message)));
+      CopyPayloads(status, absl::Status(status.code(), absl::StrCat(field, message)));
   google::rpc::ErrorInfo info;
   Extract(status, info);
   (*info.mutable_metadata())["field"] = field;
@@ -322,7 +322,7 @@ absl::Status Renamed(absl::string_view from, absl::string_view to, const absl::S
 
 absl::Status WithMore(absl::string_view more, const absl::Status& status) {
   absl::Status longer =
-      WithPayloadsOf(status, absl::Status(status.code(), absl::StrCat(status.message(), more)));
+      CopyPayloads(status, absl::Status(status.code(), absl::StrCat(status.message(), more)));
   google::rpc::BadRequest bad_request;
   if (Extract(status, bad_request) && bad_request.field_violations_size() == 1) {
     absl::StrAppend(bad_request.mutable_field_violations(0)->mutable_description(), more);

@@ -43,7 +43,7 @@ class Help : public CLI::Formatter {
 // The value of a line of the file, which is the text after its "=": between two quotes, or up to a
 // comment. The parser of CLI11 would cut a quoted value at a "#", and take "[::]:1" for the begin
 // of a list that ends in another line.
-absl::StatusOr<std::string> ValueOf(absl::string_view text) {
+absl::StatusOr<std::string> ParseValue(absl::string_view text) {
   text = absl::StripAsciiWhitespace(text);
   if (!text.empty() && (text.front() == '"' || text.front() == '\'')) {
     const char quote = text.front();
@@ -132,7 +132,7 @@ absl::Status Parser::AddFile(std::vector<std::string>& arguments) const {
     if (option == nullptr || !IsSetting(*option))
       return wrong("there is no setting \"", name, "\"; --print-config prints all of them");
     if (!names.insert(name).second) return wrong(name, " is set a second time");
-    const absl::StatusOr<std::string> value = ValueOf(line.substr(equals + 1));
+    const absl::StatusOr<std::string> value = ParseValue(line.substr(equals + 1));
     if (!value.ok()) return wrong(name, " ", value.status().message());
     // CLI11 would take the next argument as the value of "--name=".
     if (!value->empty()) arguments.push_back(absl::StrCat("--", name, "=", *value));

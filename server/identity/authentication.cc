@@ -86,7 +86,7 @@ void SetSubject(absl::string_view subject, Caller& caller) {
 // Sets who calls.
 absl::Status ReadClient(Headers headers, const Peer& peer, Right right, const TokenTable* tokens,
                         Caller& caller) {
-  caller.client = NetworkOf(peer.address);
+  caller.client = NetworkName(peer.address);
   caller.address = std::string(WithoutPort(peer.address));
   if (tokens != nullptr) {
     ASSIGN_OR_RETURN(Grant grant, Authenticate(headers, right, *tokens));

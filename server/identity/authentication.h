@@ -33,8 +33,8 @@ struct Peer {
 
 // Identifies the client of a call from this call alone: two calls of one connection may have
 // different callers. With `tokens` (null if the server requires none) the caller is the name of the
-// call's token. Otherwise it is the certificate's subject, or else the peer's network (NetworkOf),
-// which `x-client-id` divides further. `x-priority` and `x-request-id` are read too.
+// call's token. Otherwise it is the certificate's subject, or else the peer's network
+// (NetworkName), which `x-client-id` divides further. `x-priority` and `x-request-id` are read too.
 //
 // Thread-safe: it reads its arguments and writes `caller`. It fails with the errors of
 // Authenticate, or INVALID_ARGUMENT for a header with a bad value. On an error `caller` holds what

@@ -28,7 +28,7 @@ bool HasNetwork(const IpAddress& address) {
   return !unspecified_loopback_or_mapped && !translated && !link;
 }
 
-std::string TextOf(const IpAddress& address) {
+std::string AddressText(const IpAddress& address) {
   std::array<char, INET6_ADDRSTRLEN> text{};
   inet_ntop(address.ipv6 ? AF_INET6 : AF_INET, address.bytes.data(), text.data(), text.size());
   return text.data();
@@ -45,7 +45,7 @@ std::optional<IpAddress> ParseIpAddress(absl::string_view text) {
   return std::nullopt;
 }
 
-absl::string_view HostOf(absl::string_view text) {
+absl::string_view HostPart(absl::string_view text) {
   if (absl::ConsumePrefix(&text, "[")) return text.substr(0, text.find(']'));
   const size_t colon = text.find(':');
   const bool has_port = colon != absl::string_view::npos && colon == text.rfind(':');
@@ -57,22 +57,22 @@ std::string PeerAddress(absl::string_view peer) {
   return absl::StrReplaceAll(peer, {{"%5B", "["}, {"%5D", "]"}, {"%25", "%"}});
 }
 
-std::optional<IpAddress> IpAddressOf(absl::string_view peer) {
+std::optional<IpAddress> PeerIpAddress(absl::string_view peer) {
   const std::string decoded = PeerAddress(peer);
-  return ParseIpAddress(HostOf(decoded));
+  return ParseIpAddress(HostPart(decoded));
 }
 
 absl::string_view WithoutPort(absl::string_view address) {
   return address.substr(0, address.rfind(':'));
 }
 
-std::string NetworkOf(absl::string_view peer) {
-  std::optional<IpAddress> address = IpAddressOf(peer);
+std::string NetworkName(absl::string_view peer) {
+  std::optional<IpAddress> address = PeerIpAddress(peer);
   if (!address.has_value()) return std::string(WithoutPort(peer));
-  if (!address->ipv6) return absl::StrCat("ipv4:", TextOf(*address));
-  if (!HasNetwork(*address)) return absl::StrCat("ipv6:", TextOf(*address));
+  if (!address->ipv6) return absl::StrCat("ipv4:", AddressText(*address));
+  if (!HasNetwork(*address)) return absl::StrCat("ipv6:", AddressText(*address));
   std::fill(address->bytes.begin() + kNetworkBytes, address->bytes.end(), uint8_t{0});
-  return absl::StrCat("ipv6:", TextOf(*address), "/64");
+  return absl::StrCat("ipv6:", AddressText(*address), "/64");
 }
 
 }  // namespace linnet::server

@@ -43,7 +43,7 @@ absl::StatusOr<TrustedProxies> TrustedProxies::Parse(absl::string_view list) {
 
 bool TrustedProxies::Trusts(absl::string_view address) const {
   if (networks_.empty()) return false;
-  const std::optional<IpAddress> parsed = IpAddressOf(address);
+  const std::optional<IpAddress> parsed = PeerIpAddress(address);
   if (!parsed.has_value()) return false;
   for (const Network& network : networks_) {
     if (network.address.ipv6 == parsed->ipv6 &&
@@ -53,7 +53,7 @@ bool TrustedProxies::Trusts(absl::string_view address) const {
   return false;
 }
 
-TrustedProxies::Client TrustedProxies::ClientOf(Headers headers, const Peer& connection) const {
+TrustedProxies::Client TrustedProxies::FindClient(Headers headers, const Peer& connection) const {
   Client client{.address = std::string(connection.address),
                 .certificate_subject = std::string(connection.certificate_subject)};
   if (!Trusts(connection.address)) return client;
@@ -64,7 +64,7 @@ TrustedProxies::Client TrustedProxies::ClientOf(Headers headers, const Peer& con
   if (forwarded.empty()) return client;
   absl::string_view last = forwarded.back();
   last = absl::StripAsciiWhitespace(last.substr(last.rfind(',') + 1));
-  const absl::string_view host = HostOf(last);
+  const absl::string_view host = HostPart(last);
   if (const std::optional<IpAddress> address = ParseIpAddress(host); address.has_value()) {
     client.address =
         address->ipv6 ? absl::StrCat("ipv6:%5B", host, "%5D:0") : absl::StrCat("ipv4:", host, ":0");

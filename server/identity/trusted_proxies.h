@@ -31,7 +31,7 @@ class TrustedProxies {
     std::string address;  // as gRPC writes it
     std::string certificate_subject;
   };
-  Client ClientOf(Headers headers, const Peer& connection) const;
+  Client FindClient(Headers headers, const Peer& connection) const;
 
  private:
   struct Network {

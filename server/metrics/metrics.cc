@@ -165,7 +165,7 @@ Metrics::Metrics()
   connections_unauthenticated_ = &page.connections_unauthenticated.Add({});
   for (WarningReason reason : kWarningReasons)
     warnings_[reason] = &page.warnings.Add({{"reason", std::string(ReasonName(reason))}});
-  TokensOf(kUnnamedClients);  // on the page from the start
+  ClientCounters(kUnnamedClients);  // on the page from the start
   certificate_end_ = &page.certificate_end.Add({});
   log_lost_ = &page.log_lost.Add({});
   cache_bytes_ = &page.cache_bytes.Add({});
@@ -248,7 +248,7 @@ void Metrics::SetServing(const std::map<std::string, bool>& models) {
 
 void Metrics::Tokenized(absl::Duration time) { tokenize_->Observe(InSeconds(time)); }
 
-Metrics::ClientTokens Metrics::TokensOf(const std::string& client) {
+Metrics::ClientTokens Metrics::ClientCounters(const std::string& client) {
   MutexLock lock(mu_);
   const bool has_own = clients_.contains(client) || clients_.size() <= kMaxClients;
   const std::string name = has_own ? client : kOtherClients;
@@ -264,7 +264,7 @@ Metrics::ClientTokens Metrics::TokensOf(const std::string& client) {
 void Metrics::TokensUsed(const Caller& caller, int64_t source_tokens, int64_t target_tokens) {
   absl::string_view name = caller.client;
   const bool is_named = absl::ConsumePrefix(&name, kSubjectPrefix);
-  const ClientTokens tokens = TokensOf(is_named ? std::string(name) : kUnnamedClients);
+  const ClientTokens tokens = ClientCounters(is_named ? std::string(name) : kUnnamedClients);
   tokens.source->Increment(static_cast<double>(source_tokens));
   tokens.target->Increment(static_cast<double>(target_tokens));
 }
@@ -386,7 +386,7 @@ void ModelMetrics::StepMade(const StepReport& report) {
   coalesced_->Increment(report.coalesced);
 }
 
-void FollowingCounter::Follow(int64_t now) {
+void MonotonicCounter::Follow(int64_t now) {
   counter->Increment(static_cast<double>(now >= last ? now - last : now));
   last = now;
 }

@@ -80,7 +80,7 @@ class MetricFamilies;
 class Nvml;
 
 // Shows a count of a model's version. The counter goes on where a new version begins at zero.
-struct FollowingCounter {
+struct MonotonicCounter {
   void Follow(int64_t now);
   prometheus::Counter* counter = nullptr;
   int64_t last = 0;
@@ -110,7 +110,7 @@ class ModelMetrics {
   prometheus::Gauge *waiting_, *running_;
   prometheus::Counter *finished_, *cancelled_, *expired_, *failed_, *shed_, *limited_;
   std::map<LoadState, prometheus::Gauge*> states_;
-  FollowingCounter restarts_, loads_, load_failures_;
+  MonotonicCounter restarts_, loads_, load_failures_;
   prometheus::Counter *cache_hits_, *cache_misses_, *coalesced_;
   prometheus::Counter *source_tokens_, *target_tokens_;
 };
@@ -195,7 +195,7 @@ class Metrics final : public AdmissionObserver {
   struct ClientTokens {
     prometheus::Counter *source, *target;
   };
-  ClientTokens TokensOf(const std::string& client);
+  ClientTokens ClientCounters(const std::string& client);
 
   std::map<WarningReason, prometheus::Counter*> warnings_;
   Mutex mu_;

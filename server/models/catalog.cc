@@ -136,25 +136,25 @@ absl::StatusOr<std::shared_ptr<ServedModel>> Catalog::LoadOne(const RegisteredMo
   return loaded;
 }
 
-bool Catalog::IsVersionOf(const Entry& entry, const RegisteredModel& model) {
+bool Catalog::IsUnreadableVersion(const Entry& entry, const RegisteredModel& model) {
   return !model.status.ok() && entry.registered.path.parent_path() == model.path;
 }
 
-std::string Catalog::FolderOf(const std::filesystem::path& path) const {
+std::string Catalog::FolderInRoot(const std::filesystem::path& path) const {
   const std::filesystem::path folder = *path.lexically_relative(root_).begin();
   return folder == "." ? "" : folder.string();
 }
 
-std::set<std::string> Catalog::FoldersOf(const std::string& name,
-                                         const std::vector<RegisteredModel>& registered,
-                                         const std::vector<Entry>& before) const {
+std::set<std::string> Catalog::ModelFolders(const std::string& name,
+                                            const std::vector<RegisteredModel>& registered,
+                                            const std::vector<Entry>& before) const {
   std::set<std::string> folders;
   for (const Entry& entry : before) {
-    const std::string folder = FolderOf(entry.registered.path);
+    const std::string folder = FolderInRoot(entry.registered.path);
     if (name.empty() || name == folder || name == entry.model->name()) folders.insert(folder);
   }
   for (const RegisteredModel& wanted : registered) {
-    const std::string folder = FolderOf(wanted.path);
+    const std::string folder = FolderInRoot(wanted.path);
     if (name.empty() || name == folder) folders.insert(folder);
   }
   return folders;
@@ -166,18 +166,18 @@ ReloadReport Catalog::Reload(const std::string& name) {
   auto registered = ReadRegistry(root_);
   if (!registered.ok()) return {.status = registered.status()};
   plan.before = entries();
-  plan.folders = FoldersOf(name, *registered, plan.before);
+  plan.folders = ModelFolders(name, *registered, plan.before);
   if (plan.folders.empty()) return {.status = Unknown(name, plan.before)};
   for (const Entry& entry : plan.before) {
     const auto same_path = [&](const RegisteredModel& model) {
-      return model.path == entry.registered.path || IsVersionOf(entry, model);
+      return model.path == entry.registered.path || IsUnreadableVersion(entry, model);
     };
     if (std::any_of(registered->begin(), registered->end(), same_path))
       plan.served.push_back(entry);
-    if (!plan.folders.contains(FolderOf(entry.registered.path))) plan.next.push_back(entry);
+    if (!plan.folders.contains(FolderInRoot(entry.registered.path))) plan.next.push_back(entry);
   }
   for (const RegisteredModel& wanted : *registered) {
-    if (plan.folders.contains(FolderOf(wanted.path))) ReloadBundle(wanted, plan);
+    if (plan.folders.contains(FolderInRoot(wanted.path))) ReloadBundle(wanted, plan);
   }
   // After all others are in `next`: the version that keeps a lost one's names may be one of them.
   for (const auto& [i, wanted] : plan.lost)
@@ -230,7 +230,7 @@ void Catalog::ReloadBundle(const RegisteredModel& wanted, ReloadPlan& plan) {
   if (old != plan.before.end()) return keep();
   bool is_lost = true;
   for (const Entry& entry : plan.before) {
-    if (!IsVersionOf(entry, wanted)) continue;
+    if (!IsUnreadableVersion(entry, wanted)) continue;
     is_lost = false;
     plan.next.push_back(entry);
     if (entry.registered.by_default) plan.kept[index] = entry.model;
@@ -273,7 +273,8 @@ void Catalog::Serve(const std::string& name, ReloadPlan& plan) {
     for (const Entry& entry : plan.before) {
       const bool still_served = is_in(plan.next, entry);
       if (!still_served) retired_.push_back(entry.model);
-      if (entry.model->cache != nullptr && plan.folders.contains(FolderOf(entry.registered.path)))
+      if (entry.model->cache != nullptr &&
+          plan.folders.contains(FolderInRoot(entry.registered.path)))
         emptied.emplace_back(entry.model, still_served);
     }
     entries_ = std::move(plan.next);

@@ -207,13 +207,13 @@ class Catalog {
                                                 const std::vector<Entry>& before,
                                                 std::vector<Entry>& next);
   // Whether `model` is a folder that cannot be read any more and had this version.
-  static bool IsVersionOf(const Entry& entry, const RegisteredModel& model);
+  static bool IsUnreadableVersion(const Entry& entry, const RegisteredModel& model);
   // The folder in the root that contains a bundle: "en-de" for ROOT/en-de/2, "" for the root.
-  std::string FolderOf(const std::filesystem::path& path) const;
+  std::string FolderInRoot(const std::filesystem::path& path) const;
   // The folders in which the model or folder `name` is or was; all for "".
-  std::set<std::string> FoldersOf(const std::string& name,
-                                  const std::vector<RegisteredModel>& registered,
-                                  const std::vector<Entry>& before) const;
+  std::set<std::string> ModelFolders(const std::string& name,
+                                     const std::vector<RegisteredModel>& registered,
+                                     const std::vector<Entry>& before) const;
 
   const std::filesystem::path root_;
   const LoadOptions load_;

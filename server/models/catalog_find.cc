@@ -28,7 +28,7 @@ absl::string_view TaskVerb(Task task) {
 }
 
 // Describes what a model translates, or the languages that it summarises.
-std::string PairsOf(const ServedModel& model) {
+std::string PairList(const ServedModel& model) {
   return model.bundle.manifest.task() == linnet::v1::TASK_TRANSLATE ? model.languages.Summary()
                                                                     : model.languages.Languages();
 }
@@ -102,13 +102,13 @@ absl::Status CheckOnePair(Task task, absl::string_view name, const ServedModel& 
   if (source.empty() && sources.size() > 1) {
     return BadField(
         source_field, Reason::kMissing,
-        absl::StrCat("is required: \"", name, "\" ", TaskVerb(task), " ", PairsOf(model)));
+        absl::StrCat("is required: \"", name, "\" ", TaskVerb(task), " ", PairList(model)));
   }
   const std::vector<std::string> targets = model.languages.Targets(source);
   if (target.empty() && task == linnet::v1::TASK_TRANSLATE && targets.size() > 1) {
     return BadField(
         "target_language_code", Reason::kMissing,
-        absl::StrCat("is required: \"", name, "\" ", TaskVerb(task), " ", PairsOf(model)));
+        absl::StrCat("is required: \"", name, "\" ", TaskVerb(task), " ", PairList(model)));
   }
   return absl::OkStatus();
 }
@@ -168,7 +168,7 @@ absl::StatusOr<Catalog::Found> Catalog::Find(Task task, absl::string_view name,
     const auto* const languages = model->languages.Find(source_language, target_language);
     if (languages == nullptr) {
       return BadField("model", Reason::kWrongLanguages,
-                      absl::StrCat("\"", name, "\" ", TaskVerb(task), " ", PairsOf(*model),
+                      absl::StrCat("\"", name, "\" ", TaskVerb(task), " ", PairList(*model),
                                    ": ask for that, or name another model"));
     }
     RETURN_IF_ERROR(

@@ -25,7 +25,7 @@ absl::Status CheckBatchInvariance(const model::EngineInfo& info) {
       "the CPU, or answer-cache-bytes to 0"));
 }
 
-linnet::v1::ModelState StateOf(LoadState state) {
+linnet::v1::ModelState ProtoState(LoadState state) {
   switch (state) {
     case LoadState::kAvailable:
       return linnet::v1::MODEL_STATE_AVAILABLE;
@@ -190,7 +190,7 @@ linnet::v1::Model ServedModel::Describe() const {
   model.set_description(manifest.description());
   model.set_provisional(manifest.provisional());
   model.set_max_beam_size(info.limits.max_beam_size);
-  model.set_state(StateOf(scheduler->load_stats().state));
+  model.set_state(ProtoState(scheduler->load_stats().state));
   for (const linnet::v1::LanguageTokens& each : languages.all()) {
     // A pair with several styles has several entries.
     const bool first =

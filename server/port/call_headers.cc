@@ -2,7 +2,7 @@
 
 namespace linnet::server {
 
-std::vector<absl::string_view> ValuesOf(
+std::vector<absl::string_view> HeaderValues(
     const std::multimap<grpc::string_ref, grpc::string_ref>& metadata, absl::string_view name) {
   std::vector<absl::string_view> values;
   const auto [first, last] = metadata.equal_range(grpc::string_ref(name.data(), name.size()));

@@ -12,7 +12,7 @@ namespace linnet::server {
 
 // Returns the values of a header in the order in which they were sent, from gRPC's metadata of a
 // call.
-std::vector<absl::string_view> ValuesOf(
+std::vector<absl::string_view> HeaderValues(
     const std::multimap<grpc::string_ref, grpc::string_ref>& metadata, absl::string_view name);
 
 // Returns the bytes of all names and values.

@@ -8,7 +8,7 @@
 namespace linnet::server {
 
 std::optional<Connections::Id> Connections::Admit(const std::string& peer, MonotonicTime now) {
-  const std::string network = NetworkOf(peer);
+  const std::string network = NetworkName(peer);
   MutexLock lock(mu_);
   const auto of_network = of_network_.find(network);
   // A network's first connection, such as that of a probe of a busy server, has some more room.

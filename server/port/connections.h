@@ -33,7 +33,7 @@ class Connections {
     // Open at once; 0: no limit. A 64th of it more, at least one, for networks that have none: a
     // server whose probes were refused would be ended.
     int connections = 0;
-    int connections_per_address = 0;  // open at once from one network (NetworkOf); 0: no limit
+    int connections_per_address = 0;  // open at once from one network (NetworkName); 0: no limit
     // Limits on unknown connections.
     absl::Duration timeout = absl::InfiniteDuration();
     int64_t bytes = 0;      // held by all of them together; 0: no limit

@@ -22,7 +22,7 @@ constexpr unsigned kRefreshSeconds = 5;
 
 grpc::Status Authenticator::Process(const InputMetadata& metadata, grpc::AuthContext* /*context*/,
                                     OutputMetadata* /*consumed*/, OutputMetadata* /*response*/) {
-  auto headers = [&](absl::string_view name) { return ValuesOf(metadata, name); };
+  auto headers = [&](absl::string_view name) { return HeaderValues(metadata, name); };
   const std::vector<absl::string_view> path = headers(":path");
   const Right right = path.empty() ? Right::kInference : RightFor(path.front());
   if (right == Right::kNone) return grpc::Status::OK;

@@ -27,7 +27,7 @@ using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY, EVP_PKEY_free>>;
 using Memory = std::unique_ptr<BIO, decltype(&BIO_free)>;
 
 // Reads the bytes of a file, which outlive it.
-Memory MemoryOf(const std::string& bytes) {
+Memory OpenMemory(const std::string& bytes) {
   return {BIO_new_mem_buf(bytes.data(), static_cast<int>(bytes.size())), &BIO_free};
 }
 
@@ -38,7 +38,7 @@ int NoPassPhrase(char*, int, int, void*) { return -1; }
 template <typename Owner, typename Read>
 absl::StatusOr<Owner> First(const std::string& path, const char* what, Read read) {
   ASSIGN_OR_RETURN(const std::string pem, ReadFile(path, kMaxOperatorFileBytes));
-  const Memory file = MemoryOf(pem);
+  const Memory file = OpenMemory(pem);
   Owner found(read(file.get(), nullptr, &NoPassPhrase, nullptr));
   ERR_clear_error();
   if (found == nullptr) {
@@ -51,7 +51,7 @@ absl::StatusOr<Certificate> FirstCertificate(const std::string& path) {
   return First<Certificate>(path, "certificate", &PEM_read_bio_X509);
 }
 
-absl::StatusOr<absl::Time> EndOf(const X509* certificate) {
+absl::StatusOr<absl::Time> ReadEnd(const X509* certificate) {
   std::tm end = {};
   if (ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &end) != 1)
     return absl::InvalidArgumentError("a certificate has no valid end");
@@ -62,11 +62,11 @@ absl::StatusOr<absl::Time> EndOf(const X509* certificate) {
 
 absl::StatusOr<absl::Time> CertificatesEnd(const std::string& path) {
   ASSIGN_OR_RETURN(const std::string pem, ReadFile(path, kMaxOperatorFileBytes));
-  const Memory file = MemoryOf(pem);
+  const Memory file = OpenMemory(pem);
   absl::Time first = absl::InfiniteFuture();
   while (const Certificate certificate{
       PEM_read_bio_X509(file.get(), nullptr, &NoPassPhrase, nullptr)}) {
-    ASSIGN_OR_RETURN(const absl::Time end, EndOf(certificate.get()));
+    ASSIGN_OR_RETURN(const absl::Time end, ReadEnd(certificate.get()));
     first = std::min(first, end);
   }
   ERR_clear_error();  // the error at the end of the file

@@ -37,7 +37,7 @@ absl::Status CheckTerm(const std::string& path, const std::string& text) {
   return absl::OkStatus();
 }
 
-std::vector<std::string> SourcesOf(const linnet::v1::Glossary& glossary) {
+std::vector<std::string> SourceTexts(const linnet::v1::Glossary& glossary) {
   std::vector<std::string> sources;
   for (const linnet::v1::GlossaryEntry& entry : glossary.entries())
     sources.push_back(entry.source_text());
@@ -89,7 +89,7 @@ Glossary::Glossary(const linnet::v1::Glossary& glossary, const model::Tokenizer&
     : glossary_(glossary),
       tokenizer_(tokenizer),
       unk_(unk),
-      finder_(SourcesOf(glossary), glossary.ignore_case()) {}
+      finder_(SourceTexts(glossary), glossary.ignore_case()) {}
 
 absl::StatusOr<std::vector<TermUse>> Glossary::Find(absl::string_view segment,
                                                     int max_target_tokens) const {

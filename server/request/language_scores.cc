@@ -40,7 +40,7 @@ constexpr CLD2::ScoringTables kTables = {
     &CLD2::kDeltaOcta_obj,           &CLD2::kDistinctOcta_obj, CLD2::kAvgDeltaOctaScore};
 
 // The key of a language's score.
-std::string KeyOf(absl::string_view code) {
+std::string ScoreKey(absl::string_view code) {
   std::string primary = PrimaryLanguage(code);
   if (primary != "zh") return primary;
   return model::LanguageParts(code).script == "Hant" ? "zh-Hant" : "zh-Hans";
@@ -53,7 +53,7 @@ const std::vector<std::string>& Keys() {
     for (int i = 0; i < CLD2::NUM_LANGUAGES; ++i) {
       const auto language = static_cast<CLD2::Language>(i);
       if (language != CLD2::UNKNOWN_LANGUAGE && language != CLD2::TG_UNKNOWN_LANGUAGE)
-        (*all)[i] = KeyOf(CLD2::LanguageCode(language));
+        (*all)[i] = ScoreKey(CLD2::LanguageCode(language));
     }
     return all;
   }();
@@ -108,7 +108,7 @@ void AddSpan(const CLD2::LangSpan& span, CLD2::ScriptScanner& scanner, CLD2::Sco
 }
 
 // The alphabet of a language, which is kept: there are a few hundred of them.
-const model::Alphabet& AlphabetOf(absl::string_view code) {
+const model::Alphabet& FindAlphabet(absl::string_view code) {
   const model::LanguageParts parts(code);
   const std::string language = parts.names_script || parts.script == "Hant"
                                    ? parts.language + "-" + parts.script
@@ -124,8 +124,8 @@ const model::Alphabet& AlphabetOf(absl::string_view code) {
 }  // namespace
 
 ScoredLanguage::ScoredLanguage(const std::string& code)
-    : code(code), primary(PrimaryLanguage(code)), alphabet(&AlphabetOf(code)) {
-  const std::string key = KeyOf(code);
+    : code(code), primary(PrimaryLanguage(code)), alphabet(&FindAlphabet(code)) {
+  const std::string key = ScoreKey(code);
   for (int i = 0; i < std::ssize(Keys()); ++i) {
     if (Keys()[i] == key) numbers.push_back(i);
   }
@@ -168,7 +168,7 @@ std::string PrimaryLanguage(absl::string_view code) {
 bool AreClose(absl::string_view a, absl::string_view b) {
   const auto set_of = [](absl::string_view code) {
     const auto& keys = Keys();
-    const auto known = std::find(keys.begin(), keys.end(), KeyOf(code));
+    const auto known = std::find(keys.begin(), keys.end(), ScoreKey(code));
     return known == keys.end()
                ? 0
                : CLD2::LanguageCloseSet(static_cast<CLD2::Language>(known - keys.begin()));

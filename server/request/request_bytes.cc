@@ -23,7 +23,7 @@ using google::protobuf::Message;
 using google::protobuf::internal::WireFormatLite;
 
 // Returns a path such as "options.beam_size", "contents[3]" or "lines[2].text".
-std::string PathOf(absl::string_view above, const FieldDescriptor& field, int index) {
+std::string FieldPath(absl::string_view above, const FieldDescriptor& field, int index) {
   return absl::StrCat(above, above.empty() ? "" : ".", field.name(),
                       field.is_repeated() ? absl::StrCat("[", index, "]") : "");
 }
@@ -48,7 +48,7 @@ absl::Status FindInvalidText(absl::string_view bytes, const Descriptor& descript
     uint32_t size = 0;
     std::string value;
     if (!in.ReadVarint32(&size) || !in.ReadString(&value, static_cast<int>(size))) break;
-    const std::string path = PathOf(above, *field, seen[field->number()]++);
+    const std::string path = FieldPath(above, *field, seen[field->number()]++);
     if (field->type() == FieldDescriptor::TYPE_MESSAGE) {
       RETURN_IF_ERROR(FindInvalidText(value, *field->message_type(), path));
     } else if (const int byte = model::FirstInvalidUtf8(value); byte >= 0) {
@@ -90,7 +90,7 @@ absl::Status RefuseUnknownFields(const Message& message, absl::string_view above
     for (int i = 0; i < count; ++i) {
       const Message& part = field->is_repeated() ? reflection.GetRepeatedMessage(message, field, i)
                                                  : reflection.GetMessage(message, field);
-      RETURN_IF_ERROR(RefuseUnknownFields(part, PathOf(above, *field, i)));
+      RETURN_IF_ERROR(RefuseUnknownFields(part, FieldPath(above, *field, i)));
     }
   }
   return absl::OkStatus();

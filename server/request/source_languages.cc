@@ -36,8 +36,8 @@ linnet::v1::DetectedLanguage Detected(const std::string& code, float confidence)
 }
 
 // The language of a text, or nothing if that is not reliable.
-std::optional<linnet::v1::DetectedLanguage> LanguageOf(absl::string_view text,
-                                                       const LanguageChooser& chooser) {
+std::optional<linnet::v1::DetectedLanguage> ChooseLanguage(absl::string_view text,
+                                                           const LanguageChooser& chooser) {
   const LanguageChoice choice = chooser.Choose(text);
   if (choice.other.has_value()) return Detected(choice.other->code, choice.other->share);
   if (!choice.reliable) return std::nullopt;
@@ -94,12 +94,13 @@ absl::StatusOr<TextLanguages> DetectLanguages(std::vector<TextItem> items,
   const std::vector<std::string> candidates = Candidates(choices, target_language);
   const bool target_is_candidate = candidates.size() > choices.size();
   const LanguageChooser chooser(candidates);
-  for (TextItem& item : items) item.detected = LanguageOf(Start(*item.text, kBytesOfText), chooser);
+  for (TextItem& item : items)
+    item.detected = ChooseLanguage(Start(*item.text, kBytesOfText), chooser);
   std::string rest = MainLanguage(items);
   if (rest.empty()) {
     // Names and numbers are in no language, so all texts are read together.
     if (const auto together =
-            items.size() == 1 ? std::nullopt : LanguageOf(AllTexts(items), chooser);
+            items.size() == 1 ? std::nullopt : ChooseLanguage(AllTexts(items), chooser);
         together.has_value()) {
       rest = together->language_code();
       for (TextItem& item : items) item.detected = together;

@@ -25,7 +25,7 @@ struct Wish {
   int64_t tokens;  // a bound
 };
 
-Wish WishOf(const SummaryLength& length) {
+Wish ReadWish(const SummaryLength& length) {
   if (length.has_words()) {
     return {"length.words", "words", length.words(), kTokensPerWord * length.words() + kMoreTokens};
   }
@@ -40,7 +40,7 @@ absl::Status ApplySummaryLength(const SummaryLength& length, const ServedModel& 
                                 linnet::v1::DecodingOptions& options) {
   if (length.unit_case() == SummaryLength::UNIT_NOT_SET)
     return BadField("length", Reason::kBadSetting, "has neither words nor sentences: set one");
-  const Wish wish = WishOf(length);
+  const Wish wish = ReadWish(length);
   const int limit = model.bundle.manifest.limits().max_target_tokens();
   if (wish.count < 1 || wish.count > limit) {
     return BadField(wish.field, Reason::kBadSetting,
@@ -71,7 +71,7 @@ absl::Status ApplySummaryLength(const SummaryLength& length, const ServedModel& 
 absl::StatusOr<std::shared_ptr<const model::TargetLength>> LengthOfChunk(
     const SummaryLength& length, const ServedModel& model, const std::string& language_code,
     int chunk, int chunks) {
-  const Wish wish = WishOf(length);
+  const Wish wish = ReadWish(length);
   if (wish.count < chunks) {
     return BadField(wish.field, Reason::kBadSetting,
                     absl::StrCat("is ", wish.count, ", and a text is read in ", chunks,

@@ -25,7 +25,7 @@ std::string Item(absl::string_view field, int index) {
 }
 
 // The texts of a request. Their number is checked before there is an item for each.
-absl::StatusOr<std::vector<TextItem>> ItemsOf(
+absl::StatusOr<std::vector<TextItem>> MakeItems(
     const google::protobuf::RepeatedPtrField<std::string>& contents, const TextLimits& limits) {
   RETURN_IF_ERROR(CheckCount("contents", contents.size(), limits));
   std::vector<TextItem> items;
@@ -34,7 +34,7 @@ absl::StatusOr<std::vector<TextItem>> ItemsOf(
   return items;
 }
 
-absl::StatusOr<std::vector<TextItem>> ItemsOf(
+absl::StatusOr<std::vector<TextItem>> MakeItems(
     const google::protobuf::RepeatedPtrField<linnet::v1::ScorePair>& pairs,
     const TextLimits& limits) {
   RETURN_IF_ERROR(CheckCount("pairs", pairs.size(), limits));
@@ -348,19 +348,19 @@ void TextLimits::DeriveFrom(int64_t request_memory) {
 
 absl::Status CheckContents(const google::protobuf::RepeatedPtrField<std::string>& contents,
                            const TextLimits& limits, int64_t& text_bytes) {
-  ASSIGN_OR_RETURN(const std::vector<TextItem> items, ItemsOf(contents, limits));
+  ASSIGN_OR_RETURN(const std::vector<TextItem> items, MakeItems(contents, limits));
   return CheckItems("contents", items, limits, text_bytes);
 }
 
 absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::TranslateRequest& request,
                                          const Catalog& catalog, const TextLimits& limits) {
-  ASSIGN_OR_RETURN(std::vector<TextItem> items, ItemsOf(request.contents(), limits));
+  ASSIGN_OR_RETURN(std::vector<TextItem> items, MakeItems(request.contents(), limits));
   return CheckTranslate(request, std::move(items), catalog, limits);
 }
 
 absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::SummarizeRequest& request,
                                          const Catalog& catalog, const TextLimits& limits) {
-  ASSIGN_OR_RETURN(std::vector<TextItem> items, ItemsOf(request.contents(), limits));
+  ASSIGN_OR_RETURN(std::vector<TextItem> items, MakeItems(request.contents(), limits));
   return CheckSummarize(request, std::move(items), catalog, limits);
 }
 
@@ -388,7 +388,7 @@ absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::ScoreRequest& request
     asked.options.set_normalize_scores(options.normalize_scores());
   if (options.has_temperature()) asked.options.set_temperature(options.temperature());
   RETURN_IF_ERROR(CheckStyle(request.style()));
-  ASSIGN_OR_RETURN(std::vector<TextItem> items, ItemsOf(request.pairs(), limits));
+  ASSIGN_OR_RETURN(std::vector<TextItem> items, MakeItems(request.pairs(), limits));
   ASSIGN_OR_RETURN(auto checked, Check(request, std::move(items), asked, catalog, limits));
   if (!checked.others.empty()) {
     return BadField("source_language_code", Reason::kLanguageUnknown,

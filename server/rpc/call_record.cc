@@ -31,21 +31,21 @@ std::string NewRequestId() {
   return absl::StrCat(absl::Hex(random(), absl::kZeroPad16), absl::Hex(random(), absl::kZeroPad16));
 }
 
-TrustedProxies::Client ClientOf(const TrustedProxies& proxies,
-                                const grpc::CallbackServerContext& context) {
+TrustedProxies::Client FindClient(const TrustedProxies& proxies,
+                                  const grpc::CallbackServerContext& context) {
   const std::string address = context.peer();
   std::string subject;
   // Set by TLS when the connection was made, and never changed later.
   const auto subjects = context.auth_context()->GetPeerIdentity();
   if (!subjects.empty()) subject.assign(subjects[0].data(), subjects[0].size());
   const auto headers = [&](absl::string_view name) {
-    return ValuesOf(context.client_metadata(), name);
+    return HeaderValues(context.client_metadata(), name);
   };
-  return proxies.ClientOf(headers, {.address = address, .certificate_subject = subject});
+  return proxies.FindClient(headers, {.address = address, .certificate_subject = subject});
 }
 
-std::string TraceParentOf(const grpc::CallbackServerContext& context) {
-  const auto values = ValuesOf(context.client_metadata(), kTraceParent);
+std::string TraceParentHeader(const grpc::CallbackServerContext& context) {
+  const auto values = HeaderValues(context.client_metadata(), kTraceParent);
   return values.size() == 1 ? std::string(values.front()) : "";
 }
 
@@ -56,16 +56,16 @@ bool IsAdminMethod(Method method) {
 Caller Resolve(const CallServices& services, Method method,
                const grpc::CallbackServerContext& context, absl::Status& refused) {
   const auto headers = [&](absl::string_view name) {
-    return ValuesOf(context.client_metadata(), name);
+    return HeaderValues(context.client_metadata(), name);
   };
   const auto tokens = services.tokens == nullptr ? nullptr : services.tokens->table();
   Caller caller;
-  const TrustedProxies::Client client = ClientOf(services.proxies, context);
+  const TrustedProxies::Client client = FindClient(services.proxies, context);
   refused = ResolveCaller(
       headers, {.address = client.address, .certificate_subject = client.certificate_subject},
       IsAdminMethod(method) ? Right::kAdmin : Right::kInference, tokens.get(), caller);
   if (caller.request_id.empty()) caller.request_id = NewRequestId();
-  caller.trace = ParseTraceParent(TraceParentOf(context)).value_or(TraceContext());
+  caller.trace = ParseTraceParent(TraceParentHeader(context)).value_or(TraceContext());
   return caller;
 }
 
@@ -74,7 +74,7 @@ Caller Resolve(const CallServices& services, Method method,
 template <typename Add>
 void ReturnIds(const Caller& caller, const grpc::CallbackServerContext& context, Add add) {
   add(kRequestId, caller.request_id);
-  if (!caller.trace.trace_id.empty()) add(kTraceParent, TraceParentOf(context));
+  if (!caller.trace.trace_id.empty()) add(kTraceParent, TraceParentHeader(context));
 }
 
 }  // namespace
@@ -171,7 +171,7 @@ grpc::Status CallRecord::Describe(absl::Status status, const CallFacts& facts,
 
 std::string ClientAddress(const TrustedProxies& proxies,
                           const grpc::CallbackServerContext& context) {
-  return ClientOf(proxies, context).address;
+  return FindClient(proxies, context).address;
 }
 
 absl::StatusOr<Permit> AdmitOpenCall(Admission& admission, const Caller& caller,

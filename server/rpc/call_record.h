@@ -72,10 +72,10 @@ class CallRecord {
   void ReadBegins() { read_.emplace(services_.reads, context_); }
   void ReadEnds(bool ok) {
     read_.reset();
-    if (ok) RequestCame();
+    if (ok) RequestReceived();
   }
   // A complete request message has arrived.
-  void RequestCame() { connection_.Received(); }
+  void RequestReceived() { connection_.Received(); }
   // Mark each write: the call of a client that is too slow to read is cancelled. The last write
   // ends with this object.
   void WriteBegins() { write_.emplace(services_.writes, context_); }

@@ -28,7 +28,8 @@ class HealthService::HealthCall : public CallReactor {
       : service_(service),
         connection_(connections, context.peer(), /*authenticated=*/false),
         permit_(AdmitOpenCall(
-            admission, {.client = kHealthClient, .id = NetworkOf(ClientAddress(proxies, context))},
+            admission,
+            {.client = kHealthClient, .id = NetworkName(ClientAddress(proxies, context))},
             context)) {
     if (!permit_.ok()) {
       Finish(ToGrpcStatus(permit_.status()));
@@ -52,7 +53,7 @@ class HealthService::HealthCall : public CallReactor {
 
  protected:
   virtual void Begin(const std::string& name) = 0;
-  const grpc::ByteBuffer* MessageOf(Response::ServingStatus status) {
+  const grpc::ByteBuffer* SerializedStatus(Response::ServingStatus status) {
     Response response;
     response.set_status(status);
     SerializeTo(response, message_).IgnoreError();  // two bytes
@@ -98,7 +99,7 @@ class HealthService::CheckCall final : public HealthCall {
     Response::ServingStatus status;
     {
       MutexLock lock(service_.mu_);
-      status = service_.StatusOf(name);
+      status = service_.ServiceStatus(name);
       if (name.empty() && !service_.not_serving_.empty())
         context_.AddTrailingMetadata("linnet-not-serving", service_.not_serving_);
     }
@@ -106,7 +107,7 @@ class HealthService::CheckCall final : public HealthCall {
       Finish(grpc::Status(grpc::StatusCode::NOT_FOUND,
                           "no health status is registered under this name"));
     } else {
-      StartWriteAndFinish(MessageOf(status), {}, grpc::Status::OK);
+      StartWriteAndFinish(SerializedStatus(status), {}, grpc::Status::OK);
     }
   }
 
@@ -148,7 +149,7 @@ class HealthService::WatchCall final : public HealthCall,
     {
       MutexLock lock(service_.mu_);
       if (!started_ || writing_ || finished_) return;
-      status = service_.StatusOf(name_);
+      status = service_.ServiceStatus(name_);
       if (!gone_ && status != sent_) {
         sent_ = status;
         write = writing_ = true;
@@ -158,7 +159,7 @@ class HealthService::WatchCall final : public HealthCall,
         return;
       }
     }
-    if (write) return StartWrite(MessageOf(status));
+    if (write) return StartWrite(SerializedStatus(status));
     Finish(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server is shutting down"));
   }
 
@@ -207,7 +208,7 @@ void HealthService::StepAll() {
   for (const auto& watch : watches) watch->Step();
 }
 
-HealthService::Response::ServingStatus HealthService::StatusOf(const std::string& service) {
+HealthService::Response::ServingStatus HealthService::ServiceStatus(const std::string& service) {
   const auto state = serving_.find(service);
   if (state == serving_.end()) return Response::SERVICE_UNKNOWN;
   return state->second ? Response::SERVING : Response::NOT_SERVING;

@@ -43,7 +43,8 @@ class HealthService final : public RawMethods<grpc::health::v1::Health> {
   class CheckCall;
   class WatchCall;
 
-  Response::ServingStatus StatusOf(const std::string& service) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Response::ServingStatus ServiceStatus(const std::string& service)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   void StepAll();
 

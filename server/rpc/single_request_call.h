@@ -20,12 +20,12 @@ namespace linnet::server {
 
 // Returns the labels of a request for the log; "" for requests without labels.
 template <typename Request>
-std::string LabelsOf(const Request& request) {
+std::string RequestLabels(const Request& request) {
   if constexpr (requires { request.labels(); }) return LabelText(request.labels());
   return "";
 }
 template <typename Request>
-int64_t ContentsOf(const Request& request) {
+int64_t ContentCount(const Request& request) {
   if constexpr (requires { request.contents_size(); }) return request.contents_size();
   if constexpr (requires { request.pairs_size(); }) return request.pairs_size();
   return 0;
@@ -84,10 +84,10 @@ class SingleRequestCall : public CallReactor {
   template <typename Last, typename Request>
   void FinishWith(absl::Status status, const Last& last, const Request& request) {
     CallFacts facts;
-    facts.contents = ContentsOf(request);
+    facts.contents = ContentCount(request);
     facts.request_bytes = request_bytes_;
     try {
-      facts.labels = LabelsOf(request);
+      facts.labels = RequestLabels(request);
       if (status.ok()) status = SerializeTo(last, buffer_);
     } catch (...) {
       status = ErrorOfException();

@@ -77,7 +77,7 @@ std::string Cells(std::initializer_list<std::string> cells, absl::string_view ta
 }
 
 // "serving", or why the model takes no calls.
-std::string StateOf(const Samples& samples, const std::string& model) {
+std::string StateText(const Samples& samples, const std::string& model) {
   if (samples.Sum("linnet_model_serving", {{"model", model}}) > 0) {
     const bool loaded =
         samples.Sum("linnet_model_state", {{"model", model}, {"state", "loaded"}}) > 0;
@@ -128,7 +128,8 @@ std::string StatusPage(const std::vector<prometheus::MetricFamily>& families, ab
     absl::StrAppend(
         &page,
         Cells({Escaped(model), Escaped(info["version"]), Escaped(TaskName(info["task"])),
-               Escaped(absl::StrCat(info["device"], " ", info["compute"])), StateOf(samples, model),
+               Escaped(absl::StrCat(info["device"], " ", info["compute"])),
+               StateText(samples, model),
                Number(samples.Sum("linnet_model_requests_total", by_model)),
                Number(samples.Sum("linnet_sequences", {{"model", model}, {"state", "waiting"}})),
                Number(samples.Sum("linnet_sequences", {{"model", model}, {"state", "running"}}))}));

@@ -98,7 +98,7 @@ void Batcher::EndAll(const absl::Status& running, const absl::Status& waiting) {
   for (auto& sequence : from_queue) End(std::move(sequence), waiting);
 }
 
-WaitingQueue::Sequences Batcher::Unqueued(WaitingQueue::Sequences sequences) {
+WaitingQueue::Sequences Batcher::TakeOutOfQueue(WaitingQueue::Sequences sequences) {
   for (const auto& sequence : sequences) {
     --calls_[sequence->caller.call].waiting;
     EraseIfEmpty(sequence->caller.call);
@@ -123,8 +123,8 @@ void Batcher::EndCancelledAndExpired(absl::Time now, StepReport& report) {
   };
   // Expired first: gRPC also cancels a call whose deadline has passed, and the client must get
   // DEADLINE_EXCEEDED.
-  for (auto& sequence : Unqueued(waiting_.TakeExpired(now))) expire(std::move(sequence));
-  for (auto& sequence : Unqueued(waiting_.TakeCancelled())) cancel(std::move(sequence));
+  for (auto& sequence : TakeOutOfQueue(waiting_.TakeExpired(now))) expire(std::move(sequence));
+  for (auto& sequence : TakeOutOfQueue(waiting_.TakeCancelled())) cancel(std::move(sequence));
   for (auto next = running_.begin(); next != running_.end();) {
     const auto it = next++;
     const model::SequenceId id = it->first;
@@ -140,7 +140,7 @@ void Batcher::EndCancelledAndExpired(absl::Time now, StepReport& report) {
 void Batcher::Shed(absl::Time now, StepReport& report) {
   const absl::Duration max = shed_.max_wait(now);
   if (max == absl::InfiniteDuration()) return;
-  for (auto& sequence : Unqueued(waiting_.TakeSubmittedBefore(now - max))) {
+  for (auto& sequence : TakeOutOfQueue(waiting_.TakeSubmittedBefore(now - max))) {
     ++report.shed;
     // Spread the retry delays: calls that are shed together must not all retry together.
     const absl::Duration delay = max * (0.75 + 0.05 * (sequence->input.id % 11));
@@ -209,7 +209,7 @@ void Batcher::AdmitWaiting(absl::FunctionRef<absl::Time()> clock, StepReport& re
     // Nothing runs that could free rows: without this the first sequence would block the queue.
     WaitingQueue::Sequences dropped;
     dropped.push_back(waiting_.Drop(waiting_.cursor().ticket()));
-    auto first = std::move(Unqueued(std::move(dropped)).front());
+    auto first = std::move(TakeOutOfQueue(std::move(dropped)).front());
     ++report.failed;
     absl::Status status =
         absl::InternalError(absl::StrCat("the engine is empty and has no room for a source of ",
@@ -235,7 +235,7 @@ void Batcher::AdmitGroup(const std::vector<WaitingQueue::Ticket>& group,
     if (key.empty()) continue;
     ++report.cache_misses;
     running_keys_.emplace(key, id);
-    for (auto& identical : Unqueued(waiting_.TakeIdentical(key)))
+    for (auto& identical : TakeOutOfQueue(waiting_.TakeIdentical(key)))
       Join(run, std::move(identical), absl::InfinitePast(), report);
   }
   Encode(inputs, clock, report);
@@ -309,7 +309,7 @@ void Batcher::Finish(Running::iterator which, model::SequenceEvent event, absl::
   const int64_t steps = steps_ - which->second.first_step();
   const Sequence& first = which->second.first();
   if (event.status.ok() && first.cache != nullptr && !first.key.empty())
-    first.cache->Insert(first.key, which->second.AnswerOf(event));
+    first.cache->Insert(first.key, which->second.MakeAnswer(event));
   SharedRun::Sequences ended = Remove(which);
   if (!event.status.ok()) {
     report.failed += static_cast<int>(ended.size());

@@ -113,7 +113,7 @@ class Batcher {
   bool Share(std::unique_ptr<Sequence>& sequence, absl::Time now);
   void Join(SharedRun& run, std::unique_ptr<Sequence> sequence, absl::Time now, StepReport& report);
   // Updates calls_ for sequences that were taken out of the waiting queue; returns them.
-  WaitingQueue::Sequences Unqueued(WaitingQueue::Sequences sequences);
+  WaitingQueue::Sequences TakeOutOfQueue(WaitingQueue::Sequences sequences);
   // Returns the sequences that `take` takes out of a run, and takes the run out of the batch if
   // none is left.
   SharedRun::Sequences Leave(Running::iterator which,

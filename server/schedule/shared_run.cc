@@ -94,7 +94,7 @@ void SharedRun::Progress(std::vector<model::TokenId> stable) {
   if (keeps) stable_ = std::move(stable);
 }
 
-CachedAnswer SharedRun::AnswerOf(const model::SequenceEvent& event) const {
+CachedAnswer SharedRun::MakeAnswer(const model::SequenceEvent& event) const {
   return {event.hypotheses, event.attention, {stable_ends_.begin(), stable_ends_.end()}};
 }
 

@@ -48,7 +48,7 @@ class SharedRun {
   // The engine has reported a stable prefix.
   void Progress(std::vector<model::TokenId> stable);
   // The answer to keep, from the event of the finished sequence.
-  CachedAnswer AnswerOf(const model::SequenceEvent& event) const;
+  CachedAnswer MakeAnswer(const model::SequenceEvent& event) const;
 
  private:
   void Push(std::unique_ptr<Sequence> sequence);

@@ -23,11 +23,11 @@ TEST(LoopbackTest, EverySpellingOfThisMachineIsLoopback) {
 }
 
 TEST(LoopbackTest, HostIsReadWithAndWithoutAPort) {
-  EXPECT_EQ(HostOf("a.example:1"), "a.example");
-  EXPECT_EQ(HostOf("a.example"), "a.example");
-  EXPECT_EQ(HostOf("[fe80::1]:1"), "fe80::1");
-  EXPECT_EQ(HostOf("fe80::1"), "fe80::1");
-  EXPECT_EQ(HostOf(""), "");
+  EXPECT_EQ(HostPart("a.example:1"), "a.example");
+  EXPECT_EQ(HostPart("a.example"), "a.example");
+  EXPECT_EQ(HostPart("[fe80::1]:1"), "fe80::1");
+  EXPECT_EQ(HostPart("fe80::1"), "fe80::1");
+  EXPECT_EQ(HostPart(""), "");
 }
 
 }  // namespace

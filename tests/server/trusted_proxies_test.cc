@@ -17,9 +17,9 @@ constexpr char kProxy[] = "ipv4:192.0.2.1:4711";
 constexpr char kForwarded[] = "x-forwarded-for";
 constexpr char kSubject[] = "x-client-certificate-subject";
 
-TrustedProxies::Client ClientOf(const std::string& trusted, const Sent& sent,
-                                const std::string& address = kProxy,
-                                const std::string& subject = "") {
+TrustedProxies::Client FindClient(const std::string& trusted, const Sent& sent,
+                                  const std::string& address = kProxy,
+                                  const std::string& subject = "") {
   const auto headers = [&sent](absl::string_view name) {
     std::vector<absl::string_view> values;
     for (const auto& [key, value] : sent) {
@@ -27,7 +27,7 @@ TrustedProxies::Client ClientOf(const std::string& trusted, const Sent& sent,
     }
     return values;
   };
-  return TrustedProxies::Parse(trusted)->ClientOf(
+  return TrustedProxies::Parse(trusted)->FindClient(
       headers, {.address = address, .certificate_subject = subject});
 }
 
@@ -55,38 +55,39 @@ TEST(TrustedProxiesTest, RefusesInvalidAddresses) {
 }
 
 TEST(TrustedProxiesTest, UsesLastForwardedAddress) {
-  EXPECT_EQ(ClientOf("192.0.2.1", {{kForwarded, "203.0.113.5"}}).address, "ipv4:203.0.113.5:0");
-  EXPECT_EQ(ClientOf("192.0.2.1", {{kForwarded, "1.1.1.1, 203.0.113.5"}}).address,
+  EXPECT_EQ(FindClient("192.0.2.1", {{kForwarded, "203.0.113.5"}}).address, "ipv4:203.0.113.5:0");
+  EXPECT_EQ(FindClient("192.0.2.1", {{kForwarded, "1.1.1.1, 203.0.113.5"}}).address,
             "ipv4:203.0.113.5:0")
       << "what stands before it was said by the client";
-  EXPECT_EQ(ClientOf("192.0.2.1", {{kForwarded, "1.1.1.1"}, {kForwarded, "203.0.113.5"}}).address,
+  EXPECT_EQ(FindClient("192.0.2.1", {{kForwarded, "1.1.1.1"}, {kForwarded, "203.0.113.5"}}).address,
             "ipv4:203.0.113.5:0");
-  EXPECT_EQ(ClientOf("192.0.2.1", {{kForwarded, "203.0.113.5:4711"}}).address,
+  EXPECT_EQ(FindClient("192.0.2.1", {{kForwarded, "203.0.113.5:4711"}}).address,
             "ipv4:203.0.113.5:0");
   for (const char* value : {"2001:db8::1", "[2001:db8::1]", "[2001:db8::1]:4711"})
-    EXPECT_EQ(ClientOf("192.0.2.1", {{kForwarded, value}}).address, "ipv6:%5B2001:db8::1%5D:0");
+    EXPECT_EQ(FindClient("192.0.2.1", {{kForwarded, value}}).address, "ipv6:%5B2001:db8::1%5D:0");
 }
 
 TEST(TrustedProxiesTest, UsesProxyWithoutForwardedAddress) {
-  EXPECT_EQ(ClientOf("192.0.2.1", {}).address, kProxy);
+  EXPECT_EQ(FindClient("192.0.2.1", {}).address, kProxy);
   for (const char* value : {"", "unknown", "203.0.113.5,", "203.0.113", "[proxy]:1"})
-    EXPECT_EQ(ClientOf("192.0.2.1", {{kForwarded, value}}).address, kProxy) << value;
+    EXPECT_EQ(FindClient("192.0.2.1", {{kForwarded, value}}).address, kProxy) << value;
 }
 
 TEST(TrustedProxiesTest, IgnoresHeadersOfUntrustedPeers) {
   const Sent forged = {{kForwarded, "203.0.113.5"}, {kSubject, "alice"}};
   for (const char* trusted : {"", "192.0.2.2"}) {
-    const auto client = ClientOf(trusted, forged, kProxy, "bob");
+    const auto client = FindClient(trusted, forged, kProxy, "bob");
     EXPECT_EQ(client.address, kProxy);
     EXPECT_EQ(client.certificate_subject, "bob");
   }
 }
 
 TEST(TrustedProxiesTest, UsesSubjectOfHeaderNotOfProxy) {
-  EXPECT_EQ(ClientOf("192.0.2.1", {{kSubject, "alice"}}, kProxy, "proxy").certificate_subject,
+  EXPECT_EQ(FindClient("192.0.2.1", {{kSubject, "alice"}}, kProxy, "proxy").certificate_subject,
             "alice");
-  EXPECT_EQ(ClientOf("192.0.2.1", {}, kProxy, "proxy").certificate_subject, "");
-  EXPECT_EQ(ClientOf("192.0.2.1", {{kSubject, "alice"}, {kSubject, "bob"}}).certificate_subject, "")
+  EXPECT_EQ(FindClient("192.0.2.1", {}, kProxy, "proxy").certificate_subject, "");
+  EXPECT_EQ(FindClient("192.0.2.1", {{kSubject, "alice"}, {kSubject, "bob"}}).certificate_subject,
+            "")
       << "two are not chosen from";
 }
 

@@ -24,7 +24,7 @@ struct Command {
   std::vector<Flag> flags;
 };
 
-std::vector<Flag> FlagsOf(const CLI::App& app) {
+std::vector<Flag> ListFlags(const CLI::App& app) {
   std::vector<Flag> flags;
   for (const CLI::Option* option : app.get_options()) {
     if (option->get_positional()) continue;
@@ -42,11 +42,11 @@ std::vector<Flag> FlagsOf(const CLI::App& app) {
   return flags;
 }
 
-std::vector<Command> CommandsOf(const CLI::App& app) {
+std::vector<Command> ListCommands(const CLI::App& app) {
   std::vector<Command> commands;
   for (const CLI::App* command : app.get_subcommands({})) {
     if (command->get_group().empty()) continue;  // a hidden command
-    commands.push_back({command->get_name(), command->get_description(), FlagsOf(*command)});
+    commands.push_back({command->get_name(), command->get_description(), ListFlags(*command)});
   }
   return commands;
 }
@@ -54,10 +54,10 @@ std::vector<Command> CommandsOf(const CLI::App& app) {
 // A function for `complete -F`: bash needs no package for it, and zsh supports it too.
 std::string Bash(const CLI::App& app) {
   std::vector<std::string> words, patterns_of_files, cases, flags_of_commands;
-  for (const Flag& flag : FlagsOf(app))
+  for (const Flag& flag : ListFlags(app))
     words.insert(words.end(), flag.names.begin(), flag.names.end());
   std::vector<std::string> patterns_of_values;
-  for (const Command& command : CommandsOf(app)) {
+  for (const Command& command : ListCommands(app)) {
     words.push_back(command.name);
     std::vector<std::string> flags;
     for (const Flag& flag : command.flags) {
@@ -128,7 +128,7 @@ std::string Fish(const CLI::App& app) {
       "# Completion of linnet for fish: linnet completion fish | source\n"
       "complete -c linnet -f\n"
       "complete -c linnet -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'\n";
-  for (const Flag& flag : FlagsOf(app)) {
+  for (const Flag& flag : ListFlags(app)) {
     absl::StrAppend(&text, "complete -c linnet -n __fish_use_subcommand");
     for (const std::string& name : flag.names) {
       absl::StrAppend(&text, absl::StartsWith(name, "--") ? " -l " : " -s ",
@@ -136,7 +136,7 @@ std::string Fish(const CLI::App& app) {
     }
     absl::StrAppend(&text, " -d ", Quoted(flag.about), "\n");
   }
-  for (const Command& command : CommandsOf(app)) {
+  for (const Command& command : ListCommands(app)) {
     absl::StrAppend(&text, "complete -c linnet -n __fish_use_subcommand -a ", command.name, " -d ",
                     Quoted(command.about), "\n");
     for (const Flag& flag : command.flags) {
@@ -158,7 +158,7 @@ std::string Fish(const CLI::App& app) {
 
 }  // namespace
 
-std::string CompletionOf(const CLI::App& app, const std::string& shell) {
+std::string CompletionScript(const CLI::App& app, const std::string& shell) {
   if (shell == "fish") return Fish(app);
   if (shell == "zsh") {
     return "# Completion of linnet for zsh: source <(linnet completion zsh)\n"

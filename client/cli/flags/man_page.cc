@@ -56,7 +56,7 @@ std::string OptionText(const CLI::Option& option) {
   for (const std::string& name : option.get_lnames()) names.push_back(Bold("--" + name));
   std::string head = absl::StrJoin(names, ", ");
   if (!option.get_positional() && option.get_items_expected_max() > 0) {
-    absl::StrAppend(&head, " ", Italic(ValueOf(option)));
+    absl::StrAppend(&head, " ", Italic(ValuePlaceholder(option)));
   }
   std::string about = option.get_description();
   if (!option.get_default_str().empty())
@@ -80,7 +80,7 @@ std::string CommandText(const CLI::App& command) {
 
 }  // namespace
 
-std::string ManPageOf(const CLI::App& app) {
+std::string ManPage(const CLI::App& app) {
   std::string commands, connection;
   for (const CLI::App* command : app.get_subcommands({})) {
     if (command->get_group().empty()) continue;

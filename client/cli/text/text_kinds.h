@@ -21,7 +21,7 @@ inline void AddNote(absl::string_view more, std::string& note) {
   absl::StrAppend(&note, note.empty() ? "" : "; ", more);
 }
 template <typename Answer>
-std::string NoteOf(const Answer& answer) {
+std::string AnswerNote(const Answer& answer) {
   std::string note;
   for (const v1::Warning& warning : answer.warnings()) AddNote(warning.message(), note);
   if (answer.finish_reason() == v1::FINISH_REASON_LENGTH)
@@ -45,7 +45,7 @@ struct Translating {
   }
   // Prepares a request for a text's next part.
   static void UsePartBefore(const Response& response, Request* request) {
-    UseLanguageOf(response, request);
+    UseDetectedLanguage(response, request);
   }
   static constexpr const char* kField = "contents";
   static absl::Status Check(const Text&) { return absl::OkStatus(); }
@@ -56,7 +56,7 @@ struct Translating {
   // A note about the answer for the user; empty: none.
   static std::string Note(const Response& response, int index) {
     const v1::Translation& answer = response.translations(index);
-    std::string note = NoteOf(answer);
+    std::string note = AnswerNote(answer);
     int unmet = 0;
     for (const v1::Segment& segment : answer.segments()) {
       for (const v1::GlossaryTerm& term : segment.glossary_terms()) unmet += term.met() ? 0 : 1;
@@ -91,7 +91,7 @@ struct Summarizing {
   }
   static std::string Note(const Response& response, int index) {
     const v1::Summary& summary = response.summaries(index);
-    std::string note = NoteOf(summary);
+    std::string note = AnswerNote(summary);
     if (summary.truncated() && !summary.segments().empty()) {
       AddNote(absl::StrCat("only the first ", summary.segments().rbegin()->source_end(),
                            " bytes were read"),

@@ -114,7 +114,7 @@ bool IsTooMuch(const absl::Status& status) {
          AttributeToTexts(status, "contents", 2).fault == Fault::kTooMuchTogether;
 }
 
-void UseLanguageOf(const v1::TranslateResponse& response, v1::TranslateRequest* request) {
+void UseDetectedLanguage(const v1::TranslateResponse& response, v1::TranslateRequest* request) {
   // A part that is in the target language already says nothing about the others.
   for (const v1::Translation& translation : response.translations()) {
     for (const v1::Warning& warning : translation.warnings()) {
@@ -177,7 +177,7 @@ absl::StatusOr<v1::TranslateResponse> TranslateInParts(Client& client,
       continue;
     }
     if (!response.ok()) return response;
-    UseLanguageOf(*response, &settings);
+    UseDetectedLanguage(*response, &settings);
     joined.Add(part, *std::move(response));
   }
   return joined.Take();

@@ -29,7 +29,7 @@ bool IsTooMuch(const absl::Status& status);
 
 // The parts of a text are in one language: uses the one that was detected in the first of them for
 // the others, if the request names none.
-void UseLanguageOf(const v1::TranslateResponse& response, v1::TranslateRequest* request);
+void UseDetectedLanguage(const v1::TranslateResponse& response, v1::TranslateRequest* request);
 
 // Client::Translate that sends one text in several calls if it is larger than kBytesPerPart or if
 // the server finds it too large for one call. A newline always ends a sentence, so the answer is

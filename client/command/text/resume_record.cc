@@ -20,7 +20,7 @@ constexpr absl::string_view kOldHeader = "linnet-resume-1";     // nor the refus
 
 constexpr int64_t kMaxBytes = 4096;  // one line of five words
 
-std::string PathOf(const std::string& output) { return output + ".resume"; }
+std::string RecordPath(const std::string& output) { return output + ".resume"; }
 
 }  // namespace
 
@@ -32,7 +32,7 @@ uint64_t Digest(uint64_t seed, absl::string_view bytes) {
 }
 
 std::optional<ResumeRecord::Content> ResumeRecord::Read(const std::string& output) {
-  const std::string text = ReadFile(PathOf(output), kMaxBytes).value_or("");
+  const std::string text = ReadFile(RecordPath(output), kMaxBytes).value_or("");
   const std::vector<absl::string_view> words =
       absl::StrSplit(text, absl::ByAnyChar(" \n"), absl::SkipEmpty());
   Content content;
@@ -50,7 +50,7 @@ std::optional<ResumeRecord::Content> ResumeRecord::Read(const std::string& outpu
 }
 
 ResumeRecord::ResumeRecord(const std::string& output, uint64_t settings)
-    : path_(PathOf(output)), settings_(settings) {}
+    : path_(RecordPath(output)), settings_(settings) {}
 
 ResumeRecord::~ResumeRecord() {
   if (file_ >= 0 && texts_ == 0) Remove();

@@ -180,7 +180,7 @@ ScriptedModel::ScriptedModel(at::Device device, ComputeType compute, torch::jit:
       module_(std::move(module)),
       has_step_best_(!module_.hasattr("picks_best") || module_.attr("picks_best").toBool()) {}
 
-void ScriptedModel::GiveLogitsInFloat32(int vocabulary_size) {
+void ScriptedModel::ConvertLogitsToFloat32(int vocabulary_size) {
   if (device_.is_cpu() || ScalarTypeOf(compute_) == at::kFloat) return;
   std::vector<TokenId> tokens(vocabulary_size);
   std::iota(tokens.begin(), tokens.end(), 0);

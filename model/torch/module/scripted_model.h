@@ -79,7 +79,7 @@ class ScriptedModel {
 
   // Makes half-precision steps on a GPU return logits in float32, without rounding their sums. The
   // model copies the module's output projection for this.
-  void GiveLogitsInFloat32(int vocabulary_size);
+  void ConvertLogitsToFloat32(int vocabulary_size);
 
   std::vector<at::Tensor> NewState(int64_t slots);
   // Returns `deepest`, the largest K of the state, if the device needs one shape for all steps.
@@ -125,7 +125,7 @@ class ScriptedModel {
   ComputeType compute_;
   torch::jit::Module module_;
   bool has_step_best_;
-  std::optional<OutputRows> float_outputs_;  // set by GiveLogitsInFloat32: the whole vocabulary
+  std::optional<OutputRows> float_outputs_;  // set by ConvertLogitsToFloat32: the whole vocabulary
 };
 
 }  // namespace linnet::model

@@ -20,7 +20,7 @@ using ::testing::Not;
 class FlagNamesTest : public CliTest {
  protected:
   // All words of a command's help that begin with two dashes.
-  std::set<std::string> FlagsOf(const std::string& command) {
+  std::set<std::string> ListFlags(const std::string& command) {
     EXPECT_EQ(Run({command, "--help"}), kExitOk);
     std::set<std::string> flags;
     for (absl::string_view word :
@@ -32,7 +32,7 @@ class FlagNamesTest : public CliTest {
 };
 
 TEST_F(FlagNamesTest, NamesEverySearchOptionByItsFlag) {
-  const std::set<std::string> flags = FlagsOf("translate");
+  const std::set<std::string> flags = ListFlags("translate");
   const auto& options = *v1::DecodingOptions::descriptor();
   for (int i = 0; i < options.field_count(); ++i) {
     const std::string field = "options." + options.field(i)->name();
@@ -45,7 +45,8 @@ TEST_F(FlagNamesTest, NamesEverySearchOptionByItsFlag) {
 }
 
 TEST_F(FlagNamesTest, NamesRequestFieldsByTheirFlags) {
-  const std::set<std::string> translate = FlagsOf("translate"), summarize = FlagsOf("summarize");
+  const std::set<std::string> translate = ListFlags("translate"),
+                              summarize = ListFlags("summarize");
   for (const char* field : {"source_language_code", "target_language_code", "model", "priority",
                             "labels", "word_scores", "alignments", "glossary"}) {
     const std::string error = InFlags(absl::StrCat(field, ": is wrong"));

@@ -89,11 +89,11 @@ TEST(ArrivalsTest, OffersTheIntegralOfTheRateInEachSpan) {
 TEST(RateScheduleTest, TimeOfInvertsTheIntegralOfTheRate) {
   const RateSchedule schedule = Parsed("10:2s,10..30:2s");
   EXPECT_EQ(schedule.length(), absl::Seconds(4));
-  EXPECT_EQ(schedule.TimeOf(0), absl::ZeroDuration());
-  EXPECT_EQ(schedule.TimeOf(20), absl::Seconds(2));
-  EXPECT_NEAR(absl::ToDoubleSeconds(schedule.TimeOf(35)), 3, 1e-9);  // 20 + 10 + 5
-  EXPECT_NEAR(absl::ToDoubleSeconds(schedule.TimeOf(60)), 4, 1e-9);
-  EXPECT_EQ(schedule.TimeOf(60.001), absl::InfiniteDuration());
+  EXPECT_EQ(schedule.DueTime(0), absl::ZeroDuration());
+  EXPECT_EQ(schedule.DueTime(20), absl::Seconds(2));
+  EXPECT_NEAR(absl::ToDoubleSeconds(schedule.DueTime(35)), 3, 1e-9);  // 20 + 10 + 5
+  EXPECT_NEAR(absl::ToDoubleSeconds(schedule.DueTime(60)), 4, 1e-9);
+  EXPECT_EQ(schedule.DueTime(60.001), absl::InfiniteDuration());
 }
 
 TEST(RateScheduleTest, NoCallFallsOnAPause) {
@@ -109,8 +109,8 @@ TEST(RateScheduleTest, NoCallFallsOnAPause) {
 TEST(RateScheduleTest, AfterPrependsTheInitialRate) {
   const RateSchedule schedule = Parsed("10..30:2s").After(absl::Seconds(3));
   EXPECT_EQ(schedule.length(), absl::Seconds(5));
-  EXPECT_NEAR(absl::ToDoubleSeconds(schedule.TimeOf(29)), 2.9, 1e-9);
-  EXPECT_NEAR(absl::ToDoubleSeconds(schedule.TimeOf(70)), 5, 1e-9);
+  EXPECT_NEAR(absl::ToDoubleSeconds(schedule.DueTime(29)), 2.9, 1e-9);
+  EXPECT_NEAR(absl::ToDoubleSeconds(schedule.DueTime(70)), 5, 1e-9);
 }
 
 TEST(RateScheduleTest, RefusesInvalidScheduleWithThePart) {
@@ -177,7 +177,7 @@ TEST(RateScheduleTest, MeanRateIsThatOfDueCalls) {
     for (double share : {0.1, 0.5, 0.9}) {
       const absl::Duration length = schedule.length() * share;
       const double calls = schedule.MeanRate(length) * absl::ToDoubleSeconds(length);
-      EXPECT_NEAR(absl::ToDoubleSeconds(schedule.TimeOf(calls)), absl::ToDoubleSeconds(length),
+      EXPECT_NEAR(absl::ToDoubleSeconds(schedule.DueTime(calls)), absl::ToDoubleSeconds(length),
                   1e-6)
           << text;
     }
