@@ -80,7 +80,7 @@ def test_examples_of_the_page_run(site, start):
     server = start(models=ROOT / "model/bundles")
     page = (PACKAGE / "README.md").read_text()
     programs = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    assert len(programs) == 5
+    assert len(programs) == 4
     for program in programs:
         done = subprocess.run(
             [sys.executable, "-c", program.replace("127.0.0.1:50051", server.grpc)],
