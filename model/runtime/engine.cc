@@ -173,17 +173,18 @@ int RowsOf(const SequenceInput& sequence) {
   return sequence.target.has_value() ? 1 : sequence.options.beam_size;
 }
 
-BeamSearch StartSearch(const SequenceInput& sequence, const EngineInfo& info) {
-  if (sequence.target.has_value())
-    return BeamSearch::Scoring(sequence.options, info.special, *sequence.target, sequence.silent);
-  SearchOptions options = sequence.options;
-  if (options.max_ngram_repeats > 0) {
-    options.max_ngram_repeats =
-        std::max(options.max_ngram_repeats, ConsecutiveRepeats(TextOf(sequence)));
-  }
-  return BeamSearch(options, info.special, sequence.prefix,
-                    Constraints(sequence.constraints, sequence.continuations), info.grammar,
-                    sequence.silent, sequence.length);
+std::unique_ptr<Search> StartSearch(const SequenceInput& sequence, const EngineInfo& info) {
+  SearchSpec spec = {.options = sequence.options,
+                     .special = info.special,
+                     .prefix = sequence.prefix,
+                     .constraints = Constraints(sequence.constraints, sequence.continuations),
+                     .grammar = info.grammar,
+                     .silent = sequence.silent,
+                     .length = sequence.length,
+                     .target = sequence.target};
+  if (int& repeats = spec.options.max_ngram_repeats; repeats > 0)
+    repeats = std::max(repeats, ConsecutiveRepeats(TextOf(sequence)));
+  return NewSearch(spec);
 }
 
 absl::Status CheckSequence(const SequenceInput& sequence, const EngineInfo& info) {

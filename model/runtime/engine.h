@@ -27,9 +27,9 @@ struct SequenceInput {
   int after_text = 0;
   std::vector<TokenId> prefix;  // forced start of the target, without eos
   // Language tokens that the target starts with, before a prefix or a target to score. No event
-  // contains them (BeamSearch, `silent`). At most EngineInfo::max_language_tokens.
+  // contains them (SearchSpec::silent). At most EngineInfo::max_language_tokens.
   std::vector<TokenId> silent = {};
-  // A target to score instead of a search (BeamSearch::Scoring), eos last. It is the only
+  // A target to score instead of a search (Scorer), eos last. It is the only
   // hypothesis.
   std::optional<std::vector<TokenId>> target = std::nullopt;
   // Phrases, without eos, that the target must contain (BeamSearch): at most
@@ -53,7 +53,7 @@ struct SequenceEvent {
   int target_tokens = 0;  // steps taken so far
   bool finished = false;
   std::vector<Hypothesis> hypotheses;  // best first, n_best of them; only if finished
-  // The prefix of the best hypothesis that can no longer change (BeamSearch::StablePrefix); only
+  // The prefix of the best hypothesis that can no longer change (Search::StablePrefix); only
   // with report_stable, and not for a finished sequence.
   std::vector<TokenId> stable;
   // Attention weights of the text's tokens for each token of the best hypothesis, [target, text]
@@ -103,7 +103,7 @@ std::span<const TokenId> TextOf(const SequenceInput& input);
 int RowsOf(const SequenceInput& sequence);
 // Makes the search of a sequence that has passed CheckSequence. Its target may repeat an n-gram as
 // often as the text does.
-BeamSearch StartSearch(const SequenceInput& sequence, const EngineInfo& info);
+std::unique_ptr<Search> StartSearch(const SequenceInput& sequence, const EngineInfo& info);
 // Returns InvalidArgumentError if an engine with this info can never decode the sequence; checks
 // options, tokens, lengths, prefix, constraints and target.
 absl::Status CheckSequence(const SequenceInput& sequence, const EngineInfo& info);

@@ -91,7 +91,7 @@ absl::Status ScriptedEngine::Add(std::span<const SequenceInput> sequences) {
 RunningSequence ScriptedEngine::StartSequence(SequenceInput input) {
   SearchOptions& options = input.options;
   if (context_.options.mask_eos) options.min_target_tokens = options.max_target_tokens;
-  BeamSearch search = StartSearch(input, info());
+  std::unique_ptr<Search> search = StartSearch(input, info());
   const int silent = static_cast<int>(input.silent.size());
   options.min_target_tokens += silent;
   options.max_target_tokens += silent;
@@ -107,7 +107,8 @@ RunningSequence ScriptedEngine::StartSequence(SequenceInput input) {
       .report_stable = input.report_stable,
       .align = input.align,
       .outputs = OutputsFor(input)};
-  sequence.on_device = device_ && !sequence.outputs && DeviceDecoder::Supports(input);
+  sequence.on_device =
+      device_ && !sequence.outputs && DeviceDecoder::Supports(*sequence.search, RowsOf(input));
   sequence.number = ++ever_added_;
   sequence.max_steps = input.target ? silent + static_cast<int>(input.target->size())
                                     : options.max_target_tokens + 1;
@@ -165,19 +166,20 @@ std::vector<SequenceEvent> ScriptedEngine::TakeEvents() {
   for (RunningSequence& sequence : running_) {
     SequenceEvent& event = events.emplace_back();
     event.id = sequence.id;
-    event.target_tokens = sequence.search.steps();
+    event.target_tokens = sequence.search->steps();
     event.status = sequence.status;
     if (sequence.status.ok() && !sequence.pass.has_value()) {
-      if (sequence.search.finished() && sequence.align) {
-        sequence.pass.emplace(sequence.silent, sequence.search.Results().front().tokens,
+      if (sequence.search->finished() && sequence.align) {
+        sequence.pass.emplace(sequence.silent, sequence.search->Results().front().tokens,
                               info().special.start, sequence.text);
         host_.Start(sequence);
       }
-      if (sequence.report_stable && !sequence.done()) event.stable = sequence.search.StablePrefix();
+      if (sequence.report_stable && !sequence.done())
+        event.stable = sequence.search->StablePrefix();
     }
     event.finished = sequence.done();
     if (!event.finished || !sequence.status.ok()) continue;
-    event.hypotheses = sequence.search.Results();
+    event.hypotheses = sequence.search->Results();
     if (sequence.pass.has_value()) event.attention = sequence.pass->TakeAttention();
   }
   std::erase_if(running_, [](const RunningSequence& sequence) { return sequence.done(); });

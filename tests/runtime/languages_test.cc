@@ -292,11 +292,11 @@ TEST(SilentTokensTest, ResultsAreThoseOfAModelThatHasReadThem) {
     if (options.beam_size > 1 && options.max_target_tokens > 3 && seed % 2 == 0)
       phrases = {{static_cast<TokenId>(3 + seed % 3), 4}};
     const auto expected =
-        RunSearch(BeamSearch(options, scenario.special, scenario.prefix, Constraints(phrases)),
+        RunSearch(BeamSearch({options, scenario.special, scenario.prefix, Constraints(phrases)}),
                   options.temperature, behind);
     for (Rows rows : {Rows::kWhole, Rows::kCut}) {
-      const auto outcome = RunSearch(BeamSearch(options, scenario.special, scenario.prefix,
-                                                Constraints(phrases), nullptr, silent),
+      const auto outcome = RunSearch(BeamSearch({options, scenario.special, scenario.prefix,
+                                                 Constraints(phrases), nullptr, silent}),
                                      options.temperature, scenario.model, rows);
       ASSERT_THAT(expected, IsOk());
       ASSERT_THAT(outcome, IsOk()) << "seed " << seed;
@@ -306,9 +306,11 @@ TEST(SilentTokensTest, ResultsAreThoseOfAModelThatHasReadThem) {
       ASSERT_TRUE(StablePrefixesHold(*outcome)) << "seed " << seed;
       ASSERT_EQ(outcome->steps, expected->steps + std::ssize(silent)) << "seed " << seed;
     }
-    const auto scored = RunSearch(
-        BeamSearch::Scoring(options, scenario.special, expected->hypotheses[0].tokens, silent),
-        options.temperature, scenario.model);
+    const auto scored = RunSearch(Scorer({.options = options,
+                                          .special = scenario.special,
+                                          .silent = silent,
+                                          .target = expected->hypotheses[0].tokens}),
+                                  options.temperature, scenario.model);
     ASSERT_THAT(scored, IsOk());
     EXPECT_EQ(scored->hypotheses[0].tokens, expected->hypotheses[0].tokens);
     EXPECT_EQ(scored->hypotheses[0].token_scores, expected->hypotheses[0].token_scores);
@@ -318,7 +320,7 @@ TEST(SilentTokensTest, ResultsAreThoseOfAModelThatHasReadThem) {
 
 TEST(SilentTokensTest, CountInTheLengthOfAScoreAlone) {
   const SearchOptions options = {.beam_size = 2, .length_penalty = 1, .max_target_tokens = 3};
-  const auto outcome = RunSearch(BeamSearch(options, kSpecial, {}, {}, nullptr, {5, 6}),
+  const auto outcome = RunSearch(BeamSearch({options, kSpecial, {}, {}, nullptr, {5, 6}}),
                                  options.temperature, RandomModel(1, 12, 0, -9));
   ASSERT_THAT(outcome, IsOk());
   for (const Hypothesis& hypothesis : outcome->hypotheses) {
@@ -339,7 +341,7 @@ TEST(SilentTokensTest, SampledTargetsStartWithThem) {
     if (!target.empty()) seen.push_back(target[0]);
     return RandomModel(2, 12, 0, 0)(target);
   };
-  const auto outcome = RunSearch(BeamSearch(options, kSpecial, {8}, {}, nullptr, {5}), 1, model);
+  const auto outcome = RunSearch(BeamSearch({options, kSpecial, {8}, {}, nullptr, {5}}), 1, model);
   ASSERT_THAT(outcome, IsOk());
   EXPECT_THAT(seen, ::testing::Each(5));
   for (const Hypothesis& hypothesis : outcome->hypotheses) EXPECT_EQ(hypothesis.tokens[0], 8);
@@ -358,10 +360,10 @@ TEST(SilentTokensTest, TargetBehindThemMayBeginWithTheCapitalsMark) {
       return scenario.model(whole);
     };
     const auto expected =
-        RunSearch(BeamSearch(options, scenario.special, scenario.prefix, {}, scenario.grammar),
+        RunSearch(BeamSearch({options, scenario.special, scenario.prefix, {}, scenario.grammar}),
                   options.temperature, behind);
     const auto outcome = RunSearch(
-        BeamSearch(options, scenario.special, scenario.prefix, {}, scenario.grammar, silent),
+        BeamSearch({options, scenario.special, scenario.prefix, {}, scenario.grammar, silent}),
         options.temperature, scenario.model);
     ASSERT_THAT(expected, IsOk());
     ASSERT_THAT(outcome, IsOk());

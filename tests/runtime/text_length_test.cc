@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "model/runtime/search/search.h"
+#include "model/runtime/search/beam_search.h"
 #include "tests/runtime/words_golden.h"
 #include "tests/support/status_matchers.h"
 
@@ -26,12 +26,12 @@ Tokenizer Pieces() { return **Tokenizer::Load(TestData("tiny.spm"), {}); }
 
 // The best target of a search over random logits in which the end token is likely; of `likely`
 // tokens each is as likely as that.
-Hypothesis Search(const Tokenizer& tokenizer, std::shared_ptr<const TargetLength> length,
-                  unsigned seed, int max_tokens, const std::vector<TokenId>& likely = {}) {
+Hypothesis BestTarget(const Tokenizer& tokenizer, std::shared_ptr<const TargetLength> length,
+                      unsigned seed, int max_tokens, const std::vector<TokenId>& likely = {}) {
   SearchOptions options;
   options.beam_size = 3;
   options.max_target_tokens = max_tokens;
-  BeamSearch search(options, {}, {}, {}, nullptr, {}, std::move(length));
+  BeamSearch search({options, {}, {}, {}, nullptr, {}, std::move(length)});
   std::mt19937 random(seed);
   std::normal_distribution<float> draw(0, 2);
   const int vocabulary = tokenizer.pieces();
@@ -121,8 +121,8 @@ TEST(TextLengthTest, RandomSearchesKeepToTheWords) {
   for (const Tokenizer& tokenizer : {ByteLevel(), Pieces()}) {
     for (unsigned seed = 0; seed < 12; ++seed) {
       const int max = 1 + static_cast<int>(seed) % 5, min = (max + 1) / 2;
-      const Hypothesis found = Search(tokenizer, LengthInWords(tokenizer, min, max), seed, 200,
-                                      tokenizer.WordMarks()->word_starts);
+      const Hypothesis found = BestTarget(tokenizer, LengthInWords(tokenizer, min, max), seed, 200,
+                                          tokenizer.WordMarks()->word_starts);
       ASSERT_FALSE(found.ended_by_limit);
       const std::string text = tokenizer.Decode(found.tokens);
       EXPECT_GE(WordsIn(text), min) << text;
@@ -139,7 +139,7 @@ TEST(TextLengthTest, RandomSearchesKeepToTheSentences) {
   for (unsigned seed = 0; seed < 12; ++seed) {
     const int sentences = 1 + static_cast<int>(seed) % 3;
     const Hypothesis found =
-        Search(tokenizer, LengthInSentences(tokenizer, sentences, "en"), seed, 200, likely);
+        BestTarget(tokenizer, LengthInSentences(tokenizer, sentences, "en"), seed, 200, likely);
     if (found.ended_by_limit) continue;
     const std::string text = tokenizer.Decode(found.tokens);
     EXPECT_GE(CompleteSentencesIn(text, "en"), sentences) << text;
@@ -148,7 +148,7 @@ TEST(TextLengthTest, RandomSearchesKeepToTheSentences) {
 
 TEST(TextLengthTest, LimitOnTokensEndsAShortTarget) {
   const Tokenizer tokenizer = Pieces();
-  const Hypothesis found = Search(tokenizer, LengthInWords(tokenizer, 50, 60), 1, 10);
+  const Hypothesis found = BestTarget(tokenizer, LengthInWords(tokenizer, 50, 60), 1, 10);
   EXPECT_TRUE(found.ended_by_limit);
   EXPECT_EQ(found.tokens.size(), 11);
 }
@@ -193,7 +193,8 @@ TEST(TextLengthTest, ParagraphMayHaveAnyNumberOfSentences) {
 TEST(TextLengthTest, SearchWritesNoSecondSentence) {
   const Tokenizer tokenizer = ByteLevel();
   for (unsigned seed = 0; seed < 40; ++seed) {
-    const Hypothesis found = Search(tokenizer, LengthUpToSentences(tokenizer, 1, "en"), seed, 24);
+    const Hypothesis found =
+        BestTarget(tokenizer, LengthUpToSentences(tokenizer, 1, "en"), seed, 24);
     if (found.ended_by_limit) continue;
     const std::string text = tokenizer.Decode(found.tokens);
     EXPECT_LE(CompleteSentencesIn(text, "en"), 1) << text;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -52,15 +53,15 @@ class SearchEngine : public model::Engine {
       model::SequenceEvent& event = events.emplace_back();
       event.id = running.input.id;
       event.status = Advance(running);
-      event.target_tokens = running.search.steps();
-      event.finished = !event.status.ok() || running.search.finished();
-      if (event.finished && event.status.ok()) event.hypotheses = running.search.Results();
+      event.target_tokens = running.search->steps();
+      event.finished = !event.status.ok() || running.search->finished();
+      if (event.finished && event.status.ok()) event.hypotheses = running.search->Results();
       if (!event.finished && running.input.report_stable) {
-        event.stable = running.search.StablePrefix();
+        event.stable = running.search->StablePrefix();
       }
     }
     std::erase_if(running_,
-                  [](const RunningSequence& running) { return running.search.finished(); });
+                  [](const RunningSequence& running) { return running.search->finished(); });
     return events;
   }
 
@@ -77,7 +78,7 @@ class SearchEngine : public model::Engine {
  private:
   struct RunningSequence {
     model::SequenceInput input;
-    model::BeamSearch search;
+    std::unique_ptr<model::Search> search;
     std::vector<std::vector<model::TokenId>> targets;  // tokens of the live hypotheses
     uint64_t source = 0;
   };
@@ -105,11 +106,11 @@ class SearchEngine : public model::Engine {
       }
       normalizers.push_back(static_cast<float>(std::log(sum)));
     }
-    if (auto status = running.search.Advance(logits, normalizers); !status.ok()) return status;
+    if (auto status = running.search->Advance(logits, normalizers); !status.ok()) return status;
     std::vector<std::vector<model::TokenId>> next;
-    for (int i = 0; i < running.search.live(); ++i) {
-      next.push_back(running.targets[running.search.parents()[i]]);
-      next.back().push_back(running.search.tokens()[i]);
+    for (int i = 0; i < running.search->live(); ++i) {
+      next.push_back(running.targets[running.search->parents()[i]]);
+      next.back().push_back(running.search->tokens()[i]);
     }
     running.targets = std::move(next);
     return absl::OkStatus();

@@ -34,7 +34,7 @@ constexpr float kNever = -std::numeric_limits<float>::infinity();
 using Targets = std::vector<std::vector<TokenId>>;
 
 // Runs the host's search in the loop of an engine.
-absl::StatusOr<Outcome> SearchOnHost(BeamSearch search, float temperature, const ToyModel& model) {
+absl::StatusOr<Outcome> SearchOnHost(Search&& search, float temperature, const ToyModel& model) {
   Outcome outcome;
   Targets targets(1);
   while (!search.finished()) {
@@ -66,8 +66,8 @@ struct TestSearch {
   Scenario scenario;
   bool scoring;
   FreeList::Lease slots;
-  BeamSearch search;             // host copy, follows the records
-  Targets targets = Targets(1);  // of the live hypotheses
+  std::unique_ptr<Search> search;  // host copy, follows the records
+  Targets targets = Targets(1);    // of the live hypotheses
   std::vector<std::vector<int>> inputs = std::vector<std::vector<int>>(1);  // inputs of each so far
   std::vector<std::vector<TokenId>> stable = {};
   int position = 0;
@@ -92,10 +92,14 @@ class TestBatch {
   bool Join(int id, const Scenario& scenario, bool scoring = false) {
     const int beam = scoring ? 1 : scenario.options.beam_size;
     if (beam > slots_.free()) return false;
-    searches_.push_back(
-        {id, scenario, scoring, slots_.Take(beam),
-         scoring ? BeamSearch::Scoring(scenario.options, special_, scenario.prefix)
-                 : BeamSearch(scenario.options, special_, scenario.prefix, {}, grammar_)});
+    SearchSpec spec = {.options = scenario.options, .special = special_, .grammar = grammar_};
+    if (scoring) {
+      spec.target = scenario.prefix;
+    } else {
+      spec.prefix = scenario.prefix;
+    }
+    searches_.push_back({id, scenario, scoring, slots_.Take(beam), NewSearch(spec)});
+    EXPECT_TRUE(searches_.back().search->has_device_form());
     return true;
   }
 
@@ -159,7 +163,7 @@ class TestBatch {
       own.beam = static_cast<int32_t>(slots.size());
       own.first_row = row;
       own.position = running.position;
-      own.forced = running.search.forced_after(running.position);
+      own.forced = running.search->Describe(running.position).forced;
       own.may_end = running.position >= options.min_target_tokens;
       own.ngram = running.scoring ? 0 : options.no_repeat_ngram_size;
       own.repeats = running.scoring ? 0 : options.max_ngram_repeats;
@@ -179,7 +183,7 @@ class TestBatch {
   // Checks the inputs of the search's rows and fills in the logits of its model.
   void Feed(TestSearch& running, int row, const ops::StepRows& in, at::Tensor& logits) {
     const auto slots = running.slots.numbers();
-    const int live = running.end_step >= 0 ? 0 : running.search.live();
+    const int live = running.end_step >= 0 ? 0 : running.search->live();
     for (int i = 0; i < std::ssize(slots); ++i, ++row) {
       const int32_t* backpointers = in.backpointers.const_data_ptr<int32_t>() + row * kReach;
       const int source = in.source_lengths.const_data_ptr<int32_t>()[row];
@@ -238,9 +242,9 @@ class TestBatch {
     }
     running.targets = std::move(targets);
     running.inputs = std::move(inputs);
-    running.search.Follow(live, ended);
-    running.stable.push_back(running.search.StablePrefix());
-    if (running.search.finished()) running.end_step = step_;
+    running.search->Follow(live, ended);
+    running.stable.push_back(running.search->StablePrefix());
+    if (running.search->finished()) running.end_step = step_;
   }
 
   SpecialTokens special_;
@@ -290,15 +294,15 @@ void ExpectSearchesOfTheHost(int vocabulary, const SpecialTokens& special, bool 
   for (const auto& [id, running] : batch.done) {
     const Scenario& scenario = scenarios.at(id);
     const auto host =
-        SearchOnHost(BeamSearch(scenario.options, special, scenario.prefix, {}, grammar),
+        SearchOnHost(BeamSearch({scenario.options, special, scenario.prefix, {}, grammar}),
                      scenario.options.temperature, scenario.model);
     ASSERT_THAT(host, IsOk());
-    ASSERT_TRUE(SameBits(running.search.Results(), host->hypotheses))
+    ASSERT_TRUE(SameBits(running.search->Results(), host->hypotheses))
         << "id " << id << "\n"
-        << Describe(running.search.Results()) << "instead of\n"
+        << Describe(running.search->Results()) << "instead of\n"
         << Describe(host->hypotheses);
     ASSERT_EQ(running.stable, host->stable);
-    ASSERT_EQ(running.search.steps(), host->steps);
+    ASSERT_EQ(running.search->steps(), host->steps);
   }
 }
 
@@ -324,10 +328,10 @@ TEST_F(DeviceBeamSearchTest, EqualsHostSearchAtMaxBeam) {
   TestBatch batch(kSpecial, 200);
   ASSERT_TRUE(batch.Join(1, scenario));
   while (batch.searches() > 0) batch.Step(ops::kMaxBeam);
-  const auto host = SearchOnHost(BeamSearch(scenario.options, kSpecial, {}),
+  const auto host = SearchOnHost(BeamSearch({scenario.options, kSpecial}),
                                  scenario.options.temperature, scenario.model);
   ASSERT_THAT(host, IsOk());
-  EXPECT_TRUE(SameBits(batch.done.at(1).search.Results(), host->hypotheses));
+  EXPECT_TRUE(SameBits(batch.done.at(1).search->Results(), host->hypotheses));
 }
 
 TEST_F(DeviceBeamSearchTest, ScoresGivenTargetsAsForcedSearches) {
@@ -341,10 +345,11 @@ TEST_F(DeviceBeamSearchTest, ScoresGivenTargetsAsForcedSearches) {
   }
   while (batch.searches() > 0) batch.Step(20);
   for (const auto& [id, scenario] : scenarios) {
-    const auto host = SearchOnHost(BeamSearch::Scoring(scenario.options, kSpecial, scenario.prefix),
-                                   scenario.options.temperature, scenario.model);
+    const auto host = SearchOnHost(
+        Scorer({.options = scenario.options, .special = kSpecial, .target = scenario.prefix}),
+        scenario.options.temperature, scenario.model);
     ASSERT_THAT(host, IsOk());
-    EXPECT_TRUE(SameBits(batch.done.at(id).search.Results(), host->hypotheses)) << id;
+    EXPECT_TRUE(SameBits(batch.done.at(id).search->Results(), host->hypotheses)) << id;
   }
 }
 
@@ -366,10 +371,10 @@ TEST_F(DeviceBeamSearchTest, RowOfNaNFailsOnlyItsSearch) {
   ASSERT_TRUE(batch.Join(3, hopeless));
   while (batch.searches() > 0) batch.Step(batch.rows());
   EXPECT_EQ(batch.failed, 2);
-  const auto host = SearchOnHost(BeamSearch(good.options, kSpecial, good.prefix),
+  const auto host = SearchOnHost(BeamSearch({good.options, kSpecial, good.prefix}),
                                  good.options.temperature, good.model);
   ASSERT_THAT(host, IsOk());
-  EXPECT_TRUE(SameBits(batch.done.at(2).search.Results(), host->hypotheses));
+  EXPECT_TRUE(SameBits(batch.done.at(2).search->Results(), host->hypotheses));
 }
 
 TEST_F(DeviceBeamSearchTest, RefusesInvalidPlans) {

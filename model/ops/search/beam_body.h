@@ -8,7 +8,7 @@
 
 // One step of the beam search of one sequence, shared by both devices: the CPU runs it on one
 // thread, CUDA on the threads of a block. Given the same logits and normalizers it computes the
-// same bits as BeamSearch (model/runtime/search/search.h).
+// same bits as BeamSearch (model/runtime/search/beam_search.h).
 namespace linnet::ops {
 
 // A team is the group of threads that work on one search: thread `index` of `size`, and a barrier.

@@ -20,9 +20,9 @@
 // row. It may read the record any number of steps later: a search that has ended runs on with idle
 // rows.
 //
-// The rules are those of model/runtime/search/search.h, the order that of candidates.h. On the CPU
-// the results are the same bits, since the normalizer is that of best_logits as well; on CUDA its
-// sum is rounded in another order.
+// The rules are those of model/runtime/search/beam_search.h, the order that of candidates.h. On the
+// CPU the results are the same bits, since the normalizer is that of best_logits as well; on CUDA
+// its sum is rounded in another order.
 //
 //   plan      int32 [R, kPlanWords + row_blocks]   BeamPlan, then the blocks of its source
 //   tables    tokens int32 [S], sums float32 [S], backpointers int32 [S, B],

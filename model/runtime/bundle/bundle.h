@@ -7,7 +7,9 @@
 #include "absl/status/statusor.h"
 #include "linnet/v1/bundle.pb.h"
 #include "model/runtime/bundle/signature.h"
-#include "model/runtime/search/search.h"
+#include "model/runtime/search/search_options.h"
+#include "model/runtime/search/token.h"
+#include "model/runtime/search/token_grammar.h"
 #include "model/runtime/tokenizer/tokenizer.h"
 
 namespace linnet::model {

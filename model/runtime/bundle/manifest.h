@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "linnet/v1/bundle.pb.h"
-#include "model/runtime/search/search.h"
+#include "model/runtime/search/search_options.h"
 
 namespace linnet::model {
 

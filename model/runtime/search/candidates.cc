@@ -47,6 +47,11 @@ bool AnyAdmitted(const float* logits, const LogitRow& row, const TopCandidates& 
   return (halves[0] | halves[1]) != 0;
 }
 
+float Scaled(float value, float factor) {
+  if (factor == 1) return value;
+  return value < 0 ? value * factor : value / factor;
+}
+
 }  // namespace
 
 bool Better(const Candidate& a, const Candidate& b) {
@@ -87,9 +92,16 @@ std::optional<float> LogitRow::Logit(TokenId token) const {
   return logits[found - tokens.begin()];
 }
 
-Candidate LogitRow::Extend(TokenId token, float logit, float penalty) const {
-  const float log_probability = LogProbability(logit) - penalty;
+Candidate LogitRow::Extend(TokenId token, float logit) const {
+  const float log_probability = LogProbability(logit);
   return {sum + log_probability, log_probability, parent, token, logit};
+}
+
+Candidate LogitRow::Extend(const Adjustment& adjustment, float logit) const {
+  const float log_probability =
+      Scaled(LogProbability(Scaled(logit, adjustment.logit_factor)), adjustment.score_factor) -
+      adjustment.penalty;
+  return {sum + log_probability, log_probability, parent, adjustment.token, logit};
 }
 
 void PushRow(const LogitRow& row, std::span<const TokenId> excluded, TopCandidates& top) {

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "model/runtime/search/search.h"
+#include "model/runtime/search/token.h"
 
 namespace linnet::model {
 
@@ -40,6 +40,16 @@ class TopCandidates {
   float threshold_ = std::numeric_limits<float>::lowest();
 };
 
+// A change of the score of one token: its logit is scaled, then its log-probability, then `penalty`
+// is subtracted. A value below 0 is scaled by multiplication, any other by division, so that a
+// factor above 1 always lowers it (Keskar et al. 2019, as in Hugging Face's transformers).
+struct Adjustment {
+  TokenId token = kNoToken;
+  float logit_factor = 1;
+  float score_factor = 1;
+  float penalty = 0;
+};
+
 // One row of logits, with the values that turn logits into log-probabilities and sums.
 struct LogitRow {
   std::span<const float> logits;
@@ -53,8 +63,8 @@ struct LogitRow {
   // nullopt if the row does not contain the token.
   std::optional<float> Logit(TokenId token) const;
   float LogProbability(float logit) const { return logit / temperature - log_normalizer; }
-  // `penalty` is subtracted from the log-probability.
-  Candidate Extend(TokenId token, float logit, float penalty = 0) const;
+  Candidate Extend(TokenId token, float logit) const;
+  Candidate Extend(const Adjustment& adjustment, float logit) const;
 };
 
 // Pushes every token of the row that may be among the best, except `excluded` (ascending).

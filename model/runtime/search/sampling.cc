@@ -25,9 +25,9 @@ bool LowerToken(const WeightedToken& a, const WeightedToken& b) { return a.token
 
 // The top_k likeliest tokens, likeliest first.
 std::vector<WeightedToken> TopKTokens(const LogitRow& row, const SamplingParameters& sampling,
-                                      const std::optional<Candidate>& penalised) {
+                                      std::span<const Candidate> adjusted) {
   TopCandidates top(std::min(sampling.top_k, static_cast<int>(row.logits.size())));
-  if (penalised.has_value()) top.Push(*penalised);
+  for (const Candidate& candidate : adjusted) top.Push(candidate);
   PushRow(row, sampling.excluded, top);
   std::vector<WeightedToken> candidates;
   for (const Candidate& best : top.Take())
@@ -37,21 +37,25 @@ std::vector<WeightedToken> TopKTokens(const LogitRow& row, const SamplingParamet
 
 // All tokens, in the order of ids.
 std::vector<WeightedToken> AllTokens(const LogitRow& row, const SamplingParameters& sampling,
-                                     const std::optional<Candidate>& penalised) {
+                                     std::span<const Candidate> adjusted) {
   std::vector<WeightedToken> candidates;
   candidates.reserve(row.logits.size());
   for (size_t i = 0; i < row.logits.size(); ++i) {
     const TokenId token = row.Token(i);
-    if (penalised.has_value() && token == penalised->token) {
-      candidates.push_back({penalised->log_probability, penalised->logit, token});
-      continue;
-    }
     if (std::binary_search(sampling.excluded.begin(), sampling.excluded.end(), token)) continue;
     const float log_probability = row.LogProbability(row.logits[i]);
     if (std::isfinite(log_probability))
       candidates.push_back({log_probability, row.logits[i], token});
   }
-  if (!row.tokens.empty()) std::sort(candidates.begin(), candidates.end(), LowerToken);
+  const auto others = std::ssize(candidates);
+  for (const Candidate& candidate : adjusted)
+    candidates.push_back({candidate.log_probability, candidate.logit, candidate.token});
+  if (row.tokens.empty()) {
+    std::inplace_merge(candidates.begin(), candidates.begin() + others, candidates.end(),
+                       LowerToken);
+  } else {
+    std::sort(candidates.begin(), candidates.end(), LowerToken);
+  }
   return candidates;
 }
 
@@ -107,14 +111,15 @@ std::optional<Candidate> DrawToken(const LogitRow& row, const SamplingParameters
   // Without the hypothesis's sum, which would change the rounding of the probabilities.
   LogitRow alone = row;
   alone.sum = 0;
-  std::optional<Candidate> penalised;
-  if (const auto logit = row.Logit(sampling.penalised); logit.has_value()) {
-    penalised = alone.Extend(sampling.penalised, *logit, sampling.penalty);
-    if (!std::isfinite(penalised->log_probability)) penalised.reset();
+  std::vector<Candidate> adjusted;
+  for (const Adjustment& adjustment : sampling.adjusted) {
+    const std::optional<float> logit = row.Logit(adjustment.token);
+    if (!logit.has_value()) continue;
+    const Candidate candidate = alone.Extend(adjustment, *logit);
+    if (std::isfinite(candidate.log_probability)) adjusted.push_back(candidate);
   }
-  std::vector<WeightedToken> candidates = sampling.top_k > 0
-                                              ? TopKTokens(alone, sampling, penalised)
-                                              : AllTokens(alone, sampling, penalised);
+  std::vector<WeightedToken> candidates = sampling.top_k > 0 ? TopKTokens(alone, sampling, adjusted)
+                                                             : AllTokens(alone, sampling, adjusted);
   if (candidates.empty()) return std::nullopt;
   const float highest = std::min_element(candidates.begin(), candidates.end(), Likelier)
                             ->log_probability;  // Likelier is "less"

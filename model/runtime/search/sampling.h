@@ -22,8 +22,8 @@ double UniformDraw(uint64_t seed, int hypothesis, int position);
 // Sampling parameters of one draw.
 struct SamplingParameters {
   std::span<const TokenId> excluded = {};  // ascending
-  TokenId penalised = kNoToken;            // in `excluded`, but a candidate nonetheless
-  float penalty = 0;                       // subtracted from its log-probability
+  // Ascending by token, of tokens in `excluded`: candidates nonetheless.
+  std::span<const Adjustment> adjusted = {};
   int top_k = 0;
   float top_p = 1;
 };
@@ -35,7 +35,8 @@ struct SamplingParameters {
 // their probabilities, the result is the first token at which the running sum exceeds uniform · P.
 //
 // The candidate's log-probability is that of the model, as in a search, not that of the draw. A
-// partial row must contain its top_k + |excluded| highest logits and the penalised one. Returns
+// partial row must contain its top_k + |excluded| highest logits and the adjusted ones that may be
+// among the top_k. Returns
 // nullopt if no token is allowed. Source: Fan et al. 2018 (top-k), Holtzman et al. 2020 (top-p).
 std::optional<Candidate> DrawToken(const LogitRow& row, const SamplingParameters& sampling,
                                    double uniform);

@@ -6,6 +6,8 @@ namespace linnet::model {
 
 using TokenId = int32_t;
 
+inline constexpr TokenId kNoToken = -1;
+
 // Tokens with a special meaning for a search. The defaults are those of fairseq's dictionaries.
 struct SpecialTokens {
   TokenId bos = 0;  // equals eos in a model without bos

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "model/runtime/search/search.h"
+#include "model/runtime/search/token.h"
 #include "model/runtime/tokenizer/bpe.h"
 #include "model/runtime/tokenizer/subwords.h"
 #include "model/runtime/tokenizer/vocabulary.h"

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "model/runtime/search/search.h"
+#include "model/runtime/search/token.h"
 #include "model/runtime/search/token_grammar.h"
 #include "model/runtime/tokenizer/bpe.h"
 #include "model/runtime/tokenizer/vocabulary.h"

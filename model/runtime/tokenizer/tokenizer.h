@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "linnet/v1/bundle.pb.h"
-#include "model/runtime/search/search.h"
+#include "model/runtime/search/token.h"
 #include "model/runtime/search/token_grammar.h"
 #include "model/runtime/tokenizer/capitals.h"
 

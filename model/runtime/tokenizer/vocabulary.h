@@ -7,7 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "model/runtime/search/search.h"
+#include "model/runtime/search/token.h"
 
 namespace linnet::model {
 

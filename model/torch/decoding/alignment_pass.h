@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/runtime/search/search.h"
+#include "model/runtime/search/token.h"
 
 namespace linnet::model {
 

@@ -28,15 +28,16 @@ void FillPlan(std::span<RunningSequence* const> sequences, int size, at::Tensor&
     own.beam = static_cast<int32_t>(slots.size());
     own.first_row = row;
     own.position = position;
-    own.forced = sequence.search.forced_after(position);
-    own.silent = sequence.search.silent_after(position) ? 1 : 0;
-    own.may_end = position >= sequence.options.min_target_tokens;
-    own.ngram = std::min(sequence.options.no_repeat_ngram_size, ops::kMaxHistory);
-    own.repeats = std::min(sequence.search.options().max_ngram_repeats, ops::kMaxHistory);
-    own.unknown_penalty = sequence.options.unknown_penalty;
+    const StepRules rules = sequence.search->Describe(position);
+    own.forced = rules.forced;
+    own.silent = rules.silent ? 1 : 0;
+    own.may_end = rules.may_end ? 1 : 0;
+    own.ngram = std::min(rules.no_repeat_ngram_size, ops::kMaxHistory);
+    own.repeats = std::min(rules.max_ngram_repeats, ops::kMaxHistory);
+    own.unknown_penalty = rules.unknown_penalty;
     own.temperature = sequence.options.temperature;
     own.source_tokens = sequence.source_tokens;
-    own.left = sequence.options.max_target_tokens - position - 1;
+    own.left = rules.left;
     std::copy(slots.begin(), slots.end(), own.slots);
     // Entries after the source's blocks are not read.
     std::copy(blocks.begin(), blocks.end(), rows + number * words + ops::kPlanWords);
@@ -44,7 +45,7 @@ void FillPlan(std::span<RunningSequence* const> sequences, int size, at::Tensor&
   }
 }
 
-absl::Status FollowRecord(std::span<const ops::BeamRecord> record, BeamSearch& search) {
+absl::Status FollowRecord(std::span<const ops::BeamRecord> record, Search& search) {
   const ops::BeamEntry& news = record.front().ended;
   if (news.token == ops::kNoProbabilities) {
     return absl::InternalError(absl::StrCat("the model gave no probabilities at target token ",

@@ -19,7 +19,7 @@ namespace linnet::model {
 void FillPlan(std::span<RunningSequence* const> sequences, int size, at::Tensor& plan);
 
 // Applies a sequence's part of a record to its search. Returns InternalError if the search failed.
-absl::Status FollowRecord(std::span<const ops::BeamRecord> record, BeamSearch& search);
+absl::Status FollowRecord(std::span<const ops::BeamRecord> record, Search& search);
 
 // The automaton in the form of ops/search/beam_search.h; empty for null.
 std::vector<at::Tensor> GrammarTensors(const TokenGrammar* grammar, at::Device device);

@@ -61,9 +61,8 @@ void DeviceDecoder::WaitFor(const c10::Stream& stream) {
   c10::impl::VirtualGuardImpl(stream.device_type()).synchronizeStream(stream);
 }
 
-bool DeviceDecoder::Supports(const SequenceInput& sequence) {
-  return !sequence.options.sampling() && sequence.constraints.empty() &&
-         sequence.length == nullptr && RowsOf(sequence) <= ops::kMaxBeam;
+bool DeviceDecoder::Supports(const Search& search, int64_t rows) {
+  return search.has_device_form() && rows <= ops::kMaxBeam;
 }
 
 void DeviceDecoder::Prepare(const std::string& no_graphs) {
@@ -126,7 +125,7 @@ std::vector<RunningSequence*> DeviceDecoder::NextStep(std::span<RunningSequence>
       sequence.TakeEncoded();
     }
     if (!sequence.on_device || !sequence.status.ok()) continue;
-    if (!sequence.search.finished() && sequence.launched < sequence.max_steps) {
+    if (!sequence.search->finished() && sequence.launched < sequence.max_steps) {
       (sequence.encoded.pending() ? waiting : ready).push_back(&sequence);
     }
   }
@@ -180,8 +179,8 @@ void DeviceDecoder::Collect(std::span<RunningSequence> running) {
     while (sequence != running.end() && sequence->number < number) ++sequence;
     if (sequence == running.end()) return;
     // It may have ended in the previous step, after this one was launched.
-    if (sequence->number != number || sequence->search.finished()) continue;
-    sequence->status = FollowRecord(own, sequence->search);
+    if (sequence->number != number || sequence->search->finished()) continue;
+    sequence->status = FollowRecord(own, *sequence->search);
   }
 }
 

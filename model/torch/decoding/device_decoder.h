@@ -51,9 +51,8 @@ class DeviceDecoder {
   DeviceDecoder(const DeviceDecoder&) = delete;
   DeviceDecoder& operator=(const DeviceDecoder&) = delete;
 
-  // True if the device can search this sequence. It does not support sampling, constraints, a
-  // wished length, and beams above ops::kMaxBeam.
-  static bool Supports(const SequenceInput& sequence);
+  // True if the device can make the steps of a search with so many rows: at most ops::kMaxBeam.
+  static bool Supports(const Search& search, int64_t rows);
 
   // Runs an empty step of every size, in which the algorithms of its gemms are chosen if the
   // options ask for it, and records it as a graph, unless `no_graphs` gives a reason not to record.

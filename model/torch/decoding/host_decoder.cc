@@ -21,8 +21,8 @@ constexpr int kRowGrain = 4;
 bool AllSuffice(std::span<const RunningSequence> running, const StepLogits& logits) {
   return std::ranges::all_of(running, [&](const RunningSequence& sequence) {
     if (!sequence.searched_by_host()) return true;
-    for (int i = 0; i < sequence.search.live(); ++i) {
-      if (!sequence.search.suffices(i, logits.rows()[sequence.first_row + i])) return false;
+    for (int i = 0; i < sequence.search->live(); ++i) {
+      if (!sequence.search->suffices(i, logits.rows()[sequence.first_row + i])) return false;
     }
     return true;
   });
@@ -57,25 +57,25 @@ StepLogits HostDecoder::ComputeLogits(std::span<RunningSequence> running, bool w
   int max_blocks = 1, max_steps = 0;
   for (const RunningSequence& sequence : running) {
     max_blocks = std::max(max_blocks, static_cast<int>(sequence.blocks.numbers().size()));
-    max_steps = std::max(max_steps, sequence.search.steps());
+    max_steps = std::max(max_steps, sequence.search->steps());
   }
   inputs_.Start(max_blocks, ReachAt(max_steps));
   std::vector<NarrowRows> narrow;
   for (RunningSequence& sequence : running) {
     if (!sequence.searched_by_host()) continue;
     sequence.first_row = inputs_.rows();
-    const auto tokens = sequence.search.tokens();
+    const auto tokens = sequence.search->tokens();
     if (sequence.outputs && !tokens.empty()) {
       narrow.push_back({sequence.first_row, static_cast<int>(tokens.size()), &*sequence.outputs});
     }
     for (size_t i = 0; i < tokens.size(); ++i) {
-      RowNeed need = sequence.search.need(static_cast<int>(i));
+      RowNeed need = sequence.search->need(static_cast<int>(i));
       if (whole_rows) need = {.all = true};
       // `best` counts where the row is that of a shortlist.
       need.best = need.all ? info.vocabulary_size : std::min(need.best, info.vocabulary_size);
-      inputs_.Add(tokens[i], sequence.search.steps(), backpointers_.of(sequence.slots.numbers()[i]),
-                  sequence.blocks.numbers(), sequence.source_tokens, need,
-                  sequence.options.temperature);
+      inputs_.Add(tokens[i], sequence.search->steps(),
+                  backpointers_.of(sequence.slots.numbers()[i]), sequence.blocks.numbers(),
+                  sequence.source_tokens, need, sequence.options.temperature);
     }
   }
   const int rows = inputs_.rows();
@@ -93,15 +93,15 @@ void HostDecoder::AdvanceSearches(std::span<RunningSequence> running) {
   const auto advance = [&](int64_t begin, int64_t end) {
     for (RunningSequence& sequence : running.subspan(begin, end - begin)) {
       if (!sequence.searched_by_host()) continue;
-      sequence.status = sequence.search.Advance(
-          logits.rows().subspan(sequence.first_row, sequence.search.live()));
+      sequence.status = sequence.search->Advance(
+          logits.rows().subspan(sequence.first_row, sequence.search->live()));
     }
   };
   const int64_t sequences = std::ssize(running);
   ops::ParallelFor(sequences, 4 * std::ssize(logits.rows()) / sequences * (values + 256), advance);
   for (const RunningSequence& sequence : running) {
     if (!sequence.status.ok() || !sequence.searched_by_host()) continue;
-    backpointers_.Descend(sequence.slots.numbers(), sequence.search.parents());
+    backpointers_.Descend(sequence.slots.numbers(), sequence.search->parents());
   }
 }
 

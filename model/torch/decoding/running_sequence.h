@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -19,7 +20,7 @@ namespace linnet::model {
 struct RunningSequence {
   SequenceId id;
   SearchOptions options;  // the limits on target tokens include the silent ones
-  BeamSearch search;
+  std::unique_ptr<Search> search;
   int source_tokens;
   AlignmentPass::Text text;  // within the source
   std::vector<TokenId> silent;
@@ -41,9 +42,9 @@ struct RunningSequence {
 
   bool done() const {
     if (!status.ok()) return true;
-    return pass.has_value() ? pass->finished() : search.finished();
+    return pass.has_value() ? pass->finished() : search->finished();
   }
-  bool searched_by_host() const { return !on_device && !search.finished() && status.ok(); }
+  bool searched_by_host() const { return !on_device && !search->finished() && status.ok(); }
   // Requires encoded.pending() and the end of the call. A failure is the status of the sequence.
   void TakeEncoded() {
     if (absl::Status ended = encoded.Take(); !ended.ok()) status = std::move(ended);

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "model/runtime/search/search.h"
+#include "model/runtime/search/row.h"
 #include "model/torch/module/scripted_model.h"
 
 namespace linnet::model {

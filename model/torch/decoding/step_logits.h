@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "model/runtime/search/search.h"
+#include "model/runtime/search/row.h"
 #include "model/torch/decoding/step_inputs.h"
 #include "model/torch/module/scripted_model.h"
 

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "benchmark/benchmark.h"
+#include "model/runtime/search/beam_search.h"
 #include "model/runtime/search/candidates.h"
-#include "model/runtime/search/search.h"
 
 namespace linnet::model {
 namespace {
@@ -32,17 +32,16 @@ void BM_Advance(benchmark::State& state) {
   const auto row = [&](int search) {
     return std::span<const float>(logits).subspan(static_cast<size_t>(search) * beam * vocabulary);
   };
-  std::vector<BeamSearch> started(searches, BeamSearch(options, {}, {}));
-  for (int i = 0; i < searches; ++i) {
-    if (!started[i].Advance(row(i).first(vocabulary), std::span(normalizers).first(1)).ok()) {
-      state.SkipWithError("the first step failed");
-      return;
-    }
-  }
-  std::vector<BeamSearch> running;
   for (auto _ : state) {
     state.PauseTiming();
-    running = started;
+    std::vector<BeamSearch> running;
+    for (int i = 0; i < searches; ++i) {
+      running.emplace_back(SearchSpec{.options = options});
+      if (!running[i].Advance(row(i).first(vocabulary), std::span(normalizers).first(1)).ok()) {
+        state.SkipWithError("the first step failed");
+        return;
+      }
+    }
     state.ResumeTiming();
     for (int i = 0; i < searches; ++i) {
       benchmark::DoNotOptimize(

@@ -243,7 +243,7 @@ Constraints Constrain(const ConstrainedScenario& scenario) {
 }
 
 absl::StatusOr<Outcome> Decode(const ConstrainedScenario& scenario, Rows rows = Rows::kWhole) {
-  return RunSearch(BeamSearch(scenario.options, kSpecial, scenario.prefix, Constrain(scenario)),
+  return RunSearch(BeamSearch({scenario.options, kSpecial, scenario.prefix, Constrain(scenario)}),
                    scenario.options.temperature, scenario.model, rows);
 }
 
@@ -315,10 +315,10 @@ TEST(ConstrainedSearchTest, PhraseEndsAtTheEndOfAWord) {
 TEST(ConstrainedSearchTest, EqualsPlainSearchWithoutPhrases) {
   for (uint32_t seed = 0; seed < 1000; ++seed) {
     const Scenario scenario = RandomScenario(seed);
-    const auto plain = RunSearch(BeamSearch(scenario.options, scenario.special, scenario.prefix),
+    const auto plain = RunSearch(BeamSearch({scenario.options, scenario.special, scenario.prefix}),
                                  scenario.options.temperature, scenario.model);
     const auto none =
-        RunSearch(BeamSearch(scenario.options, scenario.special, scenario.prefix, Constraints()),
+        RunSearch(BeamSearch({scenario.options, scenario.special, scenario.prefix, Constraints()}),
                   scenario.options.temperature, scenario.model);
     ASSERT_THAT(none, IsOk());
     ASSERT_TRUE(SameBits(none->hypotheses, plain->hypotheses)) << "seed " << seed;
@@ -335,7 +335,7 @@ TEST(ConstrainedSearchTest, StablePrefixNeverShrinksAndEndsAsTheBestResult) {
 }
 
 TEST(ConstrainedSearchTest, NeedsWholeRows) {
-  EXPECT_TRUE(BeamSearch({.beam_size = 2}, kSpecial, {}, Constraints(Phrases{{5}})).need(0).all);
+  EXPECT_TRUE(BeamSearch({{.beam_size = 2}, kSpecial, {}, Constraints(Phrases{{5}})}).need(0).all);
   for (uint32_t seed = 0; seed < 300; ++seed) {
     const ConstrainedScenario scenario = RandomConstrainedScenario(seed);
     const auto cut = Decode(scenario, Rows::kCut);

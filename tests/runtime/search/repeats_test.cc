@@ -5,7 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "model/runtime/engine.h"
-#include "model/runtime/search/search.h"
+#include "model/runtime/search/beam_search.h"
 
 namespace linnet::model {
 namespace {
@@ -72,7 +72,7 @@ TEST(StartSearchTest, TargetRepeatsAtMostAsOftenAsItsText) {
     input.source = std::move(source);
     input.before_text = input.after_text = around;
     input.options.max_ngram_repeats = option;
-    return StartSearch(input, info).options().max_ngram_repeats;
+    return StartSearch(input, info)->options().max_ngram_repeats;
   };
   EXPECT_EQ(repeats({4, 5, 6, 2}, 2, 0), 2);
   EXPECT_EQ(repeats({4, 4, 4, 4, 2}, 2, 0), 4);
@@ -84,8 +84,10 @@ TEST(BeamSearchTest, ConstraintMayRepeatItself) {
   const std::vector<TokenId> phrase = {5, 5, 5, 5};
   const SpecialTokens special;
   BeamSearch search(
-      {.beam_size = 2, .min_target_tokens = 0, .max_target_tokens = 6, .max_ngram_repeats = 2},
-      special, {}, Constraints({phrase}, nullptr));
+      {{.beam_size = 2, .min_target_tokens = 0, .max_target_tokens = 6, .max_ngram_repeats = 2},
+       special,
+       {},
+       Constraints({phrase}, nullptr)});
   const std::vector<float> row = {0, 0, 1, 0, 0, 0, 2};
   while (!search.finished()) {
     std::vector<float> logits, normalizers(search.live(), 3.0f);

@@ -198,15 +198,14 @@ TEST(DrawTokenTest, NucleusOfLongRowEqualsThatOfASort) {
 TEST(DrawTokenTest, AppliesPenaltyToFrequencyAndScore) {
   const std::vector<float> logits = {0, 0, 0, 0};
   const std::vector<TokenId> excluded = {3};
-  const SamplingParameters sampling = {
-      .excluded = excluded, .penalised = 3, .penalty = std::log(2.0f)};
+  const Adjustment half = {.token = 3, .penalty = std::log(2.0f)};
+  const SamplingParameters sampling = {.excluded = excluded, .adjusted = {&half, 1}};
   EXPECT_NEAR(Sweep(logits, sampling, 7000).at(3), 1000, 1);
   const LogitRow row = {.logits = logits, .log_normalizer = LogNormalizer(logits, 1)};
   const auto drawn = DrawToken(row, sampling, 0.999);
   EXPECT_EQ(drawn->token, 3);
   EXPECT_FLOAT_EQ(drawn->log_probability, -std::log(4.0f) - std::log(2.0f));
-  EXPECT_EQ(Sweep(logits, {.excluded = excluded, .penalised = 3, .penalty = 1, .top_k = 3}).size(),
-            3)
+  EXPECT_EQ(Sweep(logits, {.excluded = excluded, .adjusted = {&half, 1}, .top_k = 3}).size(), 3)
       << "the penalised one is the fourth";
 }
 
@@ -237,7 +236,7 @@ Scenario SamplingScenario(uint32_t seed) {
 }
 
 std::vector<Hypothesis> Drawn(const SearchOptions& options, const ToyModel& model) {
-  const absl::StatusOr<Outcome> outcome = Search(options, {}, model);
+  const absl::StatusOr<Outcome> outcome = RunSearch(options, {}, model);
   EXPECT_THAT(outcome, IsOk());
   return outcome.ok() ? outcome->hypotheses : std::vector<Hypothesis>{};
 }
@@ -246,7 +245,7 @@ TEST(SamplingTest, FollowsTheRulesOfTheSearch) {
   for (uint32_t seed = 0; seed < 2000; ++seed) {
     const Scenario scenario = SamplingScenario(seed);
     const SearchOptions& options = scenario.options;
-    const auto outcome = Search(options, scenario.prefix, scenario.model, scenario.special);
+    const auto outcome = RunSearch(options, scenario.prefix, scenario.model, scenario.special);
     ASSERT_THAT(outcome, IsOk()) << "seed " << seed;
     ASSERT_EQ(outcome->hypotheses.size(), options.beam_size);
     for (const Hypothesis& hypothesis : outcome->hypotheses) {
@@ -272,12 +271,14 @@ TEST(SamplingTest, FollowsTheRulesOfTheSearch) {
 TEST(SamplingTest, ScoresSamplesLikeGivenTargets) {
   for (uint32_t seed = 0; seed < 500; ++seed) {
     const Scenario scenario = SamplingScenario(seed);
-    const auto drawn = Search(scenario.options, scenario.prefix, scenario.model, scenario.special);
+    const auto drawn =
+        RunSearch(scenario.options, scenario.prefix, scenario.model, scenario.special);
     ASSERT_THAT(drawn, IsOk());
     for (Hypothesis hypothesis : drawn->hypotheses) {
-      const auto scored =
-          RunSearch(BeamSearch::Scoring(scenario.options, scenario.special, hypothesis.tokens),
-                    scenario.options.temperature, scenario.model);
+      const auto scored = RunSearch(Scorer({.options = scenario.options,
+                                            .special = scenario.special,
+                                            .target = hypothesis.tokens}),
+                                    scenario.options.temperature, scenario.model);
       hypothesis.ended_by_limit = false;
       ASSERT_TRUE(SameBits(scored->hypotheses, {hypothesis})) << "seed " << seed;
     }
@@ -287,9 +288,10 @@ TEST(SamplingTest, ScoresSamplesLikeGivenTargets) {
 TEST(SamplingTest, PartialRowsGiveTheResultsOfWholeOnes) {
   for (uint32_t seed = 0; seed < 2000; ++seed) {
     const Scenario scenario = SamplingScenario(seed);
-    const auto whole = Search(scenario.options, scenario.prefix, scenario.model, scenario.special);
+    const auto whole =
+        RunSearch(scenario.options, scenario.prefix, scenario.model, scenario.special);
     const auto cut =
-        Search(scenario.options, scenario.prefix, scenario.model, scenario.special, Rows::kCut);
+        RunSearch(scenario.options, scenario.prefix, scenario.model, scenario.special, Rows::kCut);
     ASSERT_THAT(cut, IsOk()) << "seed " << seed;
     ASSERT_TRUE(SameBits(cut->hypotheses, whole->hypotheses)) << "seed " << seed;
   }
@@ -299,9 +301,11 @@ TEST(SamplingTest, TopKOfOneEqualsGreedySearch) {
   for (uint32_t seed = 0; seed < 500; ++seed) {
     Scenario scenario = RandomScenario(seed);
     scenario.options.beam_size = scenario.options.n_best = 1;
-    const auto greedy = Search(scenario.options, scenario.prefix, scenario.model, scenario.special);
+    const auto greedy =
+        RunSearch(scenario.options, scenario.prefix, scenario.model, scenario.special);
     scenario.options.top_k = 1;
-    const auto drawn = Search(scenario.options, scenario.prefix, scenario.model, scenario.special);
+    const auto drawn =
+        RunSearch(scenario.options, scenario.prefix, scenario.model, scenario.special);
     ASSERT_THAT(drawn, IsOk());
     ASSERT_TRUE(SameBits(drawn->hypotheses, greedy->hypotheses)) << "seed " << seed;
   }
@@ -311,9 +315,11 @@ TEST(SamplingTest, DrawsDoNotDependOnTheNumberOfTargets) {
   for (uint32_t seed = 0; seed < 300; ++seed) {
     Scenario scenario = SamplingScenario(seed);
     scenario.options.beam_size = scenario.options.n_best = 6;
-    const auto of_six = Search(scenario.options, scenario.prefix, scenario.model, scenario.special);
+    const auto of_six =
+        RunSearch(scenario.options, scenario.prefix, scenario.model, scenario.special);
     scenario.options.beam_size = scenario.options.n_best = 2;
-    const auto of_two = Search(scenario.options, scenario.prefix, scenario.model, scenario.special);
+    const auto of_two =
+        RunSearch(scenario.options, scenario.prefix, scenario.model, scenario.special);
     ASSERT_THAT(of_two, IsOk());
     std::vector<Hypothesis> six = of_six->hypotheses;
     for (const Hypothesis& one : of_two->hypotheses) {
@@ -342,7 +348,7 @@ TEST(SamplingTest, TopKBeyondTheVocabularyLeavesOutNothing) {
   for (const int top_k : {201, 2000, std::numeric_limits<int>::max()}) {
     options.top_k = top_k;
     EXPECT_TRUE(SameBits(Drawn(options, model), all)) << top_k;
-    const RowNeed need = BeamSearch(options, kSpecial, {}).need(0);
+    const RowNeed need = NewSearch({options, kSpecial})->need(0);
     EXPECT_TRUE(need.all || need.best >= top_k) << top_k;
   }
 }

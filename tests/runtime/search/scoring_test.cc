@@ -18,14 +18,16 @@ using ::testing::SizeIs;
 
 absl::StatusOr<Outcome> Score(const Scenario& scenario, const std::vector<TokenId>& target,
                               Rows rows = Rows::kWhole) {
-  return RunSearch(BeamSearch::Scoring(scenario.options, scenario.special, target),
-                   scenario.options.temperature, scenario.model, rows);
+  return RunSearch(
+      Scorer({.options = scenario.options, .special = scenario.special, .target = target}),
+      scenario.options.temperature, scenario.model, rows);
 }
 
 TEST(ScoringTest, ScoresEveryResultLikeTheSearch) {
   for (uint32_t seed = 0; seed < 2000; ++seed) {
     const Scenario scenario = RandomScenario(seed);
-    const auto found = Search(scenario.options, scenario.prefix, scenario.model, scenario.special);
+    const auto found =
+        RunSearch(scenario.options, scenario.prefix, scenario.model, scenario.special);
     ASSERT_THAT(found, IsOk());
     for (Hypothesis hypothesis : found->hypotheses) {
       hypothesis.ended_by_limit = false;  // the target contains its eos
@@ -41,7 +43,9 @@ TEST(ScoringTest, ScoresEveryResultLikeTheSearch) {
 TEST(ScoringTest, NeedsOneRowAndOneStepPerToken) {
   Scenario scenario = RandomScenario(1);
   scenario.options.beam_size = 5;
-  BeamSearch search = BeamSearch::Scoring(scenario.options, scenario.special, {4, 5, kSpecial.eos});
+  const Scorer search({.options = scenario.options,
+                       .special = scenario.special,
+                       .target = std::vector<TokenId>{4, 5, kSpecial.eos}});
   EXPECT_EQ(search.live(), 1);
   const auto scored = Score(scenario, {4, 5, scenario.special.eos});
   ASSERT_THAT(scored, IsOk());

@@ -82,13 +82,15 @@ bool MayFollow(const std::vector<TokenId>& tokens, TokenId token, int left,
 
 std::vector<float> MaskedScores(const Beam& beam, int step, const SearchOptions& options,
                                 const SpecialTokens& special, const std::vector<TokenId>& prefix,
-                                const std::vector<float>& logits, const Spelling& spelling) {
+                                const std::vector<float>& logits, const Spelling& spelling,
+                                const ScoreRule& rule) {
   const float normalizer = LogNormalizer(logits, options.temperature);
   std::vector<float> scores;
   for (float logit : logits) scores.push_back(logit / options.temperature - normalizer);
   for (float& score : scores) {
     if (std::isnan(score)) score = kMinusInfinity;
   }
+  if (rule != nullptr) rule(beam.tokens, logits, scores);
   scores[special.pad] = kMinusInfinity;
   scores[special.unk] -= options.unknown_penalty;
   const auto keep_only = [&](TokenId only) {
@@ -162,7 +164,7 @@ float LogNormalizer(const std::vector<float>& logits, float temperature) {
 
 std::vector<Hypothesis> ReferenceSearch(const SearchOptions& options, const SpecialTokens& special,
                                         const std::vector<TokenId>& prefix, const ToyModel& model,
-                                        const Spelling& spelling) {
+                                        const Spelling& spelling, const ScoreRule& rule) {
   // Always beam_size rows; unused rows, at the start all but the first, have the sum minus
   // infinity.
   std::vector<Beam> beams(options.beam_size, Beam{.tokens = {special.start}});
@@ -174,7 +176,7 @@ std::vector<Hypothesis> ReferenceSearch(const SearchOptions& options, const Spec
       if (beams[b].sum == kMinusInfinity) continue;
       const std::vector<float> logits = model({beams[b].tokens.begin() + 1, beams[b].tokens.end()});
       const std::vector<float> scores =
-          MaskedScores(beams[b], step, options, special, prefix, logits, spelling);
+          MaskedScores(beams[b], step, options, special, prefix, logits, spelling, rule);
       for (TokenId token = 0; token < std::ssize(scores); ++token) {
         if (scores[token] == kMinusInfinity) continue;
         entries.push_back({beams[b].sum + scores[token], scores[token], b, token, logits[token]});

@@ -22,11 +22,16 @@ int MissingBytes(const std::vector<int>& bytes);
 // logsumexp(logits / temperature), summed in double.
 float LogNormalizer(const std::vector<float>& logits, float temperature);
 
+// Changes the scores of the next tokens of a hypothesis, `tokens` with the leading start token.
+using ScoreRule = std::function<void(const std::vector<TokenId>& tokens,
+                                     const std::vector<float>& logits, std::vector<float>& scores)>;
+
 // A slow reference with the rules of fairseq's SequenceGenerator in their order: a full matrix of
 // beam rows at every step, masks as minus infinity, one sort of all beam × V candidates. Returns
 // all hypotheses that ended, best first.
 std::vector<Hypothesis> ReferenceSearch(const SearchOptions& options, const SpecialTokens& special,
                                         const std::vector<TokenId>& prefix, const ToyModel& model,
-                                        const Spelling& spelling = {});
+                                        const Spelling& spelling = {},
+                                        const ScoreRule& rule = nullptr);
 
 }  // namespace linnet::model

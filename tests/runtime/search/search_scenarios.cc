@@ -34,7 +34,7 @@ CutRow Cut(const std::vector<float>& row, const RowNeed& need) {
 
 }  // namespace
 
-absl::StatusOr<Outcome> RunSearch(BeamSearch search, float temperature, const ToyModel& model,
+absl::StatusOr<Outcome> RunSearch(Search&& search, float temperature, const ToyModel& model,
                                   Rows rows) {
   std::vector<std::vector<TokenId>> states(1);
   Outcome outcome;
@@ -73,9 +73,11 @@ absl::StatusOr<Outcome> RunSearch(BeamSearch search, float temperature, const To
   return outcome;
 }
 
-absl::StatusOr<Outcome> Search(const SearchOptions& options, const std::vector<TokenId>& prefix,
-                               const ToyModel& model, const SpecialTokens& special, Rows rows) {
-  return RunSearch(BeamSearch(options, special, prefix), options.temperature, model, rows);
+absl::StatusOr<Outcome> RunSearch(const SearchOptions& options, const std::vector<TokenId>& prefix,
+                                  const ToyModel& model, const SpecialTokens& special, Rows rows) {
+  return RunSearch(
+      std::move(*NewSearch({.options = options, .special = special, .prefix = prefix})),
+      options.temperature, model, rows);
 }
 
 ToyModel RandomModel(uint32_t seed, int vocabulary, float grain, float eos_bonus, TokenId eos) {

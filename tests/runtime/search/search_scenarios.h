@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "model/runtime/search/search.h"
+#include "model/runtime/search/beam_search.h"
+#include "model/runtime/search/scorer.h"
 #include "tests/runtime/search/search_reference.h"
 
 namespace linnet::model {
@@ -30,11 +31,12 @@ struct Outcome {
 enum class Rows { kWhole, kCut };
 
 // Runs a search as an engine does: state (here: the tokens) follows parents() and tokens().
-absl::StatusOr<Outcome> RunSearch(BeamSearch search, float temperature, const ToyModel& model,
+absl::StatusOr<Outcome> RunSearch(Search&& search, float temperature, const ToyModel& model,
                                   Rows rows = Rows::kWhole);
-absl::StatusOr<Outcome> Search(const SearchOptions& options, const std::vector<TokenId>& prefix,
-                               const ToyModel& model, const SpecialTokens& special = kSpecial,
-                               Rows rows = Rows::kWhole);
+// The same for the search of these options: a beam search, or sampling.
+absl::StatusOr<Outcome> RunSearch(const SearchOptions& options, const std::vector<TokenId>& prefix,
+                                  const ToyModel& model, const SpecialTokens& special = kSpecial,
+                                  Rows rows = Rows::kWhole);
 
 // A model whose logits are a function of seed and tokens. With `grain` > 0 they are multiples of
 // it, so that sums tie.

@@ -31,7 +31,7 @@ TEST(BeamSearchTest, EqualsReferenceSearch) {
     const std::vector<Hypothesis> expected =
         ReferenceSearch(scenario.options, scenario.special, scenario.prefix, scenario.model);
     const absl::StatusOr<Outcome> outcome =
-        Search(scenario.options, scenario.prefix, scenario.model, scenario.special);
+        RunSearch(scenario.options, scenario.prefix, scenario.model, scenario.special);
     ASSERT_THAT(outcome, IsOk()) << "seed " << seed;
     ASSERT_EQ(Describe(outcome->hypotheses), Describe(expected)) << "seed " << seed;
     for (size_t i = 0; i < expected.size(); ++i) {
@@ -46,9 +46,10 @@ TEST(BeamSearchTest, EqualsReferenceSearch) {
 TEST(BeamSearchTest, PartialRowsGiveTheResultsOfWholeOnes) {
   for (uint32_t seed = 0; seed < 2000; ++seed) {
     const Scenario scenario = RandomScenario(seed);
-    const auto whole = Search(scenario.options, scenario.prefix, scenario.model, scenario.special);
+    const auto whole =
+        RunSearch(scenario.options, scenario.prefix, scenario.model, scenario.special);
     const auto cut =
-        Search(scenario.options, scenario.prefix, scenario.model, scenario.special, Rows::kCut);
+        RunSearch(scenario.options, scenario.prefix, scenario.model, scenario.special, Rows::kCut);
     ASSERT_THAT(cut, IsOk()) << "seed " << seed;
     ASSERT_TRUE(SameBits(cut->hypotheses, whole->hypotheses)) << "seed " << seed;
     ASSERT_EQ(cut->stable, whole->stable) << "seed " << seed;
@@ -58,17 +59,17 @@ TEST(BeamSearchTest, PartialRowsGiveTheResultsOfWholeOnes) {
 TEST(BeamSearchTest, ReportsNeedOfEachRow) {
   // Only the forced token of a row is needed.
   const SearchOptions options = {.beam_size = 3, .min_target_tokens = 0, .unknown_penalty = 1};
-  const BeamSearch forced(options, kSpecial, {5});
+  const BeamSearch forced({options, kSpecial, {5}});
   EXPECT_EQ(forced.need(0).best, 0);
   EXPECT_EQ(forced.need(0).also, 5);
-  const BeamSearch search(options, kSpecial, {});
+  const BeamSearch search({options, kSpecial});
   EXPECT_EQ(search.need(0).best, 6 + 2) << "padding and the unknown token may take a place each";
   EXPECT_EQ(search.need(0).also, kSpecial.unk);
   EXPECT_FALSE(search.need(0).all);
 }
 
 TEST(BeamSearchTest, RefusesRowsWithoutNeededLogits) {
-  BeamSearch search({.beam_size = 2}, kSpecial, {5});
+  BeamSearch search({{.beam_size = 2}, kSpecial, {5}});
   const std::vector<float> logits = {1, 2};
   const std::vector<TokenId> tokens = {4, 6};
   EXPECT_THAT(search.Advance(std::vector<RowLogits>{{.logits = logits, .tokens = tokens}}),
@@ -85,7 +86,7 @@ TEST(BeamSearchTest, ResultsSatisfyTheOptions) {
     const SearchOptions& options = scenario.options;
     const auto& [bos, pad, eos, unk, start] = scenario.special;
     const absl::StatusOr<Outcome> outcome =
-        Search(options, scenario.prefix, scenario.model, scenario.special);
+        RunSearch(options, scenario.prefix, scenario.model, scenario.special);
     ASSERT_THAT(outcome, IsOk()) << "seed " << seed;
     ASSERT_FALSE(outcome->hypotheses.empty()) << "seed " << seed;
     const size_t forced = std::min<size_t>(scenario.prefix.size(), options.max_target_tokens);
@@ -113,7 +114,7 @@ TEST(BeamSearchTest, StablePrefixNeverShrinksAndEndsAsTheBestResult) {
   for (uint32_t seed = 0; seed < 2000; ++seed) {
     const Scenario scenario = RandomScenario(seed);
     const absl::StatusOr<Outcome> outcome =
-        Search(scenario.options, scenario.prefix, scenario.model, scenario.special);
+        RunSearch(scenario.options, scenario.prefix, scenario.model, scenario.special);
     ASSERT_THAT(outcome, IsOk());
     ASSERT_TRUE(StablePrefixesHold(*outcome)) << "seed " << seed;
   }
@@ -131,7 +132,7 @@ TEST(BeamSearchTest, GreedyPicksTheLikeliestTokenOfEachStep) {
       expected.push_back(expected.size() == 15 ? kSpecial.eos
                                                : static_cast<TokenId>(best - logits.begin()));
     }
-    const absl::StatusOr<Outcome> outcome = Search(options, {}, model);
+    const absl::StatusOr<Outcome> outcome = RunSearch(options, {}, model);
     ASSERT_THAT(outcome, IsOk());
     ASSERT_EQ(outcome->hypotheses.front().tokens, expected) << "seed " << seed;
     // With one hypothesis all tokens are stable.
@@ -141,11 +142,11 @@ TEST(BeamSearchTest, GreedyPicksTheLikeliestTokenOfEachStep) {
 
 TEST(BeamSearchTest, StartsWithTheStartTokenAndNeverEmitsPadding) {
   const SpecialTokens marian = MarianSpecial(6);
-  EXPECT_THAT(BeamSearch({.beam_size = 2}, marian, {}).tokens(), ElementsAre(marian.pad));
+  EXPECT_THAT(BeamSearch({{.beam_size = 2}, marian}).tokens(), ElementsAre(marian.pad));
   const ToyModel padding_is_likeliest = [](const std::vector<TokenId>& target) {
     return std::vector<float>{static_cast<float>(target.size()), -1, 1, 2, 0, 50};
   };
-  const auto outcome = Search({.beam_size = 2, .n_best = 2}, {}, padding_is_likeliest, marian);
+  const auto outcome = RunSearch({.beam_size = 2, .n_best = 2}, {}, padding_is_likeliest, marian);
   ASSERT_THAT(outcome, IsOk());
   EXPECT_THAT(outcome->hypotheses[0].tokens, ElementsAre(3, 3, 0));
   EXPECT_THAT(outcome->hypotheses[1].tokens, ElementsAre(3, 0));
@@ -158,7 +159,7 @@ TEST(BeamSearchTest, NGramRuleIncludesTheStartToken) {
   };
   const SearchOptions options = {.beam_size = 1, .max_target_tokens = 4, .no_repeat_ngram_size = 2};
   const auto tokens = [&](TokenId start) {
-    return Search(options, {}, model, {.start = start})->hypotheses[0].tokens;
+    return RunSearch(options, {}, model, {.start = start})->hypotheses[0].tokens;
   };
   EXPECT_THAT(tokens(kSpecial.eos), ElementsAre(4, 4, 3, 4, 2));
   EXPECT_THAT(tokens(4), ElementsAre(4, 3, 4, 2)) << "4 4 stands at the start already";
@@ -170,7 +171,7 @@ TEST(BeamSearchTest, DropsEosRankedBelowTheBeam) {
     return target.empty() ? std::vector<float>{-9, -9, 2, -9, 3}
                           : std::vector<float>{-9, -9, 3, -9, 2};
   };
-  const auto outcome = Search({.beam_size = 1, .min_target_tokens = 0}, {}, model);
+  const auto outcome = RunSearch({.beam_size = 1, .min_target_tokens = 0}, {}, model);
   ASSERT_THAT(outcome, IsOk());
   EXPECT_THAT(outcome->hypotheses.front().tokens, ElementsAre(4, 2));
 }
@@ -179,7 +180,7 @@ TEST(BeamSearchTest, ForcesEosAtTheLimitAndScoresIt) {
   const ToyModel never = [](const std::vector<TokenId>&) {
     return std::vector<float>{0, 0, -20, 0, 1, 0};
   };
-  const auto outcome = Search({.beam_size = 2, .max_target_tokens = 3}, {}, never);
+  const auto outcome = RunSearch({.beam_size = 2, .max_target_tokens = 3}, {}, never);
   ASSERT_THAT(outcome, IsOk());
   EXPECT_EQ(outcome->steps, 4);
   ASSERT_THAT(outcome->hypotheses, SizeIs(1));
@@ -189,15 +190,15 @@ TEST(BeamSearchTest, ForcesEosAtTheLimitAndScoresIt) {
 }
 
 TEST(BeamSearchTest, EmptyTargetIsEosOnly) {
-  const auto outcome = Search({.beam_size = 3, .min_target_tokens = 0, .max_target_tokens = 0}, {},
-                              RandomModel(1, 10, 0, 0));
+  const auto outcome = RunSearch({.beam_size = 3, .min_target_tokens = 0, .max_target_tokens = 0},
+                                 {}, RandomModel(1, 10, 0, 0));
   ASSERT_THAT(outcome, IsOk());
   ASSERT_THAT(outcome->hypotheses, SizeIs(1));
   EXPECT_THAT(outcome->hypotheses[0].tokens, ElementsAre(2));
 }
 
 TEST(BeamSearchTest, HasOneHypothesisWhileAPrefixIsForced) {
-  BeamSearch search({.beam_size = 4}, kSpecial, {5, 6});
+  BeamSearch search({{.beam_size = 4}, kSpecial, {5, 6}});
   const std::vector<float> logits = {0, 0, 1, 0, 9, 1, 1, 1};
   const float normalizer = LogNormalizer(logits, 1);
   ASSERT_THAT(search.Advance(logits, std::vector<float>{normalizer}), IsOk());
@@ -211,8 +212,9 @@ TEST(BeamSearchTest, HasOneHypothesisWhileAPrefixIsForced) {
 }
 
 TEST(BeamSearchTest, PrefixMayRepeatNGrams) {
-  const auto outcome = Search({.beam_size = 2, .max_target_tokens = 8, .no_repeat_ngram_size = 2},
-                              {5, 5, 5}, RandomModel(3, 12, 0, 0));
+  const auto outcome =
+      RunSearch({.beam_size = 2, .max_target_tokens = 8, .no_repeat_ngram_size = 2}, {5, 5, 5},
+                RandomModel(3, 12, 0, 0));
   ASSERT_THAT(outcome, IsOk());
   EXPECT_EQ(std::vector<TokenId>(outcome->hypotheses[0].tokens.begin(),
                                  outcome->hypotheses[0].tokens.begin() + 3),
@@ -220,8 +222,9 @@ TEST(BeamSearchTest, PrefixMayRepeatNGrams) {
 }
 
 TEST(BeamSearchTest, UnigramRuleForbidsRepeatsButNotEos) {
-  const auto outcome = Search({.beam_size = 3, .max_target_tokens = 9, .no_repeat_ngram_size = 1},
-                              {}, RandomModel(4, 30, 0, 0));
+  const auto outcome =
+      RunSearch({.beam_size = 3, .max_target_tokens = 9, .no_repeat_ngram_size = 1}, {},
+                RandomModel(4, 30, 0, 0));
   ASSERT_THAT(outcome, IsOk());
   for (std::vector<TokenId> tokens = outcome->hypotheses[0].tokens; !tokens.empty();
        tokens.pop_back()) {
@@ -231,7 +234,7 @@ TEST(BeamSearchTest, UnigramRuleForbidsRepeatsButNotEos) {
 
 TEST(BeamSearchTest, BreaksTiesByLowerToken) {
   const ToyModel flat = [](const std::vector<TokenId>&) { return std::vector<float>(1000, 0.5f); };
-  const auto outcome = Search({.beam_size = 1, .max_target_tokens = 2}, {}, flat);
+  const auto outcome = RunSearch({.beam_size = 1, .max_target_tokens = 2}, {}, flat);
   ASSERT_THAT(outcome, IsOk());
   EXPECT_THAT(outcome->hypotheses[0].tokens, ElementsAre(0, 0, 2));
 }
@@ -244,7 +247,7 @@ TEST(BeamSearchTest, NeverSelectsNaN) {
     logits[650] = 2;
     return logits;
   };
-  const auto outcome = Search({.beam_size = 2, .n_best = 2}, {}, model);
+  const auto outcome = RunSearch({.beam_size = 2, .n_best = 2}, {}, model);
   ASSERT_THAT(outcome, IsOk());
   for (const Hypothesis& hypothesis : outcome->hypotheses) {
     for (TokenId token : hypothesis.tokens) {
@@ -254,14 +257,14 @@ TEST(BeamSearchTest, NeverSelectsNaN) {
 }
 
 TEST(BeamSearchTest, RowOfNaNIsAnErrorWithTheStep) {
-  BeamSearch search({.beam_size = 2}, kSpecial, {});
+  BeamSearch search({{.beam_size = 2}, kSpecial});
   const float nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_THAT(search.Advance(std::vector<float>(8, nan), std::vector<float>{nan}),
               StatusIs(absl::StatusCode::kInternal, HasSubstr("target token 0")));
 }
 
 TEST(BeamSearchTest, RefusesRowsOfWrongShape) {
-  BeamSearch search({.beam_size = 2}, kSpecial, {});
+  BeamSearch search({{.beam_size = 2}, kSpecial});
   EXPECT_THAT(search.Advance(std::vector<float>(8), std::vector<float>(2)),
               StatusIs(absl::StatusCode::kInternal));
   EXPECT_THAT(search.Advance(std::vector<float>(3), std::vector<float>(1)),
@@ -269,13 +272,13 @@ TEST(BeamSearchTest, RefusesRowsOfWrongShape) {
 }
 
 TEST(BeamSearchTest, RefusesPrefixOutsideTheVocabulary) {
-  BeamSearch search({.beam_size = 2}, kSpecial, {8});
+  BeamSearch search({{.beam_size = 2}, kSpecial, {8}});
   EXPECT_THAT(search.Advance(std::vector<float>(8), std::vector<float>(1)),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("8")));
 }
 
 TEST(BeamSearchTest, FinishedSearchHasNoRows) {
-  BeamSearch search({.beam_size = 2, .min_target_tokens = 0, .max_target_tokens = 0}, kSpecial, {});
+  BeamSearch search({{.beam_size = 2, .min_target_tokens = 0, .max_target_tokens = 0}, kSpecial});
   EXPECT_EQ(search.live(), 1);
   EXPECT_THAT(search.tokens(), ElementsAre(kSpecial.eos));
   ASSERT_THAT(search.Advance(std::vector<float>(8), std::vector<float>{std::log(8.0f)}), IsOk());

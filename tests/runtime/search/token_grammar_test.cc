@@ -92,7 +92,7 @@ TEST(TokenGrammarTest, EqualsReferenceSearch) {
         scenario.options, scenario.special, scenario.prefix, scenario.model, scenario.spelling);
     for (Rows rows : {Rows::kWhole, Rows::kCut}) {
       const auto outcome = RunSearch(
-          BeamSearch(scenario.options, scenario.special, scenario.prefix, {}, scenario.grammar),
+          BeamSearch({scenario.options, scenario.special, scenario.prefix, {}, scenario.grammar}),
           scenario.options.temperature, scenario.model, rows);
       ASSERT_THAT(outcome, IsOk()) << "seed " << seed;
       ASSERT_TRUE(SameBits(outcome->hypotheses, expected))
@@ -135,8 +135,8 @@ TEST(TokenGrammarTest, AllSearchesProduceText) {
       for (TokenId token : {4, 5, 6}) scenario.spelling[token] = kSpellsText;
       scenario.grammar = GrammarOf(scenario.spelling);
     }
-    const auto outcome = RunSearch(BeamSearch(scenario.options, scenario.special, scenario.prefix,
-                                              constraints, scenario.grammar),
+    const auto outcome = RunSearch(BeamSearch({scenario.options, scenario.special, scenario.prefix,
+                                               constraints, scenario.grammar}),
                                    scenario.options.temperature, scenario.model);
     if (!outcome.ok()) continue;  // eos is forbidden and all n-grams have occurred
     for (const Hypothesis& hypothesis : outcome->hypotheses) {
@@ -151,11 +151,12 @@ TEST(TokenGrammarTest, LegalTargetKeepsItsScore) {
   for (uint32_t seed = 0; seed < 2000; ++seed) {
     const SpelledScenario scenario = RandomSpelledScenario(seed);
     if (scenario.options.beam_size > 1) continue;  // a wider beam may find other targets
-    const auto free = Search(scenario.options, scenario.prefix, scenario.model, scenario.special);
+    const auto free =
+        RunSearch(scenario.options, scenario.prefix, scenario.model, scenario.special);
     ASSERT_THAT(free, IsOk());
     if (!IsText(free->hypotheses[0].tokens, scenario.spelling)) continue;
     const auto bound = RunSearch(
-        BeamSearch(scenario.options, scenario.special, scenario.prefix, {}, scenario.grammar),
+        BeamSearch({scenario.options, scenario.special, scenario.prefix, {}, scenario.grammar}),
         scenario.options.temperature, scenario.model);
     ASSERT_THAT(bound, IsOk());
     ASSERT_TRUE(SameBits(free->hypotheses, bound->hypotheses)) << "seed " << seed;
@@ -174,10 +175,13 @@ TEST(TokenGrammarTest, PhraseAllowsItsControlPieceOnce) {
       row[placeholder] += 5;
       return row;
     };
-    const auto outcome = RunSearch(
-        BeamSearch(options, {}, {}, Constraints(std::vector<std::vector<TokenId>>{{placeholder}}),
-                   GrammarOf(spelling)),
-        1, model);
+    const auto outcome =
+        RunSearch(BeamSearch({options,
+                              {},
+                              {},
+                              Constraints(std::vector<std::vector<TokenId>>{{placeholder}}),
+                              GrammarOf(spelling)}),
+                  1, model);
     ASSERT_THAT(outcome, IsOk());
     const auto& tokens = outcome->hypotheses[0].tokens;
     EXPECT_EQ(std::count(tokens.begin(), tokens.end(), placeholder), 1) << "seed " << seed;
@@ -189,7 +193,8 @@ TEST(TokenGrammarTest, ForcesPrefixOfAnyTokens) {
   const TokenId control = static_cast<TokenId>(
       std::find(spelling.begin() + 4, spelling.end(), kSpellsControl) - spelling.begin());
   const auto outcome = RunSearch(
-      BeamSearch({.beam_size = 2, .max_target_tokens = 6}, {}, {control}, {}, GrammarOf(spelling)),
+      BeamSearch(
+          {{.beam_size = 2, .max_target_tokens = 6}, {}, {control}, {}, GrammarOf(spelling)}),
       1, RandomModel(1, 40, 0, 1));
   ASSERT_THAT(outcome, IsOk());
   EXPECT_EQ(outcome->hypotheses[0].tokens[0], control);

@@ -1,0 +1,44 @@
+#include "model/runtime/search/sampler.h"
+
+#include <cmath>
+#include <numeric>
+#include <optional>
+
+#include "model/runtime/search/sampling.h"
+#include "proto/status_macros.h"
+
+namespace linnet::model {
+
+Sampler::Sampler(const SearchSpec& spec)
+    : Search(spec, spec.options, /*device_can_choose=*/false),
+      eos_(spec.special.eos),
+      numbers_(spec.options.beam_size) {
+  std::iota(numbers_.begin(), numbers_.end(), 0);
+}
+
+absl::StatusOr<std::vector<Candidate>> Sampler::Choose(std::span<const LogitRow> rows) {
+  std::vector<Candidate> drawn;
+  std::vector<int> left;
+  for (int i = 0; i < std::ssize(numbers_); ++i) {
+    const LogitRow& row = rows[steps() == 0 ? 0 : i];  // the first step makes the hypotheses
+    const RowEdit& rules = edit(row.parent);
+    std::optional<Candidate> next;
+    if (rules.forced() != kNoToken) {
+      ASSIGN_OR_RETURN(next, Forced(row));
+    } else {
+      next = DrawToken(row,
+                       {.excluded = rules.set_aside(),
+                        .adjusted = rules.adjusted(),
+                        .top_k = options().top_k,
+                        .top_p = options().top_p},
+                       UniformDraw(options().seed.value_or(0), numbers_[i], steps()));
+    }
+    if (!next.has_value() || !std::isfinite(next->sum)) return NothingPossible();
+    if (next->token != eos_) left.push_back(numbers_[i]);
+    drawn.push_back(*next);
+  }
+  numbers_ = std::move(left);
+  return drawn;
+}
+
+}  // namespace linnet::model
