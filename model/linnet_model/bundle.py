@@ -71,6 +71,8 @@ class BundleFacts:
     description: str = ""
     provisional: bool = False
     golden_examples: Sequence[GoldenExample] = field(default_factory=list)
+    # Defaults of the search that no recipe has, by their names in bundle.proto's DecodingDefaults.
+    options: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass
@@ -341,7 +343,7 @@ def write_bundle(
             "max_source_tokens": config.max_source_tokens,
             "max_target_tokens": config.max_target_tokens,
         },
-        "default_options": default_options(config),
+        "default_options": default_options(config) | facts.options,
         "model_file": MODEL,
         **tokenizers,
         "files": [

@@ -109,9 +109,9 @@ absl::Status CheckConstraints(const SequenceInput& sequence, const EngineInfo& i
         "a target to score and constraints are given: nothing is searched, leave them out");
   }
   if (sequence.options.sampling()) {
-    return absl::InvalidArgumentError(
-        "constraints are given with top_k, top_p or seed: sampling cannot enforce constraints, "
-        "leave one of them out");
+    return absl::InvalidArgumentError(absl::StrCat("constraints are given with ", NamesOfSampling(),
+                                                   ": sampling cannot enforce constraints, leave "
+                                                   "one of them out"));
   }
   if (sequence.options.beam_size < 2) {
     return absl::InvalidArgumentError(
@@ -145,9 +145,9 @@ absl::Status CheckTarget(const SequenceInput& sequence, const EngineInfo& info) 
         " tokens are given: the target already contains its start, leave the prefix out"));
   }
   if (sequence.options.sampling()) {
-    return absl::InvalidArgumentError(
-        "a target to score is given, and with it top_k, top_p or seed: nothing is drawn, leave "
-        "them out");
+    return absl::InvalidArgumentError(absl::StrCat("a target to score is given, and with it ",
+                                                   NamesOfSampling(),
+                                                   ": nothing is drawn, leave them out"));
   }
   return absl::OkStatus();
 }

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <span>
 #include <type_traits>
+#include <variant>
 
 #include "model/runtime/bundle/sha256.h"
 
@@ -53,23 +54,15 @@ class KeyBytes {
 };
 
 void AddOptions(const model::SearchOptions& options, KeyBytes& key) {
-  const auto& [beam_size, length_penalty, min_target_tokens, max_target_tokens, unknown_penalty,
-               no_repeat_ngram_size, max_ngram_repeats, n_best, normalize_scores, temperature,
-               top_k, top_p, seed] = options;
-  key.Add(beam_size);
-  key.Add(length_penalty);
-  key.Add(min_target_tokens);
-  key.Add(max_target_tokens);
-  key.Add(unknown_penalty);
-  key.Add(no_repeat_ngram_size);
-  key.Add(max_ngram_repeats);
-  key.Add(n_best);
-  key.Add(normalize_scores);
-  key.Add(temperature);
-  key.Add(top_k);
-  key.Add(top_p);
-  key.Add(seed.has_value());
-  key.Add(seed.value_or(0));
+  const auto add = [&](auto field) {
+    if constexpr (requires { (options.*field).has_value(); }) {
+      key.Add((options.*field).has_value());
+      key.Add((options.*field).value_or(0));
+    } else {
+      key.Add(options.*field);
+    }
+  };
+  for (const model::SearchOption& option : model::kSearchOptions) std::visit(add, option.field);
 }
 
 }  // namespace

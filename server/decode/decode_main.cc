@@ -128,9 +128,11 @@ void AddFlags(CLI::App& app, Flags& flags) {
       "several "
       "[the first], and\n\"style\": \"title\", \"sentence\" or \"paragraph\" a style of its "
       "summaries [the first]; without\nthem source_ids are read as they are.\n"
-      "A top_k above 0, a top_p below 1 or any seed selects sampling: beam_size targets are drawn "
-      "(unset: n_best), and\n"
-      "the n_best with the highest scores are printed. To sample from all tokens set a seed.\n\n"
+      "An option of sampling (" +
+      model::NamesOfSampling() +
+      ") selects it: beam_size targets are "
+      "drawn (unset: n_best), and\nthe n_best with the highest scores are printed. To sample from "
+      "all tokens set a seed.\n\n"
       "Exit status: 0, 1 if some lines have an error, 2 for wrong flags, 3 for a bundle, a device "
       "or an input that\ncannot be used, 4 if the output cannot be written.");
 }

@@ -73,8 +73,9 @@ model::SearchOptions LongestSearch(const ServedModel& model, const DecodingOptio
 absl::Status CheckSearch(const DecodingOptions& asked, const ServedModel& model) {
   const model::SearchOptions options = LongestSearch(model, asked);
   if (options.sampling()) {
-    return BadField("glossary", Reason::kBadGlossary,
-                    "cannot be combined with sampling: leave out top_k, top_p and seed");
+    return BadField(
+        "glossary", Reason::kBadGlossary,
+        absl::StrCat("cannot be combined with sampling: leave out ", model::NamesOfSampling()));
   }
   if (options.beam_size < 2) {
     return BadField(

@@ -11,6 +11,7 @@ from linnet_model.config import ModelConfig
 from linnet_model.export.random_bundle import random_bundle
 from linnet_model.export.search import Options, banned, beam_search, repeating
 from linnet_model.network.encoder_decoder import EOS, PAD, UNK, EncoderDecoder, forced_logits
+from linnet_model.network.model_config import ConfigError
 from linnet_model.train.validation import greedy
 
 SOURCES = [[7, 9, 4, EOS], [5, EOS], [4, 4, 8, 10, 6, 5, EOS]]
@@ -173,3 +174,9 @@ def test_search_runs_in_bfloat16(tmp_path: Path):
     module = load_module(tmp_path / "model.pt", torch.bfloat16)
     found = beam_search(module, SOURCES, Options(beam_size=2, max_target_tokens=5), 100)
     assert all(len(hypotheses) == 2 for hypotheses in found)
+
+
+def test_defaults_that_it_does_not_have_are_refused():
+    with pytest.raises(ConfigError, match="has hop by default, which the search in Python"):
+        Options.of_manifest({"default_options": {"beam_size": 2, "hop": 1}})
+    assert Options.of_manifest({"default_options": {"beam_size": 2}}).beam_size == 2

@@ -15,7 +15,7 @@ It does not copy what the vocabulary cannot spell, as the server does.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import sentencepiece
@@ -25,6 +25,7 @@ from tqdm import tqdm
 
 from linnet_model.export.grammar import START, Grammar, State
 from linnet_model.network.encoder_decoder import EOS, PAD, UNK
+from linnet_model.network.model_config import require
 
 MAX_REPEATED_NGRAM = 16  # as in model/runtime/search/repeats.h
 
@@ -42,7 +43,14 @@ class Options:
 
     @staticmethod
     def of_manifest(manifest: dict[str, Any]) -> Options:
-        return Options(**manifest["default_options"])
+        options = manifest["default_options"]
+        others = sorted(options.keys() - {each.name for each in fields(Options)})
+        require(
+            not others,
+            f"the model has {', '.join(others)} by default, which the search in Python does not "
+            "have: decode with linnet-decode",
+        )
+        return Options(**options)
 
     def limit(self, source_tokens: int, maximum: int) -> int:
         """Returns the max target tokens, without the end token; `source_tokens` includes it."""

@@ -319,13 +319,7 @@ SearchOptions DefaultOptions(const BundleManifest& manifest, int source_tokens) 
   const linnet::v1::DecodingDefaults& defaults = manifest.default_options();
   const int limit = manifest.limits().max_target_tokens();
   SearchOptions options;
-  if (defaults.has_beam_size()) options.beam_size = defaults.beam_size();
-  if (defaults.has_length_penalty()) options.length_penalty = defaults.length_penalty();
-  if (defaults.has_min_target_tokens()) options.min_target_tokens = defaults.min_target_tokens();
-  if (defaults.has_no_repeat_ngram_size())
-    options.no_repeat_ngram_size = defaults.no_repeat_ngram_size();
-  if (defaults.has_max_ngram_repeats()) options.max_ngram_repeats = defaults.max_ngram_repeats();
-  if (defaults.has_unknown_penalty()) options.unknown_penalty = defaults.unknown_penalty();
+  SetOptions(defaults, options);
   // The manifest keeps a ratio of 1.4 as a float, which is a little less: 5 source tokens would
   // lose one of the 7 that its recipe promises. In double nothing overflows for any source.
   const double ratio = std::round(defaults.max_target_ratio() * 1e6) / 1e6;

@@ -2,76 +2,113 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <type_traits>
 
 #include "absl/strings/str_cat.h"
 
 namespace linnet::model {
 namespace {
 
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
 using linnet::v1::DecodingOptions;
 
-constexpr float kMaxLengthPenalty = 10.0f;
-constexpr float kMaxUnknownPenalty = 1e6f;  // sums of many of them are finite
-// A logit divided by less than this has no three decimals left in float.
-constexpr float kMinTemperature = 0.01f;
+// A value of any field. Counts the fields of SearchOptions: a field that is not in kSearchOptions
+// stops the build.
+struct AnyValue {
+  template <class Value>
+  requires std::is_arithmetic_v<Value>
+  operator Value() const;
+};
+template <class... Values>
+constexpr size_t FieldCount() {
+  if constexpr (requires { SearchOptions{Values{}..., AnyValue{}}; }) {
+    return FieldCount<Values..., AnyValue>();
+  } else {
+    return sizeof...(Values);
+  }
+}
+static_assert(FieldCount<>() == std::size(kSearchOptions));
 
-std::string OutOfRange(auto value, auto min, auto max) {
-  return absl::StrCat("is ", value, ", it must be between ", min, " and ", max);
+template <class Number>
+std::optional<BadOption> OutOfRange(const SearchOption& option, Number value) {
+  const auto& [min, max, above_min, note] = option.range;
+  if ((above_min ? value > min : value >= min) && value <= max && std::isfinite(value))
+    return std::nullopt;
+  const std::string wanted =
+      above_min ? absl::StrCat("above ", min, " and at most ", max)
+      : std::isfinite(max)
+          ? absl::StrCat("between ", min, " and ", max)
+          : absl::StrCat(std::is_floating_point_v<Number> ? "a finite number of " : "", "at least ",
+                         min);
+  return BadOption{option.name, absl::StrCat("is ", value, ", it must be ", wanted,
+                                             *note == 0 ? "" : ", ", note)};
+}
+
+std::optional<BadOption> OutsideOf(const char* name, int value, int min, const char* max_name,
+                                   int max) {
+  if (value >= min && value <= max) return std::nullopt;
+  return BadOption{name, absl::StrCat("is ", value, ", it must be between ", min, " and ", max_name,
+                                      ", which is ", max)};
+}
+
+// Calls visit(field, member) for each option that the message has a field for.
+template <class Visit>
+void ForEachField(const google::protobuf::Descriptor& message, const Visit& visit) {
+  for (const SearchOption& option : kSearchOptions) {
+    const FieldDescriptor* field = message.FindFieldByName(option.name);
+    if (field == nullptr) continue;
+    std::visit([&](auto member) { visit(*field, member); }, option.field);
+  }
+}
+
+template <class Value>
+Value Get(const Message& message, const FieldDescriptor& field) {
+  const google::protobuf::Reflection& reflection = *message.GetReflection();
+  if constexpr (std::is_same_v<Value, int>) return reflection.GetInt32(message, &field);
+  if constexpr (std::is_same_v<Value, float>) return reflection.GetFloat(message, &field);
+  if constexpr (std::is_same_v<Value, bool>) return reflection.GetBool(message, &field);
+  if constexpr (std::is_same_v<Value, std::optional<uint64_t>>)
+    return reflection.GetUInt64(message, &field);
+}
+
+void Set(int value, const FieldDescriptor& field, Message& message) {
+  message.GetReflection()->SetInt32(&message, &field, value);
+}
+void Set(float value, const FieldDescriptor& field, Message& message) {
+  message.GetReflection()->SetFloat(&message, &field, value);
+}
+void Set(bool value, const FieldDescriptor& field, Message& message) {
+  message.GetReflection()->SetBool(&message, &field, value);
+}
+void Set(std::optional<uint64_t> value, const FieldDescriptor& field, Message& message) {
+  if (value.has_value()) message.GetReflection()->SetUInt64(&message, &field, *value);
 }
 
 }  // namespace
 
-// Options that others depend on come first, so that the error names the cause.
 std::optional<BadOption> FindBadOption(const SearchOptions& options, const SearchLimits& limits) {
-  if (options.top_k < 0) {
-    return BadOption{"top_k", absl::StrCat("is ", options.top_k,
-                                           ", it must be at least 0, which leaves out no token")};
+  std::optional<BadOption> bad;
+  for (const SearchOption& option : kSearchOptions) {
+    if (const auto* field = std::get_if<int SearchOptions::*>(&option.field))
+      bad = OutOfRange(option, options.**field);
+    if (const auto* field = std::get_if<float SearchOptions::*>(&option.field))
+      bad = OutOfRange(option, options.**field);
+    if (bad.has_value()) return bad;
   }
-  if (!(options.top_p > 0 && options.top_p <= 1)) {
-    return BadOption{"top_p",
-                     absl::StrCat("is ", options.top_p,
-                                  ", it must be above 0 and at most 1, which leaves out no token")};
+  // An error names the cause: options that others depend on come first.
+  const SearchOption beam_size = {"beam_size", {}, 1, static_cast<double>(limits.max_beam_size)};
+  const SearchOption max_target_tokens = {
+      "max_target_tokens", {}, 0, static_cast<double>(limits.max_target_tokens)};
+  if (!bad) bad = OutOfRange(beam_size, options.beam_size);
+  if (!bad) bad = OutsideOf("n_best", options.n_best, 1, "beam_size", options.beam_size);
+  if (!bad) bad = OutOfRange(max_target_tokens, options.max_target_tokens);
+  if (!bad) {
+    bad = OutsideOf("min_target_tokens", options.min_target_tokens, 0, "max_target_tokens",
+                    options.max_target_tokens);
   }
-  if (options.beam_size < 1 || options.beam_size > limits.max_beam_size)
-    return BadOption{"beam_size", OutOfRange(options.beam_size, 1, limits.max_beam_size)};
-  if (options.n_best < 1 || options.n_best > options.beam_size) {
-    return BadOption{"n_best", absl::StrCat("is ", options.n_best,
-                                            ", it must be between 1 and beam_size, which is ",
-                                            options.beam_size)};
-  }
-  if (!(options.length_penalty >= 0 && options.length_penalty <= kMaxLengthPenalty)) {
-    return BadOption{"length_penalty", OutOfRange(options.length_penalty, 0, kMaxLengthPenalty)};
-  }
-  if (!(std::abs(options.unknown_penalty) <= kMaxUnknownPenalty)) {
-    return BadOption{"unknown_penalty",
-                     OutOfRange(options.unknown_penalty, -kMaxUnknownPenalty, kMaxUnknownPenalty)};
-  }
-  if (!(options.temperature >= kMinTemperature && std::isfinite(options.temperature))) {
-    return BadOption{"temperature",
-                     absl::StrCat("is ", options.temperature,
-                                  ", it must be a finite number of at least ", kMinTemperature)};
-  }
-  if (options.max_target_tokens < 0 || options.max_target_tokens > limits.max_target_tokens) {
-    return BadOption{"max_target_tokens",
-                     OutOfRange(options.max_target_tokens, 0, limits.max_target_tokens)};
-  }
-  if (options.min_target_tokens < 0 || options.min_target_tokens > options.max_target_tokens) {
-    return BadOption{"min_target_tokens",
-                     absl::StrCat("is ", options.min_target_tokens,
-                                  ", it must be between 0 and max_target_tokens, which is ",
-                                  options.max_target_tokens)};
-  }
-  if (options.no_repeat_ngram_size < 0) {
-    return BadOption{"no_repeat_ngram_size",
-                     absl::StrCat("is ", options.no_repeat_ngram_size,
-                                  ", it must be at least 0, which forbids nothing")};
-  }
-  if (options.max_ngram_repeats < 0) {
-    return BadOption{"max_ngram_repeats",
-                     absl::StrCat("is ", options.max_ngram_repeats,
-                                  ", it must be at least 0, which forbids nothing")};
-  }
-  return std::nullopt;
+  return bad;
 }
 
 absl::Status CheckOptions(const SearchOptions& options, const SearchLimits& limits) {
@@ -80,51 +117,44 @@ absl::Status CheckOptions(const SearchOptions& options, const SearchLimits& limi
   return absl::InvalidArgumentError(absl::StrCat(bad->option, " ", bad->message));
 }
 
+std::string NamesOfSampling() {
+  std::string names, last;
+  for (const SearchOption& option : kSearchOptions) {
+    if (!option.samples) continue;
+    if (!last.empty()) absl::StrAppend(&names, names.empty() ? "" : ", ", last);
+    last = option.name;
+  }
+  return absl::StrCat(names, " or ", last);
+}
+
+void SetOptions(const Message& message, SearchOptions& options) {
+  ForEachField(*message.GetDescriptor(), [&](const FieldDescriptor& field, auto member) {
+    using Value = std::remove_cvref_t<decltype(options.*member)>;
+    if (message.GetReflection()->HasField(message, &field))
+      options.*member = Get<Value>(message, field);
+  });
+}
+
 SearchOptions ApplyOverrides(SearchOptions defaults, const DecodingOptions& overrides,
                              int max_target_tokens) {
   SearchOptions merged = defaults;
-  if (overrides.has_beam_size()) merged.beam_size = overrides.beam_size();
-  if (overrides.has_length_penalty()) merged.length_penalty = overrides.length_penalty();
-  if (overrides.has_unknown_penalty()) merged.unknown_penalty = overrides.unknown_penalty();
-  if (overrides.has_no_repeat_ngram_size())
-    merged.no_repeat_ngram_size = overrides.no_repeat_ngram_size();
-  if (overrides.has_max_ngram_repeats()) merged.max_ngram_repeats = overrides.max_ngram_repeats();
-  if (overrides.has_n_best()) merged.n_best = overrides.n_best();
-  if (overrides.has_normalize_scores()) merged.normalize_scores = overrides.normalize_scores();
-  if (overrides.has_temperature()) merged.temperature = overrides.temperature();
-  if (overrides.has_top_k()) merged.top_k = overrides.top_k();
-  if (overrides.has_top_p()) merged.top_p = overrides.top_p();
-  if (overrides.has_seed()) merged.seed = overrides.seed();
+  SetOptions(overrides, merged);
   // The default beam is for beam search. When sampling, draw only as many targets as requested.
   if (merged.sampling() && !overrides.has_beam_size()) merged.beam_size = merged.n_best;
-  if (overrides.has_min_target_tokens()) {
-    merged.min_target_tokens = overrides.min_target_tokens();
+  if (overrides.has_min_target_tokens() && !overrides.has_max_target_tokens()) {
     merged.max_target_tokens =
         std::max(merged.max_target_tokens, std::min(merged.min_target_tokens, max_target_tokens));
   }
-  if (overrides.has_max_target_tokens()) {
-    merged.max_target_tokens = overrides.max_target_tokens();
-    if (!overrides.has_min_target_tokens())
-      merged.min_target_tokens = std::min(merged.min_target_tokens, merged.max_target_tokens);
-  }
+  if (overrides.has_max_target_tokens() && !overrides.has_min_target_tokens())
+    merged.min_target_tokens = std::min(merged.min_target_tokens, merged.max_target_tokens);
   return merged;
 }
 
 DecodingOptions AsRequest(const SearchOptions& options) {
   DecodingOptions request;
-  request.set_beam_size(options.beam_size);
-  request.set_length_penalty(options.length_penalty);
-  request.set_min_target_tokens(options.min_target_tokens);
-  request.set_max_target_tokens(options.max_target_tokens);
-  request.set_unknown_penalty(options.unknown_penalty);
-  request.set_no_repeat_ngram_size(options.no_repeat_ngram_size);
-  request.set_max_ngram_repeats(options.max_ngram_repeats);
-  request.set_n_best(options.n_best);
-  request.set_normalize_scores(options.normalize_scores);
-  request.set_temperature(options.temperature);
-  request.set_top_k(options.top_k);
-  request.set_top_p(options.top_p);
-  if (options.seed.has_value()) request.set_seed(*options.seed);
+  ForEachField(*DecodingOptions::descriptor(), [&](const FieldDescriptor& field, auto member) {
+    Set(options.*member, field, request);
+  });
   return request;
 }
 

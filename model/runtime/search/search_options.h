@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
+#include <variant>
 
 #include "absl/status/status.h"
 #include "linnet/v1/text_service.pb.h"
@@ -12,7 +14,7 @@ namespace linnet::model {
 // Options of the search of one sequence, all set: the bundle's defaults, overridden by the request.
 // Names are those of linnet.v1.DecodingOptions.
 //
-// Setting any of the last three selects sampling instead of beam search: see sampling.h.
+// The options of sampling select it instead of beam search: see sampling.h.
 struct SearchOptions {
   int beam_size = 5;  // 1 is greedy search; when sampling, the number of targets drawn
   float length_penalty =
@@ -32,6 +34,56 @@ struct SearchOptions {
   bool operator==(const SearchOptions&) const = default;
   bool sampling() const { return top_k > 0 || top_p < 1 || seed.has_value(); }
 };
+
+// An option: its name, its field and its range. Requests, the defaults of bundles, range checks and
+// the keys of the answer cache go through this table.
+struct SearchOption {
+  using Field = std::variant<int SearchOptions::*, float SearchOptions::*, bool SearchOptions::*,
+                             std::optional<uint64_t> SearchOptions::*>;
+  struct Range {
+    double min = -std::numeric_limits<double>::infinity();
+    double max = std::numeric_limits<double>::infinity();
+    bool above_min = false;  // `min` itself is outside
+    const char* note = "";   // of the bound that an error names last: "which leaves out no token"
+  };
+
+  // Of the field in linnet.v1.DecodingOptions, and in DecodingDefaults if it is there.
+  const char* name;
+  Field field;
+  Range range = {};      // of a number; see FindBadOption for those that depend on others
+  bool samples = false;  // a value other than the default selects sampling
+};
+
+inline constexpr SearchOption kSearchOptions[] = {
+    {"beam_size", &SearchOptions::beam_size},
+    {"length_penalty", &SearchOptions::length_penalty, {.min = 0, .max = 10}},
+    {"min_target_tokens", &SearchOptions::min_target_tokens},
+    {"max_target_tokens", &SearchOptions::max_target_tokens},
+    // Sums of many of them are finite.
+    {"unknown_penalty", &SearchOptions::unknown_penalty, {.min = -1e6, .max = 1e6}},
+    {"no_repeat_ngram_size",
+     &SearchOptions::no_repeat_ngram_size,
+     {.min = 0, .note = "which forbids nothing"}},
+    {"max_ngram_repeats",
+     &SearchOptions::max_ngram_repeats,
+     {.min = 0, .note = "which forbids nothing"}},
+    {"n_best", &SearchOptions::n_best},
+    {"normalize_scores", &SearchOptions::normalize_scores},
+    // A logit divided by less has no three decimals left in float.
+    {"temperature", &SearchOptions::temperature, {.min = 0.01f}},
+    {"top_k", &SearchOptions::top_k, {.min = 0, .note = "which leaves out no token"}, true},
+    {"top_p",
+     &SearchOptions::top_p,
+     {.min = 0, .max = 1, .above_min = true, .note = "which leaves out no token"},
+     true},
+    {"seed", &SearchOptions::seed, {}, true},
+};
+
+// "top_k, top_p or seed": the options that select sampling.
+std::string NamesOfSampling();
+
+// Sets the options that a message has by fields of their names: DecodingOptions, DecodingDefaults.
+void SetOptions(const google::protobuf::Message& message, SearchOptions& options);
 
 // Applies the options that a request sets to the defaults. When sampling without a set beam_size,
 // n_best targets are drawn. If only one of the bounds on target tokens is set, the default of the

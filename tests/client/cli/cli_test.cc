@@ -2,11 +2,14 @@
 #include "client/cli/cli.h"
 
 #include <cerrno>
+#include <map>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/util/json_util.h"
+#include "proto/decoding_flags.h"
 #include "tests/client/cli/cli_fixture.h"
 
 namespace linnet::client {
@@ -101,49 +104,24 @@ TEST_F(CliTest, SummarizesArguments) {
 }
 
 TEST_F(CliTest, EveryDecodingFlagSetsOnlyItsField) {
-  EXPECT_EQ(Run(ToGerman({"--model",
-                          "m",
-                          "--beam",
-                          "4",
-                          "--length-penalty",
-                          "0.5",
-                          "--min-target-tokens",
-                          "2",
-                          "--max-target-tokens",
-                          "30",
-                          "--n-best",
-                          "3",
-                          "--no-repeat-ngram-size",
-                          "5",
-                          "--max-ngram-repeats",
-                          "2",
-                          "--temperature",
-                          "0.75",
-                          "--top-k",
-                          "40",
-                          "--top-p",
-                          "0.5",
-                          "--seed",
-                          "18446744073709551615",
-                          "--unknown-penalty",
-                          "1.5",
-                          "--normalize-scores",
-                          "false",
-                          "x"})),
-            kExitOk)
-      << err_;
-  v1::TranslateRequest expected;
-  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(
-                  R"({"contents": ["x"], "source_language_code": "en",
-                      "target_language_code": "de", "model": "m", "options": {
-                      "beam_size": 4, "length_penalty": 0.5, "min_target_tokens": 2,
-                      "max_target_tokens": 30, "n_best": 3, "no_repeat_ngram_size": 5,
-                      "max_ngram_repeats": 2, "temperature": 0.75, "top_k": 40, "top_p": 0.5,
-                      "seed": "18446744073709551615", "unknown_penalty": 1.5, "normalize_scores": false}})",
-                  &expected)
-                  .ok());
-  ASSERT_THAT(server_.translate_requests(), SizeIs(1));
-  EXPECT_EQ(server_.translate_requests()[0].ShortDebugString(), expected.ShortDebugString());
+  using google::protobuf::FieldDescriptor;
+  const std::map<FieldDescriptor::CppType, std::string> values = {
+      {FieldDescriptor::CPPTYPE_INT32, "4"},
+      {FieldDescriptor::CPPTYPE_FLOAT, "0.75"},
+      {FieldDescriptor::CPPTYPE_BOOL, "false"},
+      {FieldDescriptor::CPPTYPE_UINT64, "18446744073709551615"}};
+  for (const DecodingFlag& flag : DecodingFlags()) {
+    const std::string& value = values.at(flag.field->cpp_type());
+    EXPECT_EQ(Run(ToGerman({flag.names.back(), value, "x"})), kExitOk) << err_;
+    v1::TranslateRequest expected;
+    ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(
+                    absl::StrCat(R"({"contents": ["x"], "source_language_code": "en",
+                                     "target_language_code": "de", "options": {")",
+                                 flag.field->name(), R"(": ")", value, "\"}}"),
+                    &expected)
+                    .ok());
+    EXPECT_EQ(server_.translate_requests().back().ShortDebugString(), expected.ShortDebugString());
+  }
 }
 
 TEST_F(CliTest, BeamSizeIsAnotherNameOfBeam) {

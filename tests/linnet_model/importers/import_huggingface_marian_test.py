@@ -295,7 +295,7 @@ def test_names_missing_weights(folder: Path, capsys):
         ("generation_config.json", "no_repeat_ngram_size", 2**31, "from 0 to 1048576"),
         ("config.json", "mystery", 1, "unknown keys, which would be ignored: mystery"),
         ("generation_config.json", "enigma", 1, "would be ignored: enigma"),
-        ("generation_config.json", "repetition_penalty", 1.3, "repetition_penalty 1.3, supported"),
+        ("generation_config.json", "guidance_scale", 1.3, "guidance_scale 1.3, supported"),
         ("generation_config.json", "do_sample", True, "do_sample true, supported"),
         (
             "generation_config.json",

@@ -155,7 +155,7 @@ def test_refuses_what_it_cannot_read_by_name(tiny, folder: Path, capsys):
         ({"forced_bos_token_id": 9999}, "forced_bos_token_id 9999"),
         ({"forced_bos_token_id": tiny.model.config.eos_token_id}, "neither the end token"),
         ({"num_beams": 99}, "num_beams 99"),
-        ({"repetition_penalty": 1.5}, "repetition_penalty 1.5"),
+        ({"encoder_repetition_penalty": 1.5}, "encoder_repetition_penalty 1.5"),
     ):
         change(folder, "generation_config.json", **values)
         assert message in refusal(folder, capsys)

@@ -6,6 +6,7 @@
 #include "linnet/v1/bundle.pb.h"
 #include "linnet/v1/text_service.pb.h"
 #include "model/runtime/search/search_options.h"
+#include "tests/support/changed_option.h"
 #include "tests/support/status_matchers.h"
 
 namespace linnet::model {
@@ -98,23 +99,14 @@ TEST(SearchOptionsTest, SamplesOnlyWithSamplingParameters) {
 
 // Options none of which has its default.
 SearchOptions AllChanged() {
-  return {.beam_size = 7,
-          .length_penalty = 0.5f,
-          .min_target_tokens = 2,
-          .max_target_tokens = 50,
-          .unknown_penalty = 3,
-          .no_repeat_ngram_size = 4,
-          .max_ngram_repeats = 5,
-          .n_best = 6,
-          .normalize_scores = false,
-          .temperature = 2,
-          .top_k = 8,
-          .top_p = 0.25f,
-          .seed = 9};
+  SearchOptions options;
+  for (const SearchOption& option : kSearchOptions) test::ChangeOption(option, options);
+  return options;
 }
 
 TEST(SearchOptionsTest, RequestOfAllOptionsGivesThemBack) {
   EXPECT_EQ(ApplyOverrides({}, AsRequest(AllChanged()), 100), AllChanged());
+  EXPECT_EQ(ApplyOverrides(AllChanged(), AsRequest({.seed = 9}), 100), SearchOptions{.seed = 9});
 }
 
 using linnet::v1::DecodingOptions;

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "gmock/gmock.h"
+#include "model/runtime/search/search_options.h"
+#include "tests/support/changed_option.h"
 
 namespace linnet::server {
 namespace {
@@ -75,27 +77,19 @@ TEST(AnswerCacheTest, HasADifferentKeyForEveryFieldOfASequence) {
       [](auto& input) { input.length = std::make_shared<const NamedLength>("3 words"); },
       [](auto& input) { input.length = std::make_shared<const NamedLength>("4 words"); },
       [](auto& input) { input.align = true; },
-      [](auto& input) { input.options.beam_size = 4; },
-      [](auto& input) { input.options.length_penalty = 0.5f; },
-      [](auto& input) { input.options.min_target_tokens = 3; },
-      [](auto& input) { input.options.max_target_tokens = 3; },
-      [](auto& input) { input.options.unknown_penalty = 3; },
-      [](auto& input) { input.options.no_repeat_ngram_size = 3; },
-      [](auto& input) { input.options.max_ngram_repeats = 3; },
-      [](auto& input) { input.options.n_best = 3; },
-      [](auto& input) { input.options.normalize_scores = false; },
-      [](auto& input) { input.options.temperature = 3; },
-      [](auto& input) { input.options.top_k = 3; },
-      [](auto& input) { input.options.top_p = 0.5f; },
-      [](auto& input) { input.options.seed = 0; },
-      [](auto& input) { input.options.seed = 3; }};
+      [](auto& input) { input.options.seed = 0; }};
   std::set<std::string> keys;
+  for (const model::SearchOption& option : model::kSearchOptions) {
+    model::SequenceInput input = InputOf({5, 6, 7, 2});
+    test::ChangeOption(option, input.options);
+    keys.insert(model.KeyOf({}, input));
+  }
   for (const auto& change : changes) {
     model::SequenceInput input = InputOf({5, 6, 7, 2});
     change(input);
     keys.insert(model.KeyOf({}, input));
   }
-  EXPECT_EQ(keys.size(), changes.size());
+  EXPECT_EQ(keys.size(), changes.size() + std::size(model::kSearchOptions));
 }
 
 TEST(AnswerCacheTest, HasOneKeyForIdenticalSequences) {

@@ -42,6 +42,7 @@ class TransformersModel:
     model: EncoderDecoder
     sizes: ModelConfig
     config: BundleConfig
+    options: dict[str, float]  # of the search, beside those of the recipe
     tokenizer: TokenizerFiles
     special: SpecialIds
     pairs: Sequence[LanguageTokens]  # none: the model has one pair, and no tokens for it
@@ -149,6 +150,7 @@ def write_transformers_bundle(
                 license=stated.license,
                 description=f"imported from {read.family}, {size}",
                 golden_examples=golden.examples,
+                options=read.options,
             ),
             read.special,
             languages=read.pairs,

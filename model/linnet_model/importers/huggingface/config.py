@@ -39,6 +39,13 @@ def names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+@dataclass(frozen=True)
+class SearchOption:
+    default: float
+    least: float
+    most: float
+
+
 # Keys of training, bookkeeping, or repeated by other keys or the weights.
 NO_EFFECT = names(
     "_name_or_path _num_labels architectures transformers_version torch_dtype dtype use_cache "
@@ -55,6 +62,9 @@ SEARCH_READ = names(
     "max_length min_length num_beams length_penalty no_repeat_ngram_size bad_words_ids "
     "forced_eos_token_id"
 )
+# Keys that become default options of the bundle, by the same names, with the ranges of
+# search_options.h. transformers' default has no effect and is left out.
+SEARCH_OPTIONS: dict[str, SearchOption] = {}
 # Supported values of other keys: those without effect. Null is always supported.
 SEARCH_ONLY: dict[str, tuple[Any, ...]] = {
     "do_sample": (False,),
@@ -102,6 +112,7 @@ class ModelFacts:
     beam_size: int
     length_penalty: float
     no_repeat_ngram_size: int
+    options: dict[str, float]  # others of the search, by their names in bundle.proto
 
 
 def required_json(path: Path) -> dict[str, Any]:
@@ -166,7 +177,7 @@ def read_tables(
     if (folder / TOKENIZER).is_file():
         told[folder / TOKENIZER] = required_json(folder / TOKENIZER)
     check_tokenizer(folder, kind, told)
-    of_search = SEARCH_READ | SEARCH_NO_EFFECT | SEARCH_ONLY.keys()
+    of_search = SEARCH_READ | SEARCH_NO_EFFECT | SEARCH_ONLY.keys() | SEARCH_OPTIONS.keys()
     check_known(file, table, read | no_effect | only[kind].keys() | of_search)
     check_values(file, table, only[kind])
     search_file, search = file, table
@@ -177,6 +188,22 @@ def read_tables(
     search_only = {key: values for key, values in SEARCH_ONLY.items() if key not in read}
     check_values(search_file, search, search_only)
     return Tables(kind, file, table, search_file, search)
+
+
+def search_options(file: Path, table: dict[str, Any]) -> dict[str, float]:
+    """Returns the default options of a bundle that differ from transformers' defaults."""
+    options = {}
+    for key, option in SEARCH_OPTIONS.items():
+        value = table.get(key)
+        value = option.default if value is None else value
+        require(
+            type(value) in (int, float) and option.least <= value <= option.most,
+            f"{file} has {key} {json.dumps(value)}, it must be between {option.least:g} and "
+            f"{option.most:g}",
+        )
+        if value != option.default:
+            options[key] = float(value)
+    return options
 
 
 def number(
@@ -310,4 +337,5 @@ def search_facts(tables: Tables, sizes: ModelConfig, special: SpecialIds) -> Mod
         beam_size=number(file, search, "num_beams", 1, MAX_BEAMS, 1),
         length_penalty=float(penalty),
         no_repeat_ngram_size=number(file, search, "no_repeat_ngram_size", 0, MAX_TOKENS, 0),
+        options=search_options(file, search),
     )

@@ -166,6 +166,7 @@ def import_huggingface_marian(
         model=model,
         sizes=facts.sizes,
         config=config,
+        options=facts.options,
         tokenizer=tokenizer,
         special=facts.special,
         pairs=pairs,

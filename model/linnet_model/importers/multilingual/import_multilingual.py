@@ -123,6 +123,7 @@ def import_multilingual(
         model=model,
         sizes=facts.sizes,
         config=config,
+        options=facts.options,
         tokenizer=tokens.files,
         special=facts.special,
         pairs=pairs,

@@ -85,6 +85,7 @@ def import_summariser(
         model=model,
         sizes=facts.sizes,
         config=config,
+        options=facts.options,
         tokenizer=tokens.files,
         special=tokens.special,
         pairs=language_tokens(facts, language),
