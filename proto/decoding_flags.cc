@@ -30,6 +30,8 @@ const std::map<std::string, Row>& Table() {
       {"no_repeat_ngram_size", {nullptr, "no sequence of N tokens occurs twice; 0: no limit"}},
       {"max_ngram_repeats",
        {nullptr, "no sequence of tokens occurs more than N times in a row; 0: no limit"}},
+      {"repetition_penalty",
+       {nullptr, "above 1: lower the scores of tokens that the answer already has"}},
       {"n_best", {nullptr, "list the N best hypotheses of each segment with their scores"}},
       {"normalize_scores", {nullptr, "false: scores are sums, not divided by length"}},
       {"temperature", {nullptr, "divides the logits"}},

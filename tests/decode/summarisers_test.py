@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -74,14 +75,35 @@ def test_best_hypothesis_with_the_defaults_equals_generate(served):
         ({"beam_size": 1}, {"num_beams": 1}),
         ({"length_penalty": 0.5}, {"length_penalty": 0.5}),
         ({"no_repeat_ngram_size": 2}, {"no_repeat_ngram_size": 2}),
+        ({"repetition_penalty": 1.5}, {"repetition_penalty": 1.5}),
+        (
+            {"repetition_penalty": 1.5, "beam_size": 1},
+            {"repetition_penalty": 1.5, "num_beams": 1},
+        ),
     ],
-    ids=["greedy", "penalty", "ngrams"],
+    ids=["greedy", "penalty", "ngrams", "repetition", "greedy-repetition"],
 )
 def test_each_option_has_the_meaning_of_transformers(served, ours: dict, theirs: dict):
     tiny, decode = served
     texts = tiny_models.texts(tiny.kind, 10)
     answers = decode([{"text": text} for text in texts], **ours)
     assert compare(tiny, texts, answers, **theirs) >= 3
+
+
+def test_repetition_penalty_of_the_folder_is_the_default(tmp_path: Path):
+    from linnet_model.importers.summarisers.import_summariser import import_summariser
+    from linnet_model.network.model_config import ConfigError
+
+    tiny_models.make_tiny_summariser("bart", tmp_path / "model")
+    file = tmp_path / "model/generation_config.json"
+    search = json.loads(file.read_text("utf-8"))
+    file.write_text(json.dumps(search | {"repetition_penalty": 1.5}), "utf-8")
+    import_summariser(tmp_path / "model", tmp_path / "bundle", "en")
+    manifest = json.loads((tmp_path / "bundle/manifest.json").read_text("utf-8"))
+    assert manifest["default_options"]["repetition_penalty"] == 1.5
+    file.write_text(json.dumps(search | {"repetition_penalty": 0}), "utf-8")
+    with pytest.raises(ConfigError, match="repetition_penalty 0, it must be between"):
+        import_summariser(tmp_path / "model", tmp_path / "refused", "en")
 
 
 def test_forced_token_scores_nothing(served):

@@ -15,6 +15,8 @@ using NewRule = std::unique_ptr<Rule> (*)(const SearchSpec& spec);
 std::unique_ptr<Rule> NewForcedTokens(const SearchSpec& spec);
 // A score is lowered by unknown_penalty for each unknown token.
 std::unique_ptr<Rule> NewUnknownPenalty(const SearchSpec& spec);
+// repetition_penalty: a score is scaled for tokens that the target already has.
+std::unique_ptr<Rule> NewRepetitionPenalty(const SearchSpec& spec);
 // The phrases that a target must contain are offered (constraint_rule.h).
 std::unique_ptr<Rule> NewConstraintRule(const SearchSpec& spec);
 // A target is valid text: byte pieces form whole characters, and control pieces occur only in a
@@ -31,8 +33,8 @@ std::unique_ptr<Rule> NewWishedLength(const SearchSpec& spec);
 // In the order in which they apply. What is offered is known before a rule that makes an exception
 // for it, and whether a character is open before the rules that do not apply inside one.
 inline constexpr NewRule kRules[] = {
-    NewForcedTokens, NewUnknownPenalty, NewConstraintRule, NewGrammarRule,
-    NewNgramRepeats, NewMinLength,      NewWishedLength,
+    NewForcedTokens, NewUnknownPenalty, NewRepetitionPenalty, NewConstraintRule,
+    NewGrammarRule,  NewNgramRepeats,   NewMinLength,         NewWishedLength,
 };
 
 }  // namespace linnet::model

@@ -22,9 +22,10 @@ struct SearchOptions {
   int min_target_tokens = 1;    // eos not counted
   int max_target_tokens = 200;  // eos not counted; eos is forced there
   float unknown_penalty = 0.0f;
-  int no_repeat_ngram_size = 0;  // 0 disables the check
-  int max_ngram_repeats = 0;     // in a row (repeats.h); 0 disables the check
-  int n_best = 1;                // number of hypotheses returned, best first
+  int no_repeat_ngram_size = 0;     // 0 disables the check
+  int max_ngram_repeats = 0;        // in a row (repeats.h); 0 disables the check
+  float repetition_penalty = 1.0f;  // scales scores of tokens that the target has
+  int n_best = 1;                   // number of hypotheses returned, best first
   bool normalize_scores = true;
   float temperature = 1.0f;  // divides the logits
   int top_k = 0;             // sample from the k likeliest tokens; 0: from all
@@ -67,6 +68,7 @@ inline constexpr SearchOption kSearchOptions[] = {
     {"max_ngram_repeats",
      &SearchOptions::max_ngram_repeats,
      {.min = 0, .note = "which forbids nothing"}},
+    {"repetition_penalty", &SearchOptions::repetition_penalty, {.min = 0.1, .max = 10}},
     {"n_best", &SearchOptions::n_best},
     {"normalize_scores", &SearchOptions::normalize_scores},
     // A logit divided by less has no three decimals left in float.

@@ -64,13 +64,12 @@ SEARCH_READ = names(
 )
 # Keys that become default options of the bundle, by the same names, with the ranges of
 # search_options.h. transformers' default has no effect and is left out.
-SEARCH_OPTIONS: dict[str, SearchOption] = {}
+SEARCH_OPTIONS = {"repetition_penalty": SearchOption(default=1.0, least=0.1, most=10.0)}
 # Supported values of other keys: those without effect. Null is always supported.
 SEARCH_ONLY: dict[str, tuple[Any, ...]] = {
     "do_sample": (False,),
     "num_beam_groups": (1,),
     "diversity_penalty": (0.0,),
-    "repetition_penalty": (1.0,),
     "encoder_repetition_penalty": (1.0,),
     "encoder_no_repeat_ngram_size": (0,),
     "max_new_tokens": (),
