@@ -38,6 +38,8 @@ const std::map<std::string, Row>& Table() {
       {"top_k", {nullptr, "sample from the N most probable tokens; 0 excludes none"}},
       {"top_p",
        {nullptr, "sample from the fewest tokens whose probabilities sum to this; 1 excludes none"}},
+      {"min_p",
+       {nullptr, "sample from the tokens at least this probable beside the best; 0 excludes none"}},
       {"seed",
        {nullptr,
         "sample with this seed; --n-best samples are listed, or the best of --beam is kept"}},

@@ -32,7 +32,7 @@ def uniform(seed: int, hypothesis: int, position: int) -> float:
     return (first << 32 | second) / 2**64
 
 
-def kept(probabilities: list[float], top_k: int, top_p: float) -> list[int]:
+def kept(probabilities: list[float], top_k: int, top_p: float, min_p: float) -> list[int]:
     order = sorted(range(len(probabilities)), key=lambda t: (-probabilities[t], t))
     order = order[: top_k or None]
     wanted, held, tokens = top_p * sum(probabilities[t] for t in order), 0.0, []
@@ -41,13 +41,18 @@ def kept(probabilities: list[float], top_k: int, top_p: float) -> list[int]:
             break
         tokens.append(token)
         held += probabilities[token]
-    return sorted(tokens)
+    return sorted(t for t in tokens if probabilities[t] >= min_p * probabilities[order[0]])
 
 
 def check_draw(probabilities: list[float], options: dict, u: float, token: int) -> None:
     """Checks that u selects `token`, up to rounding."""
     rounding = 1e-4  # tolerance for probabilities of another float32 path
-    tokens = kept(probabilities, options.get("top_k", 0), options.get("top_p", 1.0))
+    tokens = kept(
+        probabilities,
+        options.get("top_k", 0),
+        options.get("top_p", 1.0),
+        options.get("min_p", 0.0),
+    )
     total = sum(probabilities[t] for t in tokens)
     below = sum(probabilities[t] for t in tokens if t < token) / total
     assert token in tokens
@@ -69,6 +74,7 @@ def sampled(seed: int, **options) -> list[dict]:
         {"top_k": 40},
         {"top_p": 0.4},
         {"top_k": 200, "top_p": 0.6, "temperature": 1.5},
+        {"min_p": 0.2, "top_p": 0.9},
     ],
     ids=str,
 )

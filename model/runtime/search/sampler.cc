@@ -30,7 +30,8 @@ absl::StatusOr<std::vector<Candidate>> Sampler::Choose(std::span<const LogitRow>
                        {.excluded = rules.set_aside(),
                         .adjusted = rules.adjusted(),
                         .top_k = options().top_k,
-                        .top_p = options().top_p},
+                        .top_p = options().top_p,
+                        .min_p = options().min_p},
                        UniformDraw(options().seed.value_or(0), numbers_[i], steps()));
     }
     if (!next.has_value() || !std::isfinite(next->sum)) return NothingPossible();

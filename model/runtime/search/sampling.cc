@@ -126,6 +126,11 @@ std::optional<Candidate> DrawToken(const LogitRow& row, const SamplingParameters
   for (WeightedToken& candidate : candidates)
     candidate.weight = std::exp(candidate.log_probability - highest);
   if (sampling.top_p < 1) KeepNucleus(sampling.top_p, candidates);
+  if (sampling.min_p > 0) {
+    std::erase_if(candidates, [&](const WeightedToken& candidate) {
+      return candidate.weight < static_cast<double>(sampling.min_p);
+    });
+  }
   if (!std::is_sorted(candidates.begin(), candidates.end(), LowerToken))
     std::sort(candidates.begin(), candidates.end(), LowerToken);
 

@@ -26,12 +26,14 @@ struct SamplingParameters {
   std::span<const Adjustment> adjusted = {};
   int top_k = 0;
   float top_p = 1;
+  float min_p = 0;
 };
 
 // Draws a token from a row with the uniform draw `uniform`. Tokens that are not excluded are ranked
 // by probability, equal ones by logit, then by lower token. top_k > 0 keeps the first top_k of
 // them; of these, top_p < 1 keeps the shortest prefix whose probabilities add up to at least top_p
-// of all kept (at least one token). With the kept tokens in the order of their ids and P the sum of
+// of all kept (at least one token). Of these, min_p > 0 keeps those with at least min_p times the
+// probability of the first. With the kept tokens in the order of their ids and P the sum of
 // their probabilities, the result is the first token at which the running sum exceeds uniform · P.
 //
 // The candidate's log-probability is that of the model, as in a search, not that of the draw. A

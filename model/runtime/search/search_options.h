@@ -30,10 +30,11 @@ struct SearchOptions {
   float temperature = 1.0f;  // divides the logits
   int top_k = 0;             // sample from the k likeliest tokens; 0: from all
   float top_p = 1.0f;        // and from the fewest that hold this share of the probability
+  float min_p = 0.0f;        // and from those with this share of the likeliest one's probability
   std::optional<uint64_t> seed = std::nullopt;  // of sampling; unset: 0
 
   bool operator==(const SearchOptions&) const = default;
-  bool sampling() const { return top_k > 0 || top_p < 1 || seed.has_value(); }
+  bool sampling() const { return top_k > 0 || top_p < 1 || min_p > 0 || seed.has_value(); }
 };
 
 // An option: its name, its field and its range. Requests, the defaults of bundles, range checks and
@@ -78,6 +79,7 @@ inline constexpr SearchOption kSearchOptions[] = {
      &SearchOptions::top_p,
      {.min = 0, .max = 1, .above_min = true, .note = "which leaves out no token"},
      true},
+    {"min_p", &SearchOptions::min_p, {.min = 0, .max = 1}, true},
     {"seed", &SearchOptions::seed, {}, true},
 };
 

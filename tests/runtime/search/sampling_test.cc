@@ -167,6 +167,23 @@ TEST(DrawTokenTest, TopPKeepsFewestTokensWithTiesToLower) {
   EXPECT_THAT(kept(0.5f, 4), ElementsAre(0, 1)) << "of what top_k left";
 }
 
+TEST(DrawTokenTest, MinPKeepsTokensBesideTheLikeliest) {
+  const std::vector<float> halves = {0, std::log(2.0f), std::log(4.0f), std::log(8.0f)};
+  const auto kept = [&](float min_p, float top_p = 1, int top_k = 0) {
+    std::vector<TokenId> tokens;
+    for (const auto& [token, count] :
+         Sweep(halves, {.top_k = top_k, .top_p = top_p, .min_p = min_p}))
+      tokens.push_back(token);
+    return tokens;
+  };
+  EXPECT_THAT(kept(0.1f), SizeIs(4)) << "the least likely one has an eighth";
+  EXPECT_THAT(kept(0.2f), ElementsAre(1, 2, 3));
+  EXPECT_THAT(kept(0.4f), ElementsAre(2, 3));
+  EXPECT_THAT(kept(1), ElementsAre(3)) << "never fewer than one";
+  EXPECT_THAT(kept(0.1f, 1, 2), ElementsAre(2, 3)) << "of what top_k left";
+  EXPECT_THAT(kept(0.1f, 0.5f), ElementsAre(3)) << "of what top_p left, 8 of 15";
+}
+
 TEST(DrawTokenTest, NucleusOfLongRowEqualsThatOfASort) {
   for (uint32_t seed = 0; seed < 40; ++seed) {
     const std::vector<float> logits = RandomModel(seed, 3000, seed % 2 ? 0.5f : 0, 0)({4});

@@ -145,7 +145,7 @@ TEST(SearchOptionsTest, DefaultsOfBundleAreDecodingOptions) {
     absent.erase(option->name());
   }
   EXPECT_THAT(absent, UnorderedElementsAre("n_best", "normalize_scores", "temperature", "top_k",
-                                           "top_p", "seed"))
+                                           "top_p", "min_p", "seed"))
       << "a new option: give it a default in the bundle, or name it here";
 }
 
