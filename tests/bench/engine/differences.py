@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import subprocess
 import sys
 import sysconfig
@@ -32,10 +33,12 @@ import tokenizers  # noqa: E402
 import torch  # noqa: E402
 import transformers  # noqa: E402
 
+from linnet_model.bundle import add_shortlist  # noqa: E402
 from linnet_model.importers.multilingual import import_multilingual  # noqa: E402
 from linnet_model.importers.multilingual.codes import M2M100  # noqa: E402
 
 SOURCES, BEAM = 50, 2
+CANDIDATES = 4  # of a source token in a shortlist
 PEER = Path(__file__).with_name("differences_ctranslate2.py")
 # Letters with two or three marks, composed; and one with a single mark.
 MARKED = ["Việt một nền ẩm thực", "Ὦ ᾧ ᾄδω", "한국어 번역", "été déjà"]
@@ -78,11 +81,33 @@ def make_model(folder: Path) -> Any:
     return tiny
 
 
+def shortlists(tiny: Any, texts: list[str]) -> dict[int, list[int]]:
+    """Random candidates for each token of the texts, so that no two texts have the same."""
+    special = set(tiny.tokenizer.all_special_ids)
+    tokens = sorted({it for text in texts for it in tiny.tokenizer(text).input_ids} - special)
+    draw = random.Random(7)
+    return {token: draw.sample(tokens, CANDIDATES) for token in tokens}
+
+
+def foreign_answers(
+    read: list[list[int]], answers: list[list[int]], lists: dict[int, list[int]]
+) -> int:
+    """The number of answers with a token that no token of their source lists."""
+    allowed = [{it for token in row for it in lists.get(token, [])} for row in read]
+    listed = {it for row in lists.values() for it in row}
+    return sum(
+        any(token in listed and token not in own for token in answer)
+        for own, answer in zip(allowed, answers, strict=True)
+    )
+
+
 def identical(alone: list[Any], together: list[Any]) -> int:
     return sum(one == other for one, other in zip(alone, together, strict=True))
 
 
-def of_linnet(decode: Path, bundle: Path, texts: list[str]) -> dict[str, Any]:
+def of_linnet(
+    decode: Path, bundle: Path, tiny: Any, texts: list[str], lists: dict[int, list[int]]
+) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for compute in ("float32", "int8"):
         alone = linnet(decode, bundle, texts, compute, 1)
@@ -103,6 +128,12 @@ def of_linnet(decode: Path, bundle: Path, texts: list[str]) -> dict[str, Any]:
     ]
     # A name that were a token would make the source one token longer.
     found["control_tokens_read"] = sum(tokens <= read[0] + 1 for tokens in read[1:])
+    add_shortlist(bundle, [tiny.tokenizer.eos_token_id], lists, by_default=True)
+    alone = linnet(decode, bundle, texts, "float32", 1)
+    together = linnet(decode, bundle, texts, "float32", len(texts))
+    sources = [tiny.tokenizer(text).input_ids for text in texts]
+    found["shortlist_identical"] = identical(alone, together)
+    found["shortlist_foreign"] = foreign_answers(sources, [it["ids"] for it in together], lists)
     return found
 
 
@@ -151,9 +182,16 @@ def of_tokenizers(folder: Path) -> dict[str, Any]:
     return {"read_alike": sum(one == other for one, other in pairs)}
 
 
-def of_ctranslate2(python: Path, folder: Path, texts: list[str]) -> dict[str, Any]:
+def of_ctranslate2(
+    python: Path, folder: Path, tiny: Any, texts: list[str], lists: dict[int, list[int]]
+) -> dict[str, Any]:
     paths = [sysconfig.get_path("purelib"), str(ROOT / "tests/data")]
-    given = {"texts": texts, "beam": BEAM}
+    pieces = tiny.tokenizer.convert_ids_to_tokens
+    given = {
+        "texts": texts,
+        "beam": BEAM,
+        "lists": {pieces(token): pieces(row) for token, row in lists.items()},
+    }
     done = subprocess.run(
         [python, PEER, folder],
         input=json.dumps(given),
@@ -163,7 +201,11 @@ def of_ctranslate2(python: Path, folder: Path, texts: list[str]) -> dict[str, An
     )
     if done.returncode:
         raise RuntimeError(done.stderr[-2000:])
-    return dict(json.loads(done.stdout.splitlines()[-1]))
+    found = dict(json.loads(done.stdout.splitlines()[-1]))
+    answers = [tiny.tokenizer.convert_tokens_to_ids(row) for row in found.pop("shortlist_answers")]
+    sources = [tiny.tokenizer(text).input_ids for text in texts]
+    found["shortlist_foreign"] = foreign_answers(sources, answers, lists)
+    return found
 
 
 def main() -> None:
@@ -179,6 +221,8 @@ def main() -> None:
         folder, bundle = Path(name) / "model", Path(name) / "bundle"
         tiny = make_model(folder)
         import_multilingual.import_multilingual(folder, bundle, tiny.languages)
+        tiny.tokenizer.src_lang = "en"
+        lists = shortlists(tiny, texts)
         result = {
             "machine": machine.facts([0]),
             "versions": {
@@ -188,10 +232,10 @@ def main() -> None:
             },
             "sources": SOURCES,
             "marked": len(MARKED),
-            "linnet": of_linnet(decode, bundle, texts),
+            "linnet": of_linnet(decode, bundle, tiny, texts, lists),
             "transformers": of_transformers(tiny, texts),
             "tokenizers": of_tokenizers(folder),
-            "ctranslate2": of_ctranslate2(options.peers, folder, texts),
+            "ctranslate2": of_ctranslate2(options.peers, folder, tiny, texts, lists),
         }
     result["versions"]["ctranslate2"] = result["ctranslate2"].pop("version")
     print(json.dumps(result, indent=1))

@@ -17,7 +17,8 @@ TOKEN, LIMIT = "__{}__", 24
 
 
 def translated(translator: Any, rows: list[list[str]], beam: int, **options: Any) -> list[Any]:
-    prefix = [[TOKEN.format("de")]] * len(rows)
+    # 4.8.5 looks a prefix up in the whole vocabulary, and fails if a mapping is shorter.
+    prefix = None if options.get("use_vmap") else [[TOKEN.format("de")]] * len(rows)
     found = translator.translate_batch(
         rows,
         target_prefix=prefix,
@@ -39,6 +40,12 @@ def count(ones: list[Any], others: list[Any]) -> int:
 
 def answers(results: list[Any]) -> list[Any]:
     return [tokens for tokens, _ in results]
+
+
+def add_shortlist(model: Path, lists: dict[str, list[str]]) -> None:
+    """A vocabulary mapping; the first line is of every source."""
+    lines = ["\t</s>", *(f"{token}\t{' '.join(row)}" for token, row in lists.items())]
+    (model / "vmap.txt").write_text("".join(line + "\n" for line in lines), encoding="utf-8")
 
 
 def main() -> None:
@@ -71,6 +78,13 @@ def main() -> None:
                 ]
                 found["largest_score_gap"] = max(gaps)
                 found["score_gaps"] = sum(gap > 1e-4 for gap in gaps)
+                add_shortlist(out, given["lists"])
+                translator = ctranslate2.Translator(str(out), inter_threads=1, intra_threads=1)
+                one = alone(translator, rows, beam, use_vmap=True)
+                many = translated(translator, rows, beam, use_vmap=True)
+                found["shortlist_identical"] = count(one, many)
+                found["shortlist_same_answer"] = count(answers(one), answers(many))
+                found["shortlist_answers"] = answers(many)
     print(json.dumps(found))
 
 
