@@ -162,7 +162,7 @@ std::string TaskName(v1::Task task) {
 using Row = std::array<std::string, 7>;
 
 // "en to de/fr, de to en", or the languages of a summariser: "en/de".
-std::string LanguagesOf(const v1::Model& model) {
+std::string LanguageList(const v1::Model& model) {
   std::vector<std::string> sources;
   std::map<std::string, std::vector<std::string>> targets;  // by source
   for (const auto& [source, target] : LanguagePairs(model)) {
@@ -176,7 +176,7 @@ std::string LanguagesOf(const v1::Model& model) {
 }
 
 // "title/sentence"
-std::string StylesOf(const v1::Model& model) {
+std::string StyleList(const v1::Model& model) {
   return absl::StrJoin(model.summary_styles(), "/", [](std::string* out, int style) {
     const std::string name = v1::SummaryStyle_Name(style);
     absl::StrAppend(out,
@@ -188,18 +188,18 @@ std::string StylesOf(const v1::Model& model) {
 
 // The languages in a table, where a long list would make every line long, and the styles of
 // summaries: "en (title/sentence)".
-std::string ShortLanguagesOf(const v1::Model& model) {
+std::string ShortLanguageList(const v1::Model& model) {
   constexpr size_t kMaxWidth = 60;
-  std::string languages = LanguagesOf(model);
+  std::string languages = LanguageList(model);
   if (languages.size() > kMaxWidth) languages = absl::StrCat(model.language_pairs_size(), " pairs");
   if (model.summary_styles().empty()) return languages;
-  return absl::StrCat(languages, " (", StylesOf(model), ")");
+  return absl::StrCat(languages, " (", StyleList(model), ")");
 }
 
 Row Describe(const v1::Model& model) {
   return {model.name(),
           TaskName(model.task()),
-          ShortLanguagesOf(model),
+          ShortLanguageList(model),
           absl::StrCat(model.version(), model.provisional() ? " (provisional)" : ""),
           Millions(model.parameters()),
           absl::StrCat(model.limits().max_source_tokens(), "/", model.limits().max_target_tokens()),
@@ -368,8 +368,8 @@ void PrintModel(const v1::GetModelResponse& response, Form form, std::ostream& o
   const Row row = Describe(model);
   line("name", row[0]);
   line("task", row[1]);
-  line("languages", LanguagesOf(model));
-  line("styles", StylesOf(model));
+  line("languages", LanguageList(model));
+  line("styles", StyleList(model));
   line("version", row[3]);
   line("parameters", row[4]);
   line("source tokens", absl::StrCat("at most ", model.limits().max_source_tokens()));
