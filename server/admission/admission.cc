@@ -24,6 +24,16 @@ int64_t TokensOf(const CallWork& work) {
   return work.size.tokens + (work.next.has_value() ? work.next->size.tokens : 0);
 }
 
+// `at_least` is empty, or qualifies the tokens.
+absl::Status CallTooLarge(absl::string_view at_least, int64_t tokens, int64_t max) {
+  return BadField("contents", Reason::kCallTooLarge,
+                  absl::StrCat("the call needs ", at_least, tokens,
+                               " tokens of work ((source + max target tokens) x beam size), this "
+                               "server gives a call at most ",
+                               max, ": send less text at once"),
+                  {{"requestTokens", absl::StrCat(tokens)}, {"maxTokens", absl::StrCat(max)}});
+}
+
 }  // namespace
 
 Admission::Admission(const AdmissionLimits& limits, AdmissionObserver& observer, uint32_t seed)
@@ -99,17 +109,9 @@ absl::Status Admission::TakeBytes(const Caller& caller, int64_t bytes, int64_t h
 absl::StatusOr<Estimate> Admission::Charge(const Caller& caller, const CallWork& work,
                                            absl::Time now) {
   const int64_t tokens = TokensOf(work);
-  ErrorMetadata metadata = {{"requestTokens", absl::StrCat(tokens)}};
   // It would not fit if it were the only call either.
-  if (const int64_t max = MaxCallTokens(caller); tokens > max) {
-    metadata.emplace_back("maxTokens", absl::StrCat(max));
-    return BadField("contents", Reason::kCallTooLarge,
-                    absl::StrCat("the call needs ", tokens,
-                                 " tokens of work ((source + max target tokens) x beam size), "
-                                 "this server gives a call at most ",
-                                 max, ": send less text at once"),
-                    std::move(metadata));
-  }
+  if (const int64_t max = MaxCallTokens(caller); tokens > max) return CallTooLarge("", tokens, max);
+  ErrorMetadata metadata = {{"requestTokens", absl::StrCat(tokens)}};
   MutexLock lock(mu_);
   LatencyEstimator& estimator = models_[work.model].estimator;
   const Quota::Decision decision = tokens_.Check(caller, tokens);
@@ -277,6 +279,11 @@ Permit::Work::Work(std::string model, const CallSize& size)
     : model(std::move(model)),
       tokens(size.tokens),
       rows_per_token(size.rows / static_cast<double>(std::max<int64_t>(1, size.tokens))) {}
+
+absl::Status Permit::CheckWork(int64_t tokens) const {
+  const int64_t max = admission_->MaxCallTokens(caller_);
+  return tokens > max ? CallTooLarge("at least ", tokens, max) : absl::OkStatus();
+}
 
 absl::Status Permit::Charge(const CallWork& work, absl::Time now) {
   Work charged(work.model, work.size);

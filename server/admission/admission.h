@@ -133,6 +133,8 @@ class Permit {
 
   // Sets the priority that the request asks for; call it before Charge.
   void SetPriority(Priority priority) { caller_.priority = priority; }
+  // INVALID_ARGUMENT if a call of at least that much work never fits.
+  absl::Status CheckWork(int64_t tokens) const;
   // Adds the work; call it once, when the text is tokenised. RESOURCE_EXHAUSTED if there is no room
   // now, DEADLINE_EXCEEDED if the call is not expected to end in time, INVALID_ARGUMENT if it never
   // fits; on error the permit is unchanged.

@@ -176,6 +176,7 @@ Metrics::Metrics()
   reloads_ok_ = &page.reloads.Add({{"result", "ok"}});
   reloads_failed_ = &page.reloads.Add({{"result", "failed"}});
   tokenize_ = &page.tokenize.Add({});
+  text_queue_ = &page.text_queue.Add({});
   first_segment_ = &page.first_segment.Add({});
   estimate_ = &page.estimate.Add({});
   page.build_info
@@ -270,6 +271,8 @@ void Metrics::TokensUsed(const Caller& caller, int64_t source_tokens, int64_t ta
 }
 
 void Metrics::Warned(WarningReason reason) { warnings_.at(reason)->Increment(); }
+
+void Metrics::TextQueued(absl::Duration time) { text_queue_->Observe(InSeconds(time)); }
 
 void Metrics::FirstSegment(absl::Duration time) { first_segment_->Observe(InSeconds(time)); }
 

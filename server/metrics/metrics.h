@@ -146,6 +146,8 @@ class Metrics final : public AdmissionObserver {
   // Lines that the log has lost since the start.
   void SetLogLost(int64_t lines);
   void Tokenized(absl::Duration time);
+  // `time`: what the texts of one call waited for a thread of the text pool.
+  void TextQueued(absl::Duration time);
   // Counts the usage of an answer for the client that pays for it. A client has a name if a token
   // or a certificate gives it one; only so many names have counters of their own.
   void TokensUsed(const Caller& caller, int64_t source_tokens, int64_t target_tokens);
@@ -186,7 +188,7 @@ class Metrics final : public AdmissionObserver {
   std::map<RejectReason, prometheus::Counter*> rejected_;
   prometheus::Gauge *admitted_tokens_, *admitted_bytes_, *max_tokens_, *max_bytes_, *drain_,
       *ready_, *connections_, *certificate_end_;
-  prometheus::Histogram *tokenize_, *first_segment_, *estimate_;
+  prometheus::Histogram *tokenize_, *text_queue_, *first_segment_, *estimate_;
   prometheus::Counter *unauthenticated_, *permission_denied_, *tokens_ok_, *tokens_failed_;
   prometheus::Counter *reloads_ok_, *reloads_failed_, *connections_refused_, *log_lost_;
   prometheus::Counter* connections_unauthenticated_;

@@ -89,6 +89,10 @@ class MetricFamilies {
   HistogramFamily tokenize =
       Histogram("linnet_tokenize_duration_seconds", ShortSeconds(),
                 "Time to split the texts of a call into segments and tokenise them.");
+  HistogramFamily text_queue =
+      Histogram("linnet_text_queue_duration_seconds", ShortSeconds(),
+                "Time that the texts of a call wait for a thread that splits, tokenises or "
+                "assembles them.");
   HistogramFamily first_segment =
       Histogram("linnet_time_to_first_segment_seconds", Seconds(),
                 "Time from the arrival of a streaming call to its first text.");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,13 @@
 
 namespace linnet::server {
 namespace {
+
+// Work of a slice (model::TextSplitter::Step). A byte of prose is one, and half of one more for its
+// share of sentences and sequences.
+constexpr int64_t kWorkPerTurn = kBytesPerTurn * 3 / 2;
+constexpr int64_t kWorkPerStep = 2048;  // between two looks at the size of the call
+constexpr int64_t kWorkOfSequence = 16;
+constexpr int kSequencesPerStep = 128;
 
 // Adds to `to`.
 void AddDuration(absl::Duration from, google::protobuf::Duration& to) {
@@ -44,35 +52,45 @@ DecodingCall::DecodingCall(TextPool& pool, Metrics& metrics, absl::Duration slow
       done_(std::move(done)),
       first_(std::move(first)) {}
 
-void DecodingCall::RunPrepare() {
-  int64_t cost = 0;
-  size_t end = texts_.size();
-  for (; end < request_.items.size() && cost < kBytesPerTurn; ++end)
-    cost += request_.items[end].bytes() + kBytesPerText;
-  pool_.Run({.stage = TextStage::kPrepare,
+void DecodingCall::Run(TextStage stage, int64_t bytes, bool continues,
+                       void (DecodingCall::*job)()) {
+  pool_.Run({.stage = stage,
              .flow = FlowOf(context_.caller),
              .call = context_.caller.call,
-             .bytes = cost,
-             .run = [self = this->shared_from_this(), end] { self->Prepare(end); },
+             .bytes = bytes,
+             .continues = continues,
+             .run =
+                 [self = this->shared_from_this(), job, queued = absl::Now()] {
+                   self->text_queue_ += std::max(absl::Now() - queued, absl::ZeroDuration());
+                   ((*self).*job)();
+                 },
              .fail = [self = this->shared_from_this()](
                          absl::Status status) { self->Fail(std::move(status)); }});
 }
 
-void DecodingCall::RunWork() {
-  pool_.Run(
-      {.stage = TextStage::kAnswer,
-       .flow = FlowOf(context_.caller),
-       .call = context_.caller.call,
-       // A stream has a job whenever more of a segment is stable.
-       .bytes = std::max<int64_t>(
-           streams() ? request_.text_bytes / std::max(segment_count_, 1) : request_.text_bytes, 1),
-       .run = [self = this->shared_from_this()] { self->Work(); },
-       .fail = [self = this->shared_from_this()](
-                   absl::Status status) { self->Fail(std::move(status)); }});
+void DecodingCall::Start() {
+  for (const TextItem& item : request_.items) prepare_left_ += item.bytes() + kBytesPerText;
+  RunPrepare();
 }
 
-void DecodingCall::Prepare(size_t end) {
-  absl::Status status = PrepareTexts(end);
+// A text that takes more work than prose of its length pays for that.
+void DecodingCall::RunPrepare() {
+  const int64_t bytes = prepare_left_ > 0 ? std::min(prepare_left_, kBytesPerTurn) : kBytesPerTurn;
+  prepare_left_ -= bytes;
+  Run(TextStage::kPrepare, bytes, prepared_ != absl::InfinitePast(), &DecodingCall::Prepare);
+}
+
+void DecodingCall::RunWork() {
+  // A stream has a job whenever more of a segment is stable.
+  const int64_t left = request_.text_bytes - answer_jobs_ * kBytesPerTurn;
+  const int64_t bytes = streams() && answer_jobs_ == 0
+                            ? request_.text_bytes / std::max(segment_count_, 1)
+                            : std::min(left, kBytesPerTurn);
+  Run(TextStage::kAnswer, std::max<int64_t>(bytes, 1), answer_jobs_ > 0, &DecodingCall::Work);
+}
+
+void DecodingCall::Prepare() {
+  absl::Status status = PrepareSlice();
   if (status.ok() && texts_.size() < request_.items.size()) return RunPrepare();
   if (status.ok()) status = Submit();
   if (status.ok()) return;  // the scheduler owns it now: touch nothing
@@ -85,41 +103,56 @@ void DecodingCall::Prepare(size_t end) {
   End(std::move(status));
 }
 
-absl::Status DecodingCall::PrepareTexts(size_t end) {
-  const absl::Time before = absl::Now();
-  if (texts_.empty()) {
-    prepared_ = before;
-    texts_.reserve(request_.items.size());
-    int64_t longest = 0;
-    for (const TextItem& item : request_.items) {
-      longest = std::max<int64_t>(longest, std::ssize(*item.text));
-      if (item.target != nullptr) longest = std::max<int64_t>(longest, std::ssize(*item.target));
-    }
-    int64_t bytes = EncodeBytes(longest);
-    if (request_.glossary != nullptr) bytes += GlossaryBytes(*request_.glossary);
-    RETURN_IF_ERROR(permit_->Hold(bytes));
-    prepare_bytes_ = bytes;
-    if (request_.glossary != nullptr) {
-      glossary_.emplace(*request_.glossary, *request_.model->target_tokenizer,
-                        request_.model->bundle.special_tokens().unk);
-    }
+absl::Status DecodingCall::BeginPrepare() {
+  prepared_ = absl::Now();
+  texts_.reserve(request_.items.size());
+  submission_.needed = {.model = request_.model->key(), .deadline = context_.deadline};
+  int64_t longest = 0;
+  for (const TextItem& item : request_.items) {
+    longest = std::max<int64_t>(longest, std::ssize(*item.text));
+    if (item.target != nullptr) longest = std::max<int64_t>(longest, std::ssize(*item.target));
   }
-  auto unwanted = [&]() -> absl::Status {
-    if (context_.cancelled->cancelled()) return absl::CancelledError("cancelled by the caller");
-    if (context_.deadline <= absl::Now()) {
-      return absl::DeadlineExceededError("the deadline passed before decoding began");
+  int64_t bytes = EncodeBytes(longest);
+  if (request_.glossary != nullptr) bytes += GlossaryBytes(*request_.glossary);
+  RETURN_IF_ERROR(permit_->Hold(bytes));
+  prepare_bytes_ = bytes;
+  if (request_.glossary != nullptr) {
+    glossary_.emplace(*request_.glossary, *request_.model->target_tokenizer,
+                      request_.model->bundle.special_tokens().unk);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DecodingCall::CheckWanted() const {
+  if (context_.cancelled->cancelled()) return absl::CancelledError("cancelled by the caller");
+  if (context_.deadline <= absl::Now())
+    return absl::DeadlineExceededError("the deadline passed before decoding began");
+  return absl::OkStatus();
+}
+
+absl::Status DecodingCall::PrepareSlice() {
+  const absl::Time before = absl::Now();
+  if (prepared_ == absl::InfinitePast()) RETURN_IF_ERROR(BeginPrepare());
+  for (int64_t left = kWorkPerTurn; left > 0 && texts_.size() < request_.items.size();) {
+    RETURN_IF_ERROR(CheckWanted());
+    if (preparer_ == nullptr) {
+      preparer_ = std::make_unique<TextPreparer>(
+          request_, request_.items[texts_.size()], glossary_.has_value() ? &*glossary_ : nullptr,
+          PrepareLimits{.max_segments = max_segments_ - segment_count_,
+                        .hold = [this](int64_t held) { return permit_->Hold(held); }});
+      left -= kBytesPerText;
     }
-    return absl::OkStatus();
-  };
-  while (texts_.size() < end) {
-    RETURN_IF_ERROR(unwanted());
-    const TextItem& item = request_.items[texts_.size()];
-    ASSIGN_OR_RETURN(PreparedText work,
-                     PrepareText(request_, item, glossary_.has_value() ? &*glossary_ : nullptr,
-                                 {.max_segments = max_segments_ - segment_count_,
-                                  .hold = [&](int64_t held) { return permit_->Hold(held); }}));
-    segment_count_ += static_cast<int>(work.segments.size());
-    texts_.push_back(std::move(work));
+    ASSIGN_OR_RETURN(const int64_t worked, preparer_->Step(std::min(left, kWorkPerStep)));
+    left -= worked;
+    std::vector<PreparedSegment>& segments = preparer_->segments();
+    if (request_.split || preparer_->done()) {
+      ASSIGN_OR_RETURN(const int added, AddSequences(segments, kSequencesPerStep));
+      left -= added * kWorkOfSequence;
+    }
+    if (!preparer_->done() || sequenced_ < std::ssize(segments)) continue;
+    segment_count_ += std::exchange(sequenced_, 0);
+    texts_.push_back(preparer_->Take());
+    preparer_ = nullptr;
   }
   tokenize_ += absl::Now() - before;
   return absl::OkStatus();
@@ -245,19 +278,15 @@ void DecodingCall::Assemble() {
     MutexLock lock(mu_);
     status = status_;
   }
+  if (status.ok() && answer_jobs_ > 0 && context_.cancelled->cancelled())
+    status = absl::CancelledError("cancelled by the caller");
   if (status.ok()) {
-    CountWarnings();  // before the first of two calls hands its texts on
-    const Reply reply = fill_(request_, texts_);
-    linnet::v1::Timings& timings = reply.timings;
-    reply_bytes_ = reply.bytes;
+    if (answer_jobs_++ == 0) CountWarnings();
+    const std::optional<Reply> reply = fill_(request_, texts_, kBytesPerTurn);
+    if (!reply.has_value()) return RunWork();
+    reply_bytes_ = reply->bytes;
     metrics_.TokensUsed(context_.caller, source_tokens_, target_tokens_);
-    if (first_ != nullptr) timings = first_->timings;
-    timings.clear_total();
-    AddDuration(tokenize_, *timings.mutable_tokenize());
-    AddDuration(slowest_.added - slowest_.submitted, *timings.mutable_queue());
-    AddDuration(slowest_.finished - slowest_.added, *timings.mutable_decode());
-    AddDuration(slowest_.encoded - slowest_.added, *timings.mutable_encode());
-    AddDuration(absl::Now() - context_.arrived, *timings.mutable_total());
+    SetTimings(reply->timings);
   }
   // Measured here, because the way from the engine to here can be late as well. gRPC cancels a call
   // at its deadline, and usually reports it first.
@@ -265,6 +294,17 @@ void DecodingCall::Assemble() {
       (status.ok() || absl::IsDeadlineExceeded(status) || absl::IsCancelled(status)))
     permit_->Ended(absl::Now(), /*finished=*/status.ok());
   End(std::move(status));
+}
+
+void DecodingCall::SetTimings(linnet::v1::Timings& timings) const {
+  if (first_ != nullptr) timings = first_->timings;
+  timings.clear_total();
+  AddDuration(tokenize_, *timings.mutable_tokenize());
+  AddDuration(text_queue_, *timings.mutable_text_queue());
+  AddDuration(slowest_.added - slowest_.submitted, *timings.mutable_queue());
+  AddDuration(slowest_.finished - slowest_.added, *timings.mutable_decode());
+  AddDuration(slowest_.encoded - slowest_.added, *timings.mutable_encode());
+  AddDuration(absl::Now() - context_.arrived, *timings.mutable_total());
 }
 
 void DecodingCall::CountWarnings() const {
@@ -297,6 +337,7 @@ void DecodingCall::LogIfSlow(const absl::Status& status) const {
                                   {"target_tokens", target_tokens_},
                                   {"seconds", seconds(context_.arrived, now)},
                                   {"wait_seconds", seconds(began, prepared_)},
+                                  {"text_queue_seconds", absl::ToDoubleSeconds(text_queue_)},
                                   {"tokenize_seconds", absl::ToDoubleSeconds(tokenize_)},
                                   {"engine_seconds", seconds(submitted_, ended_)},
                                   {"queue_seconds", seconds(slowest_.submitted, slowest_.added)},
@@ -317,6 +358,9 @@ void DecodingCall::End(absl::Status status) {
     if (std::exchange(answered_, true)) return;
     segments_ = {};
   }
+  submission_ = {};
+  preparer_.reset();
+  metrics_.TextQueued(text_queue_);
   // The caller must get its answer, even without memory for the details.
   try {
     LogIfSlow(status);

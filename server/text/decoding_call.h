@@ -21,15 +21,16 @@
 #include "server/text/part_writer.h"
 #include "server/text/prepared_text.h"
 #include "server/text/text_pool.h"
+#include "server/text/text_preparer.h"
 
 namespace linnet::server {
 
 // A call whose texts go through an engine, from its checked request to its answer. A translation
 // through a third language (TextRequest::second) consists of two such calls, one after the other.
 //
-// Its jobs on the text pool and its sinks share it; it is destroyed with the last of them, called
-// or not. The scheduler's thread stores the results of the segments; at most one job on the pool at
-// a time reads them.
+// Its jobs on the text pool, each a slice of about kBytesPerTurn, and its sinks share it; it is
+// destroyed with the last of them, called or not. The scheduler's thread stores the results of the
+// segments; at most one job on the pool at a time reads them.
 class DecodingCall : public std::enable_shared_from_this<DecodingCall> {
  public:
   // Called exactly once, with no lock held, on any thread. The call releases its permit before.
@@ -41,8 +42,10 @@ class DecodingCall : public std::enable_shared_from_this<DecodingCall> {
     linnet::v1::Timings& timings;
     int64_t bytes;  // memory of what was filled
   };
-  // Fills the response except for its timings.
-  using Fill = absl::AnyInvocable<Reply(const TextRequest&, const std::vector<PreparedText>&)>;
+  // Fills the response except for its timings, in steps of about that much work
+  // (ReplyFiller::Step); returns nothing until it is complete.
+  using Fill = absl::AnyInvocable<std::optional<Reply>(const TextRequest&,
+                                                       const std::vector<PreparedText>&, int64_t)>;
 
   // Pool and metrics must outlive the call. Without `on_part` nothing is streamed. A call that
   // takes `slow` or longer logs the duration of its phases. The permit is shared with the sender of
@@ -55,7 +58,7 @@ class DecodingCall : public std::enable_shared_from_this<DecodingCall> {
                std::shared_ptr<const FirstCall> first = nullptr);
 
   // Queues the first job on the pool.
-  void Start() { RunPrepare(); }
+  void Start();
 
  private:
   // One segment, numbered across all texts.
@@ -69,13 +72,27 @@ class DecodingCall : public std::enable_shared_from_this<DecodingCall> {
     bool done = false;                                     // work->result is filled
   };
   class SegmentSink;
+  // What is submitted when all texts are prepared.
+  struct Submission {
+    std::vector<std::unique_ptr<Sequence>> sequences;
+    std::vector<size_t> segments;  // of the sequences, parallel
+    std::vector<Segment> all;      // without `work`
+    CallWork needed;
+    int copied = 0;
+  };
 
   void RunPrepare();
   void RunWork();
-  // On the pool: splits and tokenises the texts up to number `end`; after the last one, submits the
-  // call.
-  void Prepare(size_t end);
-  absl::Status PrepareTexts(size_t end);
+  void Run(TextStage stage, int64_t bytes, bool continues, void (DecodingCall::*job)());
+  // On the pool: splits and tokenises a slice of the texts; after the last one, submits the call.
+  void Prepare();
+  absl::Status BeginPrepare();
+  absl::Status PrepareSlice();
+  // Not OK if nobody waits for the call.
+  absl::Status CheckWanted() const;
+  // Makes the sequences of the current text's segments, at most `max`, and returns their number.
+  // CALL_TOO_LARGE as soon as the call can no longer fit.
+  absl::StatusOr<int> AddSequences(std::vector<PreparedSegment>& segments, int max);
   absl::Status Submit();
   // The work of the second model, as if its sources and targets had as many tokens as the first's
   // sources.
@@ -94,7 +111,9 @@ class DecodingCall : public std::enable_shared_from_this<DecodingCall> {
   // On the pool: sends the stable text of the stream; ends the call after the last segment.
   void Work();
   void SendPart(linnet::v1::TextPart part);
+  // Assembles a slice of the answer, and ends the call after the last one or with an error.
   void Assemble();
+  void SetTimings(linnet::v1::Timings& timings) const;
   void CountWarnings() const;
   void LogIfSlow(const absl::Status& status) const;
   void End(absl::Status status);
@@ -117,10 +136,16 @@ class DecodingCall : public std::enable_shared_from_this<DecodingCall> {
   std::vector<PreparedText> texts_;
   absl::Time prepared_ = absl::InfinitePast();  // when the pool began with it
   absl::Duration tokenize_ = absl::ZeroDuration();
+  absl::Duration text_queue_ = absl::ZeroDuration();  // its jobs waited on the pool
+  std::unique_ptr<TextPreparer> preparer_;            // of the current text
+  int sequenced_ = 0;                                 // segments of that text in submission_
+  int64_t prepare_left_ = 0;                          // bytes of text without a job so far
+  Submission submission_;
   int segment_count_ = 0;
   std::optional<Glossary> glossary_;  // while texts are prepared
   int64_t prepare_bytes_ = 0;         // held for the same time
   int64_t reply_bytes_ = 0;
+  int answer_jobs_ = 0;  // that were queued to assemble the answer
   absl::Time submitted_ = absl::InfinitePast();
   int rows_ = 0;  // sum over its sequences
   int64_t source_tokens_ = 0;

@@ -28,57 +28,70 @@ class DecodingCall::SegmentSink : public Sink {
   const size_t segment_;
 };
 
+absl::StatusOr<int> DecodingCall::AddSequences(std::vector<PreparedSegment>& segments, int max) {
+  CallWork& needed = submission_.needed;
+  const int end = std::min<int>(static_cast<int>(segments.size()), sequenced_ + max);
+  int64_t result_bytes = 0;
+  for (int i = sequenced_; i < end; ++i) {
+    const PreparedSegment& segment = segments[i];
+    const auto source = static_cast<int>(segment.source.size());
+    if (segment.copied) {
+      result_bytes += CopyBytes(request_, std::ssize(segment.text));
+      continue;
+    }
+    model::SearchOptions options = MergeOptions(request_.model->bundle, request_.options, source);
+    if (segment.target.has_value())
+      options.max_target_tokens = static_cast<int>(segment.target->size());
+    result_bytes += ResultBytes(request_, options, source);
+  }
+  RETURN_IF_ERROR(permit_->Hold(result_bytes));
+  const int begin = sequenced_;
+  for (; sequenced_ < end; ++sequenced_) {
+    PreparedSegment& segment = segments[sequenced_];
+    Segment& added = submission_.all.emplace_back();
+    if (segment.copied) {
+      added.done = true;
+      ++submission_.copied;
+      continue;
+    }
+    auto sequence = std::make_unique<Sequence>();
+    sequence->input = InputOf(request_, segment);
+    sequence->input.report_stable = streams();
+    sequence->caller = context_.caller;
+    sequence->deadline = context_.deadline;
+    sequence->cancelled = context_.cancelled;
+    source_tokens_ += std::ssize(segment.source);
+    added.work = &segment;  // until the text is moved
+    if (AnswerFromCache(*sequence, added)) continue;
+    added.tokens = WorkOf(sequence->input);
+    const int rows = model::RowsOf(sequence->input);
+    needed.size.tokens += added.tokens;
+    needed.size.rows += rows;
+    needed.size.longest = std::max(needed.size.longest, MaxTokens(sequence->input));
+    rows_ += rows;
+    submission_.segments.push_back(submission_.all.size() - 1);
+    submission_.sequences.push_back(std::move(sequence));
+  }
+  // The second of two calls was admitted with the first.
+  if (!permit_->has_next()) RETURN_IF_ERROR(permit_->CheckWork(needed.size.tokens));
+  return end - begin;
+}
+
 absl::Status DecodingCall::Submit() {
   glossary_.reset();
   permit_->SetBytes(permit_->bytes() - std::exchange(prepare_bytes_, 0));
   metrics_.Tokenized(tokenize_);
-  CallWork needed{.model = request_.model->key(), .deadline = context_.deadline};
-  int64_t result_bytes = 0;
-  for (const PreparedText& text : texts_) {
-    for (const PreparedSegment& segment : text.segments) {
-      const auto source = static_cast<int>(segment.source.size());
-      if (segment.copied) {
-        result_bytes += CopyBytes(request_, std::ssize(segment.text));
-        continue;
-      }
-      model::SearchOptions options = MergeOptions(request_.model->bundle, request_.options, source);
-      if (segment.target.has_value())
-        options.max_target_tokens = static_cast<int>(segment.target->size());
-      result_bytes += ResultBytes(request_, options, source);
-    }
-  }
-  RETURN_IF_ERROR(permit_->Hold(result_bytes));
-
-  int copied = 0;
-  std::vector<std::unique_ptr<Sequence>> sequences;
-  std::vector<Segment> segments;
-  sequences.reserve(segment_count_);
-  segments.reserve(segment_count_);
+  Submission submission = std::exchange(submission_, {});
+  std::vector<std::unique_ptr<Sequence>>& sequences = submission.sequences;
+  std::vector<Segment>& segments = submission.all;
+  CallWork& needed = submission.needed;
+  size_t next = 0;
   for (PreparedText& text : texts_) {
-    for (PreparedSegment& segment : text.segments) {
-      if (segment.copied) {
-        segments.push_back({.work = &segment, .stable = {}, .done = true});
-        ++copied;
-        continue;
-      }
-      auto sequence = std::make_unique<Sequence>();
-      sequence->input = InputOf(request_, segment);
-      sequence->input.report_stable = streams();
-      sequence->caller = context_.caller;
-      sequence->deadline = context_.deadline;
-      sequence->cancelled = context_.cancelled;
-      source_tokens_ += std::ssize(segment.source);
-      segments.push_back({.work = &segment, .stable = {}});
-      if (AnswerFromCache(*sequence, segments.back())) continue;
-      sequence->sink = std::make_unique<SegmentSink>(this->shared_from_this(), segments.size() - 1);
-      const int64_t tokens = WorkOf(sequence->input);
-      needed.size.tokens += tokens;
-      needed.size.rows += model::RowsOf(sequence->input);
-      needed.size.longest = std::max(needed.size.longest, MaxTokens(sequence->input));
-      rows_ += model::RowsOf(sequence->input);
-      segments.back().tokens = tokens;
-      sequences.push_back(std::move(sequence));
-    }
+    for (PreparedSegment& segment : text.segments) segments[next++].work = &segment;
+  }
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    sequences[i]->sink =
+        std::make_unique<SegmentSink>(this->shared_from_this(), submission.segments[i]);
   }
   needed.answer =
       pool_.EstimateTime(TextStage::kAnswer, FlowOf(context_.caller), request_.text_bytes);
@@ -89,7 +102,7 @@ absl::Status DecodingCall::Submit() {
   }
   // A call that the cache has answered costs no work, and nothing remains to be estimated.
   if (!sequences.empty()) RETURN_IF_ERROR(Charge(std::move(needed)));
-  if (const auto hits = segments.size() - sequences.size() - copied; hits > 0)
+  if (const auto hits = segments.size() - sequences.size() - submission.copied; hits > 0)
     request_.model->metrics->CacheHits(static_cast<int>(hits));
   if (streams()) writer_.emplace(request_, texts_, first_ == nullptr ? nullptr : &first_->texts);
   {

@@ -36,6 +36,7 @@ void Add(const linnet::v1::Timings& from, linnet::v1::Timings& to) {
   Add(from.queue(), *to.mutable_queue());
   Add(from.decode(), *to.mutable_decode());
   Add(from.encode(), *to.mutable_encode());
+  Add(from.text_queue(), *to.mutable_text_queue());
   const auto later = [](const google::protobuf::Duration& a, const google::protobuf::Duration& b) {
     return std::pair(a.seconds(), a.nanos()) > std::pair(b.seconds(), b.nanos());
   };

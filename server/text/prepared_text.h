@@ -1,14 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "linnet/v1/text_service.pb.h"
 #include "model/runtime/text/paragraphs.h"
@@ -70,18 +67,6 @@ struct PreparedText {
   std::shared_ptr<const model::JoinedText> joined = nullptr;
 };
 
-// The remaining limits of a call.
-struct PrepareLimits {
-  int max_segments = std::numeric_limits<int>::max();
-  // Holds memory that is about to be allocated, in bytes.
-  absl::FunctionRef<absl::Status(int64_t)> hold;
-};
-
-// Splits and tokenises one text, and its target, and finds the entries of the request's glossary
-// (null if it has none). INVALID_ARGUMENT with the item's path if the model cannot read the text or
-// it has too many segments, or the error of `hold`.
-absl::StatusOr<PreparedText> PrepareText(const TextRequest& request, const TextItem& item,
-                                         const Glossary* glossary, const PrepareLimits& limits);
 // The text between two segments of a translation: `gap`, the white space of the source. Languages
 // without blanks have none between their sentences, so that a blank is added for a language with
 // blanks where the segment before it is in a script without.

@@ -2,6 +2,7 @@
 #include <exception>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -27,6 +28,24 @@ int64_t ReplyBytes(const google::protobuf::Message& response) {
 
 }  // namespace
 
+// Fills the scores of a call in one step: each is that of one segment.
+struct ScoreFiller {
+  const TextRequest& request;
+  const std::vector<PreparedText>& prepared;
+  linnet::v1::ScoreResponse& response;
+  ScoreFiller(const TextRequest& request, const std::vector<PreparedText>& prepared,
+              linnet::v1::ScoreResponse& response)
+      : request(request), prepared(prepared), response(response) {}
+  bool Step(int64_t /*work*/) const {
+    FillReply(request, prepared, response);
+    return true;
+  }
+};
+
+template <typename Response>
+using Filler = std::conditional_t<std::is_same_v<Response, linnet::v1::ScoreResponse>, ScoreFiller,
+                                  ReplyFiller<Response>>;
+
 template <typename Response>
 void TextCalls::StartModel(TextRequest request, std::shared_ptr<Permit> permit,
                            const CallContext& context, Response& response, OnPart on_part,
@@ -37,11 +56,13 @@ void TextCalls::StartModel(TextRequest request, std::shared_ptr<Permit> permit,
                       std::move(end));
     }
   }
-  auto fill = [&response](const TextRequest& asked,
-                          const std::vector<PreparedText>& prepared) -> DecodingCall::Reply {
-    FillReply(asked, prepared, response);
+  auto fill = [&response, filler = std::shared_ptr<Filler<Response>>()](
+                  const TextRequest& asked, const std::vector<PreparedText>& prepared,
+                  int64_t work) mutable -> std::optional<DecodingCall::Reply> {
+    if (filler == nullptr) filler = std::make_shared<Filler<Response>>(asked, prepared, response);
+    if (!filler->Step(work)) return std::nullopt;
     AddDetectedLanguages(asked.items, response);
-    return {*response.mutable_timings(), ReplyBytes(response)};
+    return DecodingCall::Reply{*response.mutable_timings(), ReplyBytes(response)};
   };
   std::make_shared<DecodingCall>(pool_, metrics_, slow_call_, limits_.max_segments,
                                  std::move(request), std::move(permit), context, std::move(fill),
@@ -94,18 +115,18 @@ void TextCalls::StartTwo(TextRequest request, std::shared_ptr<Permit> permit,
   auto both =
       std::make_shared<Both>(Both{request.second, request.items, permit, WithoutPermit(context),
                                   std::move(on_part), std::move(end)});
-  auto fill_first = [first](const TextRequest& asked,
-                            const std::vector<PreparedText>& prepared) -> DecodingCall::Reply {
+  auto fill_first = [first](const TextRequest& asked, const std::vector<PreparedText>& prepared,
+                            int64_t /*work*/) -> std::optional<DecodingCall::Reply> {
     first->model_key = asked.model->key();
     first->texts = PivotTextsOf(asked, prepared);
-    return {first->timings, first->bytes()};
+    return DecodingCall::Reply{first->timings, first->bytes()};
   };
   auto fill_second = [&response, first, both](
-                         const TextRequest& asked,
-                         const std::vector<PreparedText>& prepared) -> DecodingCall::Reply {
+                         const TextRequest& asked, const std::vector<PreparedText>& prepared,
+                         int64_t /*work*/) -> std::optional<DecodingCall::Reply> {
     FillReply(asked, first->texts, prepared, response);
     AddDetectedLanguages(both->items, response);
-    return {*response.mutable_timings(), ReplyBytes(response)};
+    return DecodingCall::Reply{*response.mutable_timings(), ReplyBytes(response)};
   };
   // The call ends once, also if there is no memory for its second half.
   auto finish = [both](absl::Status status) {

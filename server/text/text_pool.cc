@@ -1,5 +1,6 @@
 #include "server/text/text_pool.h"
 
+#include <algorithm>
 #include <exception>
 #include <optional>
 #include <utility>
@@ -46,6 +47,8 @@ TextPool::~TextPool() {
   }
   changed_.NotifyAll();
   for (std::thread& thread : threads_) thread.join();
+  while (RunNext()) {
+  }
 }
 
 void TextPool::Run(TextJob job) {
@@ -57,26 +60,35 @@ void TextPool::Run(TextJob job) {
 
 absl::Duration TextPool::EstimateTime(TextStage stage, const Flow& flow, int64_t bytes) const {
   MutexLock lock(mu_);
-  return queue_.EstimateTime(stage, flow, bytes, thread_count_, MonotonicNow());
+  return queue_.EstimateTime(stage, flow, bytes, std::max(thread_count_, 1), MonotonicNow());
+}
+
+bool TextPool::RunNext() {
+  std::optional<TextJob> job;
+  {
+    MutexLock lock(mu_);
+    job = queue_.Next();
+    if (!job.has_value()) return false;
+  }
+  const MonotonicTime before = MonotonicNow();
+  RunJob(*job);
+  const MonotonicTime ended = MonotonicNow();
+  const TextStage stage = job->stage;
+  const int64_t bytes = job->bytes;
+  job.reset();  // destroys its call; not under the lock
+  MutexLock lock(mu_);
+  queue_.RecordCompletion(stage, bytes, Elapsed(before, ended), ended);
+  return true;
 }
 
 void TextPool::Work() {
   while (true) {
-    std::optional<TextJob> job;
     {
       MutexLock lock(mu_);
       while (queue_.empty() && !stopping_) changed_.Wait(mu_);
-      job = queue_.Next();
-      if (!job.has_value()) return;
+      if (queue_.empty()) return;
     }
-    const MonotonicTime before = MonotonicNow();
-    RunJob(*job);
-    const MonotonicTime ended = MonotonicNow();
-    const TextStage stage = job->stage;
-    const int64_t bytes = job->bytes;
-    job.reset();  // destroys its call; not under the lock
-    MutexLock lock(mu_);
-    queue_.RecordCompletion(stage, bytes, Elapsed(before, ended), ended);
+    RunNext();
   }
 }
 

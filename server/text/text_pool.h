@@ -20,6 +20,8 @@ class TextPool {
   ~TextPool();  // runs the remaining jobs, then joins
 
   void Run(TextJob job);
+  // Runs the next job on the calling thread, as the threads of the pool do. False if there is none.
+  bool RunNext();
   // As TextQueue::EstimateTime.
   absl::Duration EstimateTime(TextStage stage, const Flow& flow, int64_t bytes) const;
 

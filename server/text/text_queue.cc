@@ -25,7 +25,7 @@ void TextQueue::Push(TextJob job) {
   const Flow flow = job.flow;
   const uint64_t call = job.call;
   const auto cost = static_cast<double>(Cost(job.bytes));
-  auto& jobs = stage(job.stage).jobs;
+  auto& jobs = stage(job.continues ? TextStage::kPrepare : job.stage).jobs;
   jobs.Push(flow, call, cost, std::move(job));
 }
 

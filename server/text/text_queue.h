@@ -16,8 +16,8 @@ namespace linnet::server {
 // assembling the answer after it.
 enum class TextStage { kPrepare, kAnswer };
 
-// The cost of preparing a text is its bytes and a fixed part. A job prepares texts of at most
-// kBytesPerTurn of it, or one text.
+// The cost of preparing a text is its bytes and a fixed part. A job, which is never interrupted,
+// prepares or assembles about kBytesPerTurn of it; longer texts take several.
 constexpr int64_t kBytesPerTurn = 16384;
 constexpr int64_t kBytesPerText = 256;
 
@@ -27,14 +27,17 @@ struct TextJob {
   Flow flow = {};
   uint64_t call = 0;
   int64_t bytes = 1;  // of text that the job reads or writes, and kBytesPerText: its cost
+  // Not the first job of its stage. Further jobs of an answer take turns with texts to prepare.
+  bool continues = false;
   absl::AnyInvocable<void()> run = nullptr;
   // Called after `run`, on the same thread, if that threw; fails the call.
   absl::AnyInvocable<void(absl::Status)> fail = nullptr;
 };
 
 // Orders the jobs of the text pool and estimates how long they take. Answers go before texts to
-// prepare, because an answer releases memory. Within a stage FairQueue orders the clients, at the
-// cost of their bytes. Deterministic: time is passed in. Not thread-safe.
+// prepare, because an answer releases memory, but a long one only for its first job. Within a stage
+// FairQueue orders the clients, at the cost of their bytes. Deterministic: time is passed in. Not
+// thread-safe.
 class TextQueue {
  public:
   void Push(TextJob job);

@@ -1,6 +1,7 @@
 #include "server/text/text_reply.h"
 
 #include <algorithm>
+#include <limits>
 #include <span>
 #include <string>
 #include <utility>
@@ -86,31 +87,33 @@ void MoveToSource(const PreparedSegment& work, linnet::v1::Segment& segment) {
   for (auto& term : *segment.mutable_glossary_terms()) move(term);
 }
 
-// Fills the fields that Translation and Summary have in common.
-template <typename Reply>
-void FillText(const TextRequest& request, const PreparedText& work, Reply& reply) {
-  std::string text;
-  bool limited = false;
-  int source_tokens = 0;
-  int target_tokens = 0;
-  for (const PreparedSegment& segment : work.segments) {
-    const model::Hypothesis& best = segment.result.hypotheses.front();
-    text += segment.gap;
-    SegmentReply part = ReplyOf(request, segment, static_cast<int>(text.size()));
-    text += part.text;
-    *reply.add_segments() = std::move(part.segment);
-    limited |= best.ended_by_limit;
-    source_tokens += static_cast<int>(segment.source.size());
-    target_tokens += static_cast<int>(best.tokens.size());
-  }
-  text += work.tail;
-  reply.set_text(std::move(text));
-  reply.set_finish_reason(ReasonOf(limited));
-  reply.mutable_usage()->set_source_tokens(source_tokens);
-  reply.mutable_usage()->set_target_tokens(target_tokens);
-  if (work.other_language.has_value())
-    *reply.add_warnings() = LanguageWarning(request, *work.other_language);
-  if (work.prose_share.has_value()) *reply.add_warnings() = ProseWarning(*work.prose_share);
+// The work to assemble a segment, in bytes of text without alignments.
+int64_t AssemblyWork(const TextRequest& request, const PreparedSegment& segment) {
+  constexpr int64_t kSegment = 64;
+  constexpr int64_t kToken = 4;       // its text
+  constexpr int64_t kAttention = 16;  // weights in the time of a byte
+  int64_t tokens = 0;
+  for (const model::Hypothesis& hypothesis : segment.result.hypotheses)
+    tokens += std::ssize(hypothesis.tokens);
+  if (segment.copied) tokens += std::ssize(segment.text) / kToken;
+  const auto attention = static_cast<int64_t>(segment.result.attention.size());
+  return kSegment + tokens * kToken * (request.word_scores || request.alignments ? 2 : 1) +
+         (request.alignments ? attention / kAttention : 0);
+}
+
+// Adds a new text to the answer, and returns it; or the last one.
+linnet::v1::Translation& LastText(linnet::v1::TranslateResponse& response, bool add) {
+  auto& texts = *response.mutable_translations();
+  return add ? *texts.Add() : texts[texts.size() - 1];
+}
+linnet::v1::Summary& LastText(linnet::v1::SummarizeResponse& response, bool add) {
+  auto& texts = *response.mutable_summaries();
+  return add ? *texts.Add() : texts[texts.size() - 1];
+}
+
+void FillRest(const PreparedText& /*text*/, linnet::v1::Translation& /*reply*/) {}
+void FillRest(const PreparedText& text, linnet::v1::Summary& reply) {
+  reply.set_truncated(text.truncated);
 }
 
 template <typename Response>
@@ -180,11 +183,60 @@ SegmentReply ReplyOf(const TextRequest& request, const PivotSegment& pivot,
   return reply;
 }
 
-void FillReply(const TextRequest& request, const std::vector<PreparedText>& prepared,
-               linnet::v1::TranslateResponse& response) {
+template <typename Response>
+ReplyFiller<Response>::ReplyFiller(const TextRequest& request,
+                                   const std::vector<PreparedText>& prepared, Response& response)
+    : request_(request), prepared_(prepared), response_(response) {
   FillModel(request, response);
   FillLanguage(request, response);
-  for (const PreparedText& work : prepared) FillText(request, work, *response.add_translations());
+}
+
+template <typename Response>
+bool ReplyFiller<Response>::Step(int64_t work) {
+  while (work > 0 && next_ < prepared_.size()) {
+    const bool begins = partial_.segments == 0;
+    if (!StepText(prepared_[next_], LastText(response_, begins), work)) break;
+    ++next_;
+    partial_ = {};
+  }
+  return next_ == prepared_.size();
+}
+
+// Fills the fields that Translation and Summary have in common. True if the text is complete.
+template <typename Response>
+template <typename Reply>
+bool ReplyFiller<Response>::StepText(const PreparedText& text, Reply& reply, int64_t& work) {
+  while (work > 0 && partial_.segments < text.segments.size()) {
+    const PreparedSegment& segment = text.segments[partial_.segments++];
+    const model::Hypothesis& best = segment.result.hypotheses.front();
+    work -= AssemblyWork(request_, segment);
+    partial_.text += segment.gap;
+    SegmentReply part = ReplyOf(request_, segment, static_cast<int>(partial_.text.size()));
+    partial_.text += part.text;
+    *reply.add_segments() = std::move(part.segment);
+    partial_.limited |= best.ended_by_limit;
+    partial_.source_tokens += static_cast<int>(segment.source.size());
+    partial_.target_tokens += static_cast<int>(best.tokens.size());
+  }
+  if (partial_.segments < text.segments.size()) return false;
+  reply.set_text(std::move(partial_.text) + text.tail);
+  reply.set_finish_reason(ReasonOf(partial_.limited));
+  reply.mutable_usage()->set_source_tokens(partial_.source_tokens);
+  reply.mutable_usage()->set_target_tokens(partial_.target_tokens);
+  if (text.other_language.has_value())
+    *reply.add_warnings() = LanguageWarning(request_, *text.other_language);
+  if (text.prose_share.has_value()) *reply.add_warnings() = ProseWarning(*text.prose_share);
+  FillRest(text, reply);
+  return true;
+}
+
+template class ReplyFiller<linnet::v1::TranslateResponse>;
+template class ReplyFiller<linnet::v1::SummarizeResponse>;
+
+void FillReply(const TextRequest& request, const std::vector<PreparedText>& prepared,
+               linnet::v1::TranslateResponse& response) {
+  ReplyFiller filler(request, prepared, response);
+  filler.Step(std::numeric_limits<int64_t>::max());
 }
 
 void FillReply(const TextRequest& request, const PivotTexts& pivot,
@@ -219,17 +271,6 @@ void FillReply(const TextRequest& request, const PivotTexts& pivot,
     }
     reply.set_text(std::move(text) + content.tail);
     if (content.warning.has_value()) *reply.add_warnings() = *content.warning;
-  }
-}
-
-void FillReply(const TextRequest& request, const std::vector<PreparedText>& prepared,
-               linnet::v1::SummarizeResponse& response) {
-  FillModel(request, response);
-  FillLanguage(request, response);
-  for (const PreparedText& work : prepared) {
-    linnet::v1::Summary& summary = *response.add_summaries();
-    FillText(request, work, summary);
-    summary.set_truncated(work.truncated);
   }
 }
 

@@ -44,6 +44,7 @@ void AddTimings(const v1::Timings& more, v1::Timings* sum) {
   Add(more.queue(), sum->mutable_queue());
   Add(more.decode(), sum->mutable_decode());
   Add(more.encode(), sum->mutable_encode());
+  Add(more.text_queue(), sum->mutable_text_queue());
 }
 
 // Joins the answers to the parts of a text.

@@ -12,6 +12,7 @@
 #include <set>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -33,12 +34,23 @@ icu::UnicodeString Wide(absl::string_view text) {
   return icu::UnicodeString::fromUTF8({text.data(), static_cast<int32_t>(text.size())});
 }
 
+bool IsAscii(absl::string_view text) {
+  return std::all_of(text.begin(), text.end(), absl::ascii_isascii);
+}
+
+// Short words in ASCII, which a text may repeat without end, take no UnicodeString.
 std::string Lower(absl::string_view text) {
+  if (IsAscii(text)) return absl::AsciiStrToLower(text);
   return Utf8(Wide(text).toLower(icu::Locale::getRoot()));
 }
 
 // The word with its first letter in lower case, and all others too if all of them are capitals.
 std::string InTitleCase(absl::string_view word) {
+  if (IsAscii(word)) {
+    std::string title = absl::AsciiStrToLower(word);
+    if (!title.empty()) title.front() = absl::ascii_toupper(title.front());
+    return title;
+  }
   icu::UnicodeString wide = Wide(word).toLower(icu::Locale::getRoot());
   const int32_t first = U16_LENGTH(wide.char32At(0));
   return Utf8(wide.replace(0, first, icu::UnicodeString(u_totitle(wide.char32At(0)))));

@@ -6,8 +6,11 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <span>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -18,6 +21,7 @@ namespace linnet::model {
 namespace {
 
 constexpr UChar32 kEmDash = 0x2014;
+constexpr int kMinBytes = 16;  // of the first text that is tried
 
 bool IsClauseMark(UChar32 c) {
   return c == ',' || c == ';' || c == ':' || c == 0x2013 || c == kEmDash || c == 0x060C ||
@@ -34,13 +38,6 @@ bool IsQuote(UChar32 c) {
   return c == '"' || c == '\'' || type == U_INITIAL_PUNCTUATION || type == U_FINAL_PUNCTUATION;
 }
 
-// Offsets at which a sentence may be split, ascending, the end of the sentence last. None follows
-// white space.
-struct Cuts {
-  std::vector<int> clauses;
-  std::vector<int> words;
-};
-
 bool EndsClause(absl::string_view text, int begin, int end) {
   while (end > begin && IsQuote(CharacterBefore(text, end).code_point)) {
     end = CharacterBefore(text, end).begin;
@@ -50,69 +47,9 @@ bool EndsClause(absl::string_view text, int begin, int end) {
   return IsClauseMark(last) || u_charType(last) == U_END_PUNCTUATION;
 }
 
-Cuts FindCuts(absl::string_view text, int begin, int end) {
-  Cuts cuts;
-  for (int at = begin; at < end;) {
-    const Character character = CharacterAt(text, at);
-    at = character.end;
-    if (IsWhiteSpace(character.code_point)) {
-      at = SkipWhiteSpace(text, at);
-      cuts.words.push_back(character.begin);
-      const bool bracket_follows =
-          at < end && u_charType(CharacterAt(text, at).code_point) == U_START_PUNCTUATION &&
-          !IsQuote(CharacterAt(text, at).code_point);
-      if (bracket_follows || EndsClause(text, begin, character.begin)) {
-        cuts.clauses.push_back(character.begin);
-      }
-    } else if (IsCloseClauseMark(character.code_point) && at < end &&
-               !IsWhiteSpace(CharacterAt(text, at).code_point)) {
-      cuts.clauses.push_back(at);
-    }
-  }
-  cuts.clauses.push_back(end);
-  cuts.words.push_back(end);
-  return cuts;
-}
-
-absl::StatusOr<std::vector<int>> FindGraphemes(absl::string_view text, int begin, int end) {
-  UErrorCode error = U_ZERO_ERROR;
-  const std::unique_ptr<icu::BreakIterator> graphemes(
-      icu::BreakIterator::createCharacterInstance(icu::Locale::getRoot(), error));
-  const std::unique_ptr<UText, decltype(&utext_close)> utext(
-      utext_openUTF8(nullptr, text.data() + begin, end - begin, &error), &utext_close);
-  if (U_SUCCESS(error)) graphemes->setText(utext.get(), error);
-  if (U_FAILURE(error)) return absl::InternalError(absl::StrCat("ICU: ", u_errorName(error)));
-  std::vector<int> cuts;
-  for (int at = graphemes->next(); at != icu::BreakIterator::DONE; at = graphemes->next()) {
-    cuts.push_back(begin + at);
-  }
-  return cuts;
-}
-
-using Fits =
-    std::function<bool(int)>;  // true if the text from the current begin to this offset fits
-
-// Returns an end that does not fit, found by doubling, or end + 1 if the whole rest fits. Text
-// after it is never tokenised, so the work depends on `max_tokens` and not on the length of the
-// rest. Prefers ends of words, since half a word may have more tokens than the whole.
-int FirstThatDoesNotFit(absl::string_view text, int begin, int end, int max_tokens,
-                        const std::vector<int>& words, const Fits& fits) {
-  for (int64_t bytes = std::max(max_tokens, 16);; bytes *= 2) {
-    if (begin + bytes >= end) return fits(end) ? end + 1 : end;
-    int probe = static_cast<int>(begin + bytes);
-    const int word_end = *std::lower_bound(words.begin(), words.end(), probe);
-    if (word_end < probe + bytes) {
-      probe = word_end;
-    } else {
-      while (U8_IS_TRAIL(text[probe])) --probe;
-    }
-    if (!fits(probe)) return probe;
-  }
-}
-
 // The last of `cuts` (ascending) that fits, or -1. Assumes that a longer text has no fewer tokens;
 // otherwise the result fits but may not be the last.
-int LastThatFits(std::span<const int> cuts, const Fits& fits) {
+int LastThatFits(std::span<const int> cuts, const std::function<bool(int)>& fits) {
   const auto end = std::partition_point(cuts.begin(), cuts.end(), fits);
   return end == cuts.begin() ? -1 : *(end - 1);
 }
@@ -126,40 +63,136 @@ std::span<const int> Between(const std::vector<int>& cuts, int begin, int before
 
 }  // namespace
 
-absl::StatusOr<std::vector<TextSegment>> CutSentence(absl::string_view text, int begin, int end,
-                                                     int max_tokens,
-                                                     const TokenCounter& count_tokens) {
-  const Cuts cuts = FindCuts(text, begin, end);
-  std::vector<int> graphemes;  // computed when first needed
-  std::vector<TextSegment> parts;
-  while (begin < end) {
-    const Fits fits = [&](int cut) {
-      return count_tokens(text.substr(begin, cut - begin)) <= max_tokens;
-    };
-    const int unfit = FirstThatDoesNotFit(text, begin, end, max_tokens, cuts.words, fits);
-    int cut = unfit > end ? end : LastThatFits(Between(cuts.clauses, begin, unfit), fits);
-    if (cut < 0) cut = LastThatFits(Between(cuts.words, begin, unfit), fits);
-    if (cut < 0) {
-      if (graphemes.empty()) {
-        ASSIGN_OR_RETURN(graphemes, FindGraphemes(text, begin, end));
-      }
-      // A grapheme may contain white space; then the end of the word comes first.
-      const int word_end = *std::upper_bound(cuts.words.begin(), cuts.words.end(), begin);
-      const int first =
-          std::min(word_end, *std::upper_bound(graphemes.begin(), graphemes.end(), begin));
-      cut = LastThatFits(Between(graphemes, begin, std::min(unfit, word_end + 1)), fits);
-      if (cut < 0 && fits(first)) cut = first;
-      if (cut < 0) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("the character at byte ", begin, " has ", first - begin, " bytes and ",
-                         count_tokens(text.substr(begin, first - begin)),
-                         " tokens, this model reads at most ", max_tokens, " at once"));
-      }
+// The boundaries of graphemes, found as far as they are needed.
+struct SentenceCutter::Graphemes {
+  std::unique_ptr<icu::BreakIterator> icu;
+  std::unique_ptr<UText, decltype(&utext_close)> utext{nullptr, &utext_close};
+  int begin = 0;
+  std::vector<int> cuts;
+};
+
+SentenceCutter::SentenceCutter(absl::string_view text, int begin, int max_tokens,
+                               const TokenCounter& count_tokens)
+    : text_(text),
+      sentence_begin_(begin),
+      max_tokens_(max_tokens),
+      count_tokens_(count_tokens),
+      begin_(begin),
+      bytes_(std::max(max_tokens, kMinBytes)),
+      cuts_known_(begin) {}
+
+SentenceCutter::~SentenceCutter() = default;
+
+void SentenceCutter::FindCuts(int known, bool ends) {
+  if (end_known_) return;
+  while (cuts_known_ < known) {
+    const Character character = CharacterAt(text_, cuts_known_);
+    int at = character.end;
+    if (IsWhiteSpace(character.code_point)) {
+      at = SkipWhiteSpace(text_, at);
+      if (!ends && at >= known) return;
+      words_.push_back(character.begin);
+      const bool bracket_follows =
+          at < known && u_charType(CharacterAt(text_, at).code_point) == U_START_PUNCTUATION &&
+          !IsQuote(CharacterAt(text_, at).code_point);
+      if (bracket_follows || EndsClause(text_, sentence_begin_, character.begin))
+        clauses_.push_back(character.begin);
+    } else if (IsCloseClauseMark(character.code_point)) {
+      if (!ends && at >= known) return;
+      if (at < known && !IsWhiteSpace(CharacterAt(text_, at).code_point)) clauses_.push_back(at);
     }
-    parts.push_back({.begin = begin, .end = cut, .part_of_sentence = true});
-    begin = std::min(SkipWhiteSpace(text, cut), end);
+    cuts_known_ = at;
   }
-  return parts;
+  if (!ends) return;
+  clauses_.push_back(known);
+  words_.push_back(known);
+  end_known_ = true;
+}
+
+// Returns an end that does not fit, found by doubling, or known + 1 if the whole rest fits. Text
+// after it is never tokenised, so the work depends on `max_tokens` and not on the length of the
+// rest. Prefers ends of words, since half a word may have more tokens than the whole. Nothing if
+// more of the sentence must be known.
+std::optional<int> SentenceCutter::FindUnfit(int known, bool ends, const Fits& fits) {
+  for (;; bytes_ *= 2) {
+    if (ends && begin_ + bytes_ >= known) return fits(known) ? known + 1 : known;
+    if (!ends && begin_ + 2 * bytes_ >= cuts_known_) return std::nullopt;
+    int probe = static_cast<int>(begin_ + bytes_);
+    const auto word_end = std::lower_bound(words_.begin(), words_.end(), probe);
+    if (word_end != words_.end() && *word_end < probe + bytes_) {
+      probe = *word_end;
+    } else {
+      while (U8_IS_TRAIL(text_[probe])) --probe;
+    }
+    if (!fits(probe)) return probe;
+  }
+}
+
+// Finds the boundaries before `to`, and one more.
+absl::Status SentenceCutter::FindGraphemes(int to) {
+  if (graphemes_ == nullptr) {
+    auto made = std::make_unique<Graphemes>();
+    UErrorCode error = U_ZERO_ERROR;
+    made->icu.reset(icu::BreakIterator::createCharacterInstance(icu::Locale::getRoot(), error));
+    made->utext.reset(utext_openUTF8(nullptr, text_.data() + begin_,
+                                     static_cast<int64_t>(text_.size()) - begin_, &error));
+    if (U_SUCCESS(error)) made->icu->setText(made->utext.get(), error);
+    if (U_FAILURE(error)) return absl::InternalError(absl::StrCat("ICU: ", u_errorName(error)));
+    made->begin = begin_;
+    graphemes_ = std::move(made);
+  }
+  std::vector<int>& cuts = graphemes_->cuts;
+  while (cuts.empty() || cuts.back() < to) {
+    const int at = graphemes_->icu->next();
+    if (at == icu::BreakIterator::DONE) break;
+    cuts.push_back(graphemes_->begin + at);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<int>> SentenceCutter::CutBetweenGraphemes(int known, bool ends,
+                                                                       int unfit,
+                                                                       const Fits& fits) {
+  // A grapheme may contain white space; then the end of the word comes first.
+  const auto word = std::upper_bound(words_.begin(), words_.end(), begin_);
+  const int word_end = word == words_.end() ? std::numeric_limits<int>::max() - 1 : *word;
+  const int before = std::min(unfit, word_end + 1);
+  RETURN_IF_ERROR(FindGraphemes(std::max(before, begin_ + 1)));
+  std::vector<int>& graphemes = graphemes_->cuts;
+  if (ends && graphemes.back() > known) graphemes.back() = known;
+  const int first =
+      std::min(word_end, *std::upper_bound(graphemes.begin(), graphemes.end(), begin_));
+  if (!ends && first >= cuts_known_) return std::nullopt;
+  const int cut = LastThatFits(Between(graphemes, begin_, before), fits);
+  if (cut >= 0) return cut;
+  if (fits(first)) return first;
+  return absl::InvalidArgumentError(
+      absl::StrCat("the character at byte ", begin_, " has ", first - begin_, " bytes and ",
+                   count_tokens_(text_.substr(begin_, first - begin_)),
+                   " tokens, this model reads at most ", max_tokens_, " at once"));
+}
+
+absl::StatusOr<std::optional<TextSegment>> SentenceCutter::Next(int known, bool ends) {
+  if (ends && begin_ >= known) return std::nullopt;
+  FindCuts(known, ends);
+  const Fits fits = [&](int cut) {
+    return count_tokens_(text_.substr(begin_, cut - begin_)) <= max_tokens_;
+  };
+  const std::optional<int> unfit = FindUnfit(known, ends, fits);
+  if (!unfit.has_value()) return std::nullopt;
+  int cut = *unfit > known ? known : LastThatFits(Between(clauses_, begin_, *unfit), fits);
+  if (cut < 0) cut = LastThatFits(Between(words_, begin_, *unfit), fits);
+  if (cut < 0) {
+    ASSIGN_OR_RETURN(const std::optional<int> found,
+                     CutBetweenGraphemes(known, ends, *unfit, fits));
+    if (!found.has_value()) return std::nullopt;
+    cut = *found;
+  }
+  const TextSegment part = {.begin = begin_, .end = cut, .part_of_sentence = true};
+  begin_ = SkipWhiteSpace(text_, cut);
+  if (ends) begin_ = std::min(begin_, known);
+  bytes_ = std::max(max_tokens_, kMinBytes);
+  return part;
 }
 
 }  // namespace linnet::model

@@ -1,6 +1,9 @@
 #include "model/runtime/text/segmenter.h"
 
+#include <algorithm>
 #include <limits>
+#include <optional>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
@@ -23,12 +26,62 @@ int BreakAfter(absl::string_view text, int at) {
   return at;
 }
 
+// The unit of work is the time to tokenise a byte of prose, which has a token for every four.
+constexpr int64_t kWorkOfToken = 2;
+constexpr int64_t kBytesPerWork = 2;         // that are tokenised, beside their tokens
+constexpr int64_t kScannedBytesPerWork = 8;  // by ICU
+constexpr int64_t kWorkOfPlace = 8;
+constexpr int64_t kWorkOfCount = 8;
+constexpr int kPlacesPerTurn = 256;
+// Of a sentence of which this many bytes have too many tokens the rest is not waited for. The
+// server tokenises no more than 16 KiB to see that a text is too long.
+constexpr int kLongSentence = (16 << 10) + 8;
+
 }  // namespace
 
-absl::StatusOr<std::vector<TextSegment>> SplitText(absl::string_view text,
-                                                   absl::string_view language_code, int max_tokens,
-                                                   const TokenCounter& count_tokens,
-                                                   size_t max_segments) {
+struct TextSplitter::State {
+  State(absl::string_view text, absl::string_view language_code, int max_tokens,
+        TokenCounter count_tokens, size_t max_segments)
+      : text(text),
+        max_tokens(max_tokens),
+        max_segments(max_segments),
+        count_tokens(std::move(count_tokens)),
+        count([this](absl::string_view part) {
+          const int tokens = this->count_tokens(part);
+          worked += std::min<int64_t>(std::ssize(part), kLongSentence) / kBytesPerWork +
+                    tokens * kWorkOfToken + kWorkOfCount;
+          return tokens;
+        }),
+        scanner(language_code) {}
+
+  absl::Status Check();
+  absl::Status Continue();
+  absl::Status StartLine();
+  absl::Status Scan();
+  absl::Status Add(TextSegment segment);
+  // Cuts the next part of a long sentence.
+  absl::Status Cut(int known, bool ends);
+  void EndSentence();
+
+  const absl::string_view text;
+  const int max_tokens;
+  const size_t max_segments;
+  const TokenCounter count_tokens, count;
+  SentenceScanner scanner;
+  std::vector<TextSegment> segments;
+  int64_t worked = 0;
+  bool checked = false;
+  bool done = false;
+  bool in_line = false;
+  int line = 0;  // its begin
+  int line_end = 0;
+  int begin = 0;                    // of the sentence
+  std::optional<int> sentence_end;  // with the white space behind it
+  bool tried = false;               // the start of the sentence was counted
+  std::unique_ptr<SentenceCutter> cutter;
+};
+
+absl::Status TextSplitter::State::Check() {
   if (text.size() > std::numeric_limits<int>::max()) {
     return absl::InvalidArgumentError(absl::StrCat("text has ", text.size(), " bytes, at most ",
                                                    std::numeric_limits<int>::max(), " are read"));
@@ -37,31 +90,111 @@ absl::StatusOr<std::vector<TextSegment>> SplitText(absl::string_view text,
     return absl::InvalidArgumentError(
         absl::StrCat("text is not UTF-8: byte ", invalid, " is wrong"));
   }
-  std::vector<TextSegment> segments;
-  for (int line = SkipWhiteSpace(text, ByteOrderMarkBytes(text)); line < text.size();) {
-    const int line_end = BreakAfter(text, line);
-    ASSIGN_OR_RETURN(const std::vector<int> ends,
-                     SentenceEnds(text.substr(line, line_end - line), language_code));
-    int begin = line;
-    for (int sentence_end : ends) {
-      const int end = SkipWhiteSpaceBefore(text, line + sentence_end);
-      if (end <= begin) continue;
-      if (count_tokens(text.substr(begin, end - begin)) <= max_tokens) {
-        segments.push_back({.begin = begin, .end = end});
-      } else {
-        ASSIGN_OR_RETURN(std::vector<TextSegment> parts,
-                         CutSentence(text, begin, end, max_tokens, count_tokens));
-        segments.insert(segments.end(), parts.begin(), parts.end());
-      }
-      if (segments.size() > max_segments) {
-        return absl::OutOfRangeError(
-            absl::StrCat("text has more than ", max_segments, " segments"));
-      }
-      begin = SkipWhiteSpace(text, line + sentence_end);
-    }
-    line = SkipWhiteSpace(text, line_end);
+  line = SkipWhiteSpace(text, ByteOrderMarkBytes(text));
+  return absl::OkStatus();
+}
+
+absl::Status TextSplitter::State::StartLine() {
+  done = line >= std::ssize(text);
+  if (done) return absl::OkStatus();
+  line_end = BreakAfter(text, line);
+  worked += (line_end - line) / kScannedBytesPerWork;
+  in_line = true;
+  begin = line;
+  return scanner.Start(text.substr(line, line_end - line));
+}
+
+absl::Status TextSplitter::State::Add(TextSegment segment) {
+  segments.push_back(segment);
+  if (segments.size() <= max_segments) return absl::OkStatus();
+  return absl::OutOfRangeError(absl::StrCat("text has more than ", max_segments, " segments"));
+}
+
+void TextSplitter::State::EndSentence() {
+  cutter = nullptr;
+  tried = false;
+  begin = SkipWhiteSpace(text, line + *sentence_end);
+  sentence_end.reset();
+}
+
+absl::Status TextSplitter::State::Cut(int known, bool ends) {
+  ASSIGN_OR_RETURN(const std::optional<TextSegment> part, cutter->Next(known, ends));
+  if (part.has_value()) return Add(*part);
+  if (ends) {
+    EndSentence();
+    return absl::OkStatus();
   }
-  return segments;
+  return Scan();
+}
+
+// Looks for the next end of a sentence.
+absl::Status TextSplitter::State::Scan() {
+  const int64_t before = scanner.places();
+  ASSIGN_OR_RETURN(sentence_end, scanner.Next(kPlacesPerTurn));
+  worked += (scanner.places() - before) * kWorkOfPlace;
+  if (sentence_end.has_value() || cutter != nullptr || tried) return absl::OkStatus();
+  if (line + scanner.scanned() - begin < 2 * kLongSentence) return absl::OkStatus();
+  tried = true;
+  int end = begin + kLongSentence;
+  while (U8_IS_TRAIL(text[end])) --end;
+  if (count(text.substr(begin, end - begin)) > max_tokens)
+    cutter = std::make_unique<SentenceCutter>(text, begin, max_tokens, count);
+  return absl::OkStatus();
+}
+
+absl::Status TextSplitter::State::Continue() {
+  if (!in_line) return StartLine();
+  if (sentence_end.has_value()) {
+    const int end = SkipWhiteSpaceBefore(text, line + *sentence_end);
+    if (cutter != nullptr) return Cut(end, /*ends=*/true);
+    if (end > begin) {
+      if (count(text.substr(begin, end - begin)) > max_tokens) {
+        cutter = std::make_unique<SentenceCutter>(text, begin, max_tokens, count);
+        return absl::OkStatus();
+      }
+      RETURN_IF_ERROR(Add({.begin = begin, .end = end}));
+    }
+    // White space alone belongs to the next sentence.
+    if (end > begin) {
+      EndSentence();
+    } else {
+      sentence_end.reset();
+    }
+    return absl::OkStatus();
+  }
+  if (scanner.done()) {
+    in_line = false;
+    line = SkipWhiteSpace(text, line_end);
+    return absl::OkStatus();
+  }
+  return cutter != nullptr ? Cut(line + scanner.scanned(), /*ends=*/false) : Scan();
+}
+
+TextSplitter::TextSplitter(absl::string_view text, absl::string_view language_code, int max_tokens,
+                           TokenCounter count_tokens, size_t max_segments)
+    : state_(std::make_unique<State>(text, language_code, max_tokens, std::move(count_tokens),
+                                     max_segments)) {}
+TextSplitter::~TextSplitter() = default;
+
+bool TextSplitter::done() const { return state_->done; }
+const std::vector<TextSegment>& TextSplitter::segments() const { return state_->segments; }
+std::vector<TextSegment> TextSplitter::TakeSegments() { return std::move(state_->segments); }
+
+absl::StatusOr<int64_t> TextSplitter::Step(int64_t work) {
+  State& state = *state_;
+  state.worked = 0;
+  if (!std::exchange(state.checked, true)) RETURN_IF_ERROR(state.Check());
+  while (!state.done && state.worked < work) RETURN_IF_ERROR(state.Continue());
+  return state.worked;
+}
+
+absl::StatusOr<std::vector<TextSegment>> SplitText(absl::string_view text,
+                                                   absl::string_view language_code, int max_tokens,
+                                                   const TokenCounter& count_tokens,
+                                                   size_t max_segments) {
+  TextSplitter splitter(text, language_code, max_tokens, count_tokens, max_segments);
+  while (!splitter.done()) RETURN_IF_ERROR(splitter.Step(kLongSentence).status());
+  return splitter.TakeSegments();
 }
 
 int ByteOrderMarkBytes(absl::string_view text) {

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -32,6 +34,25 @@ using TokenCounter = std::function<int(absl::string_view)>;
 absl::StatusOr<std::vector<TextSegment>> SplitText(
     absl::string_view text, absl::string_view language_code, int max_tokens,
     const TokenCounter& count_tokens, size_t max_segments = std::numeric_limits<size_t>::max());
+
+// Splits as SplitText does, in steps. Threads may take turns to call it. The text must outlive it.
+class TextSplitter {
+ public:
+  TextSplitter(absl::string_view text, absl::string_view language_code, int max_tokens,
+               TokenCounter count_tokens, size_t max_segments = std::numeric_limits<size_t>::max());
+  ~TextSplitter();
+
+  // Does about that much work and returns how much it was. The unit is the time to tokenise a byte
+  // of prose; a text that takes longer per byte is more work.
+  absl::StatusOr<int64_t> Step(int64_t work);
+  bool done() const;
+  const std::vector<TextSegment>& segments() const;
+  std::vector<TextSegment> TakeSegments();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 // Bytes of the byte order mark (U+FEFF) at the start of a text: 3, or 0 without one. SplitText, and
 // callers that read a text as a whole, treat it as white space.

@@ -5,8 +5,11 @@
 #include <unicode/utext.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
@@ -27,6 +30,7 @@ using Kind = Abbreviations::Kind;
 constexpr int kMaxWordsOfAbbreviation = 4;  // "u. v. a. m."
 constexpr int kLongestLinkedWord = 8;   // max bytes of a later word in an abbreviation: "i. Allg."
 constexpr int kLongestListNumber = 64;  // bytes, with the white space before it
+constexpr int kLongestOpening = 64;     // bytes of brackets that open beside each other
 constexpr int kShortestWord = 4;  // letters of a word that is hardly an abbreviation if unknown
 
 // Describes the text behind a possible end of a sentence.
@@ -279,6 +283,8 @@ bool EndsWithoutIcu(absl::string_view line, int begin, int end, const Abbreviati
   return list_number || table.IsLowerCaseStarter(next);
 }
 
+}  // namespace
+
 // ICU's sentence iterator of one language. Making one takes a while, so each thread keeps the last
 // one that it used.
 struct SentenceIterator {
@@ -287,6 +293,8 @@ struct SentenceIterator {
   bool japanese = false;
   std::unique_ptr<icu::BreakIterator> icu;
 };
+
+namespace {
 
 absl::StatusOr<SentenceIterator> MakeIterator(absl::string_view language_code) {
   SentenceIterator iterator;
@@ -305,69 +313,143 @@ absl::StatusOr<SentenceIterator> MakeIterator(absl::string_view language_code) {
   return iterator;
 }
 
-absl::StatusOr<SentenceIterator*> IteratorOf(absl::string_view language_code) {
+// The iterator that this thread used last.
+SentenceIterator& Kept() {
   thread_local SentenceIterator last;
-  if (last.icu == nullptr || last.language_code != language_code) {
-    ASSIGN_OR_RETURN(last, MakeIterator(language_code));
-  }
-  return &last;
+  return last;
+}
+
+// Takes the thread's iterator, or makes one.
+absl::StatusOr<SentenceIterator> TakeIterator(absl::string_view language_code) {
+  if (Kept().icu != nullptr && Kept().language_code == language_code)
+    return std::exchange(Kept(), {});
+  return MakeIterator(language_code);
 }
 
 }  // namespace
 
-absl::StatusOr<std::vector<int>> SentenceEnds(absl::string_view line,
-                                              absl::string_view language_code) {
-  ASSIGN_OR_RETURN(SentenceIterator* const iterator, IteratorOf(language_code));
+struct SentenceScanner::State {
+  // Returns the end of the sentence from `begin` on that the place is, or -1.
+  int EndAt(int end, bool by_icu);
+
+  std::string language_code;
+  SentenceIterator iterator;
+  std::unique_ptr<UText, decltype(&utext_close)> utext{nullptr, &utext_close};
+  absl::string_view line;
+  std::optional<QuoteCounter> quotes;
+  int begin = 0;     // of the sentence
+  int icu_end = 0;   // ICU's next end, or DONE
+  int searched = 0;  // places before it are known
+  int scanned = 0;
+  int64_t places = 0;
+  bool done = true;
+};
+
+SentenceScanner::SentenceScanner(absl::string_view language_code)
+    : state_(std::make_unique<State>()) {
+  state_->language_code = std::string(language_code);
+}
+
+SentenceScanner::~SentenceScanner() {
+  if (state_->iterator.icu == nullptr) return;
+  // The iterator outlives the line and must not keep a pointer into it.
+  state_->iterator.icu->setText(icu::UnicodeString());
+  Kept() = std::move(state_->iterator);
+}
+
+bool SentenceScanner::done() const { return state_->done; }
+int64_t SentenceScanner::places() const { return state_->places; }
+
+int SentenceScanner::scanned() const {
+  // A later end may lie before the brackets that open here (BeforeOpening).
+  int at = state_->scanned;
+  while (at > state_->begin) {
+    const Character character = CharacterBefore(state_->line, at);
+    const int8_t type = u_charType(character.code_point);
+    if (type != U_START_PUNCTUATION && type != U_INITIAL_PUNCTUATION) return at;
+    if (state_->scanned - at > kLongestOpening) return state_->begin;
+    at = character.begin;
+  }
+  return at;
+}
+
+absl::Status SentenceScanner::Start(absl::string_view line) {
+  State& state = *state_;
+  if (state.iterator.icu == nullptr) {
+    ASSIGN_OR_RETURN(state.iterator, TakeIterator(state.language_code));
+  }
   UErrorCode error = U_ZERO_ERROR;
-  const std::unique_ptr<UText, decltype(&utext_close)> utext(
+  std::unique_ptr<UText, decltype(&utext_close)> utext(
       utext_openUTF8(nullptr, line.data(), static_cast<int64_t>(line.size()), &error),
       &utext_close);
-  iterator->icu->setText(utext.get(), error);
+  state.iterator.icu->setText(utext.get(), error);
   if (U_FAILURE(error)) return absl::InternalError(absl::StrCat("ICU: ", u_errorName(error)));
+  state.utext = std::move(utext);
+  state.line = line;
+  state.quotes.emplace(line);
+  state.begin = state.searched = state.scanned = 0;
+  state.icu_end = state.iterator.icu->next();
+  state.done = state.icu_end == icu::BreakIterator::DONE;
+  return absl::OkStatus();
+}
 
-  const Abbreviations& table = *iterator->table;
-  std::vector<int> ends;
-  QuoteCounter quotes(line);
-  int begin = 0;
-  const auto consider = [&](int end, bool by_icu) {
-    if (end <= begin) return;  // behind a mark that was taken along
-    if (by_icu && end < std::ssize(line)) end = BeforeOpening(line, begin, end);
-    const absl::string_view sentence = line.substr(begin, end - begin);
-    if (end < std::ssize(line)) {
-      if (by_icu && IsInsideWord(sentence) &&
-          !IsBetweenUnspaced(sentence, CharacterAt(line, end).code_point))
-        return;
-      if (!by_icu && !EndsWithoutIcu(line, begin, end, table)) return;
-      const QuotesBefore marks = quotes.At(begin, end);
-      const bool dash = IsDash(CharacterAt(line, end).code_point);
-      if (dash && marks.open_brackets > 0) return;  // "(next year. — Ed.)"
-      const int closed = BehindClosing(line, end, marks);
-      if (closed < 0) return;
-      const absl::string_view rest = line.substr(closed);
-      if (!rest.empty() &&
-          (IsListNumber(sentence) ||
-           GoesOnAfterMark(line.substr(begin, closed - begin), rest, table) ||
-           (iterator->japanese && GoesOnAfterJapaneseQuote(sentence, rest)) ||
-           ((by_icu || IsDash(CharacterAt(rest, 0).code_point)) && GoesOn(sentence, rest, table))))
-        return;
-      end = closed;
+int SentenceScanner::State::EndAt(int end, bool by_icu) {
+  if (end <= begin) return -1;  // behind a mark that was taken along
+  const auto size = static_cast<int>(line.size());
+  if (by_icu && end < size) end = BeforeOpening(line, begin, end);
+  const absl::string_view sentence = line.substr(begin, end - begin);
+  if (end == size) return end;
+  if (by_icu && IsInsideWord(sentence) &&
+      !IsBetweenUnspaced(sentence, CharacterAt(line, end).code_point))
+    return -1;
+  const Abbreviations& table = *iterator.table;
+  if (!by_icu && !EndsWithoutIcu(line, begin, end, table)) return -1;
+  const QuotesBefore marks = quotes->At(begin, end);
+  const bool dash = IsDash(CharacterAt(line, end).code_point);
+  if (dash && marks.open_brackets > 0) return -1;  // "(next year. — Ed.)"
+  const int closed = BehindClosing(line, end, marks);
+  if (closed < 0) return -1;
+  const absl::string_view rest = line.substr(closed);
+  if (!rest.empty() &&
+      (IsListNumber(sentence) || GoesOnAfterMark(line.substr(begin, closed - begin), rest, table) ||
+       (iterator.japanese && GoesOnAfterJapaneseQuote(sentence, rest)) ||
+       ((by_icu || IsDash(CharacterAt(rest, 0).code_point)) && GoesOn(sentence, rest, table))))
+    return -1;
+  return closed;
+}
+
+absl::StatusOr<std::optional<int>> SentenceScanner::Next(int max_places) {
+  State& state = *state_;
+  for (int i = 0; i < max_places && !state.done; ++i) {
+    const int place = state.searched < state.icu_end
+                          ? NextPlace(state.line, state.searched, state.icu_end)
+                          : state.icu_end;
+    ++state.places;
+    state.searched = place;
+    const bool by_icu = place == state.icu_end;
+    if (by_icu) {
+      state.icu_end = state.iterator.icu->next();
+      state.done = state.icu_end == icu::BreakIterator::DONE;
     }
-    ends.push_back(end);
-    begin = end;
-  };
-  int searched = 0;
-  // NOLINTNEXTLINE(bugprone-infinite-loop): the loop's own increment changes `end`
-  for (int end = iterator->icu->next(); end != icu::BreakIterator::DONE;
-       end = iterator->icu->next()) {
-    for (int place = NextPlace(line, searched, end); place < end;
-         place = NextPlace(line, place, end)) {
-      consider(place, false);
-    }
-    searched = end;
-    consider(end, true);
+    const int end = state.EndAt(place, by_icu);
+    state.scanned = place;
+    if (end < 0) continue;
+    state.begin = end;
+    state.scanned = std::max(place, end);
+    return end;
   }
-  // The iterator outlives the line and must not keep a pointer into it.
-  iterator->icu->setText(icu::UnicodeString());
+  return std::nullopt;
+}
+
+absl::StatusOr<std::vector<int>> SentenceEnds(absl::string_view line,
+                                              absl::string_view language_code) {
+  SentenceScanner scanner(language_code);
+  RETURN_IF_ERROR(scanner.Start(line));
+  std::vector<int> ends;
+  while (!scanner.done()) {
+    ASSIGN_OR_RETURN(const std::optional<int> end, scanner.Next(std::numeric_limits<int>::max()));
+    if (end.has_value()) ends.push_back(*end);
+  }
   return ends;
 }
 

@@ -1,7 +1,11 @@
 #pragma once
 
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
@@ -19,5 +23,28 @@ namespace linnet::model {
 // Takes linear time for any line.
 absl::StatusOr<std::vector<int>> SentenceEnds(absl::string_view line,
                                               absl::string_view language_code);
+
+// Finds the ends that SentenceEnds returns, a few places at a time. Threads may take turns to call
+// it.
+class SentenceScanner {
+ public:
+  explicit SentenceScanner(absl::string_view language_code);
+  ~SentenceScanner();
+
+  // Begins with a line, which must outlive its scan.
+  absl::Status Start(absl::string_view line);
+  // Returns the next end, or nothing if `max_places` places are not one, or if done().
+  absl::StatusOr<std::optional<int>> Next(int max_places);
+  // True if the end of the line was returned.
+  bool done() const;
+  // No end will be before this offset.
+  int scanned() const;
+  // Number of places that were examined in all lines.
+  int64_t places() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace linnet::model

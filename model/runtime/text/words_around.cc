@@ -22,6 +22,7 @@ bool IsLetterOfAlphabet(UChar32 c) {
 
 // The letter without accents, in lower case: "ó" and "O" become "o".
 UChar32 BaseLetter(UChar32 c) {
+  if (c < 0x80) return u_tolower(c);
   UErrorCode error = U_ZERO_ERROR;
   const icu::Normalizer2* nfd = icu::Normalizer2::getNFDInstance(error);
   icu::UnicodeString parts;

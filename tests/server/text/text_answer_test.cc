@@ -8,6 +8,7 @@
 #include "server/base/errors.h"
 #include "server/text/prepared_text.h"
 #include "server/text/text_call.h"
+#include "server/text/text_preparer.h"
 #include "tests/server/text/text_fixture.h"
 
 namespace linnet::server {

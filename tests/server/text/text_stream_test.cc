@@ -7,6 +7,7 @@
 #include "server/text/part_queue.h"
 #include "server/text/part_writer.h"
 #include "server/text/text_call.h"
+#include "server/text/text_preparer.h"
 #include "tests/server/text/text_fixture.h"
 #include "tests/support/search_engine.h"
 

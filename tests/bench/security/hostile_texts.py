@@ -1,0 +1,254 @@
+"""Measures what texts that are hard to split or to tokenise cost a server, and other clients.
+
+Each text is a fragment, repeated up to 1 MB, and is sent to an idle server: the cost
+is the server's processor time. Then eight of the texts are in flight all the time,
+each from a client of its own, while another client translates a sentence at interactive priority.
+With --before the same is measured with the programs of an earlier version. With --search the
+fragments that cost most are searched for by random changes.
+
+Writes DIR/MACHINE/hostile-texts.json and hostile-texts.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+ROOT = Path(__file__).resolve().parents[3]
+sys.path[:0] = [str(ROOT / "tests/bench"), str(ROOT / "tests/e2e")]
+import machine  # noqa: E402
+import resources  # noqa: E402
+from attackers import request  # noqa: E402
+
+PROSE = "prose"
+FRAGMENTS = [
+    "Mr. ",
+    "II. ",
+    "x",
+    "(",
+    "Z. ",
+    "A. B. ",
+    "a.b. ",
+    "Ж",
+    "internationalisation ",
+    "a\n",
+]
+SEEDS = [
+    *FRAGMENTS,
+    "1. ",
+    "? ",
+    "e.g. ",
+    "。",
+    "你",
+    "😀",
+    '"',
+    ") ",
+    "the ",
+    ", ",
+    "St. 3 ",
+    "　",
+]
+IN_FLIGHT = 8
+TRANSLATE = "/linnet.v1.TextService/Translate"
+
+
+class Server:
+    """A server with tokens; end it with `stop`."""
+
+    def __init__(self, programs: Path, bundle: Path, folder: Path):
+        tokens = folder / "tokens"
+        names = ["victim", *(f"hostile{number}" for number in range(IN_FLIGHT))]
+        self.tokens = {name: f"{name}-0123456789abcdef" for name in names}
+        tokens.write_text("".join(f"{it} {name} inference\n" for name, it in self.tokens.items()))
+        command = [str(programs / "linnet-server"), "--models", str(bundle), "--threads", "1"]
+        command += ["--listen", "127.0.0.1:0", "--tokens", str(tokens), "--log-level", "error"]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        match = re.match(r"ready grpc=(\S+)", self.process.stdout.readline())
+        if match is None:
+            raise SystemExit(f"error: the server ended with {self.process.wait()}")
+        self.channel = grpc.insecure_channel(match[1])
+
+    def call(self, client: str, text: str, priority: str = "normal") -> str:
+        """Returns the name of the status."""
+        headers = [("authorization", f"Bearer {self.tokens[client]}"), ("x-priority", priority)]
+        translate = self.channel.unary_unary(TRANSLATE)
+        try:
+            translate(request(text), timeout=120, metadata=headers)
+        except grpc.RpcError as error:
+            reason = re.search(r"\b(more segments|tokens of work|memory)\b", error.details())
+            return f"{error.code().name}{f' ({reason[1]})' if reason else ''}"
+        return "OK"
+
+    def cpu_seconds(self) -> float:
+        return resources.cpu_seconds(self.process.pid)
+
+    def stop(self) -> None:
+        self.channel.close()
+        self.process.terminate()
+        self.process.wait(60)
+
+
+def text_of(fragment: str, size: int) -> str:
+    """A megabyte of the fragment, or of prose."""
+    if fragment == PROSE:
+        fragment = (ROOT / "tests/data/news.txt").read_text() + "\n"
+    return fragment * (size // len(fragment.encode()) + 1)
+
+
+def cost(server: Server, fragment: str, size: int, rounds: int) -> dict[str, Any]:
+    """The processor time that the text takes until it is refused or translated, per MB."""
+    text, costs, status = text_of(fragment, size), [], ""
+    for _ in range(rounds):
+        before = server.cpu_seconds()
+        status = server.call("hostile0", text)
+        costs.append((server.cpu_seconds() - before) / (len(text.encode()) / 1e6))
+        if status == "OK":  # the engine's time is no matter of the text
+            break
+    return {"cpu_s_per_mb": min(costs), "status": status}
+
+
+def waits(server: Server, calls: int) -> list[float]:
+    seconds = []
+    for _ in range(calls):
+        begin = time.perf_counter()
+        status = server.call("victim", "A dog runs.", "interactive")
+        if status != "OK":
+            raise SystemExit(f"error: the other client's call ended with {status}")
+        seconds.append(time.perf_counter() - begin)
+    return seconds
+
+
+def beside(server: Server, fragments: list[str], size: int, calls: int) -> list[float]:
+    """The victim's waits while eight hostile texts are in flight all the time."""
+    stop = threading.Event()
+
+    def attack(number: int) -> None:
+        text = text_of(fragments[number % len(fragments)], size)
+        while not stop.is_set():
+            server.call(f"hostile{number}", text)
+
+    threads = [threading.Thread(target=attack, args=(number,)) for number in range(IN_FLIGHT)]
+    for thread in threads:
+        thread.start()
+    time.sleep(1)
+    try:
+        return waits(server, calls)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+def search(server: Server, seconds: float, size: int, seed: int) -> list[tuple[float, str]]:
+    """The fragments that cost most, by hill climbing from SEEDS."""
+    rng = random.Random(seed)
+    found = sorted(((cost(server, it, size, 1)["cpu_s_per_mb"], it) for it in SEEDS), reverse=True)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        first, second = (rng.choice(found[:8])[1], rng.choice([*SEEDS, found[0][1]]))
+        cut = rng.randrange(len(first) + 1)
+        changed = rng.choice([first + second, first[:cut] + second + first[cut:], first[:cut]])
+        if not changed or len(changed) > 64 or any(changed == known for _, known in found):
+            continue
+        measured = cost(server, changed, size, 1)
+        if measured["status"] != "OK":
+            found = sorted([*found, (measured["cpu_s_per_mb"], changed)], reverse=True)[:50]
+    return found[:5]
+
+
+def measure(programs: Path, options: argparse.Namespace) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        server = Server(programs, options.bundle, Path(folder))
+        try:
+            alone = waits(server, options.calls)
+            texts = {
+                it: cost(server, it, options.bytes, options.rounds) for it in [PROSE, *FRAGMENTS]
+            }
+            hostile = sorted(FRAGMENTS, key=lambda it: -texts[it]["cpu_s_per_mb"])
+            attacked = beside(server, hostile[:IN_FLIGHT], options.bytes, options.calls)
+            worst = search(server, options.search, options.bytes, 1) if options.search else []
+        finally:
+            server.stop()
+    return {"alone_s": alone, "beside_s": attacked, "texts": texts, "worst": worst}
+
+
+def markdown(results: dict[str, Any]) -> str:
+    runs = {name: results[name] for name in ("before", "after") if results[name] is not None}
+    lines = [
+        "# Texts that are hard to split or to tokenise",
+        "",
+        "Written by `tests/bench/security/hostile_texts.py`. "
+        f"{machine.sentence(results['machine'])}; a fragment is repeated up to "
+        f"{results['bytes'] / 1e6:g} MB. *After* is this version"
+        + (f", *before* is {results['before_version']}." if "before" in runs else "."),
+        "",
+        "| text | " + " | ".join(f"CPU s/MB {name} | of prose | status" for name in runs) + " |",
+        "|---|" + "---:|---:|---|" * len(runs),
+    ]
+    for text in next(iter(runs.values()))["texts"]:
+        row = [f"`{text!r}`" if text != PROSE else text]
+        for run in runs.values():
+            each = run["texts"][text]
+            ratio = each["cpu_s_per_mb"] / run["texts"][PROSE]["cpu_s_per_mb"]
+            row += [f"{each['cpu_s_per_mb']:.3f}", f"{ratio:.2f}", each["status"]]
+        lines.append("| " + " | ".join(row) + " |")
+    lines += [
+        "",
+        "| interactive call of another client, ms | "
+        + " | ".join(f"median {name} | max {name}" for name in runs)
+        + " |",
+        "|---|" + "---:|---:|" * len(runs),
+    ]
+    for key, title in (("alone_s", "alone"), ("beside_s", "beside eight such texts")):
+        cells = []
+        for run in runs.values():
+            cells += [f"{statistics.median(run[key]) * 1e3:.0f}", f"{max(run[key]) * 1e3:.0f}"]
+        lines.append(f"| {title} | " + " | ".join(cells) + " |")
+    for name, run in runs.items():
+        if run["worst"]:
+            found = ", ".join(f"`{text!r}` {value:.3f}" for value, text in run["worst"])
+            lines += ["", f"The costliest that a search found {name}, in CPU s/MB: {found}."]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bytes", type=int, default=1_000_000, help="of a text")
+    parser.add_argument("--calls", type=int, default=20, help="of the other client")
+    parser.add_argument("--rounds", type=int, default=3, help="of each text; the least counts")
+    parser.add_argument("--search", type=float, default=0, metavar="SECONDS")
+    parser.add_argument("--bundle", type=Path, default=ROOT / "model/bundles/en-de")
+    parser.add_argument("--programs", type=Path, default=ROOT / "build/release/bin")
+    parser.add_argument("--before", type=Path, help="folder of the programs of an earlier version")
+    parser.add_argument("--before-version", default="an earlier version")
+    parser.add_argument("--out", type=Path, default=ROOT / "tests/bench/results")
+    options = parser.parse_args()
+    machine.require_commit(options.out)
+    facts = machine.facts(sorted(os.sched_getaffinity(0)))
+    results = {
+        "machine": facts,
+        "bundle": machine.bundle_name(options.bundle),
+        "bytes": options.bytes,
+        "before_version": options.before_version,
+        "before": measure(options.before, options) if options.before else None,
+        "after": measure(options.programs, options),
+    }
+    path = options.out / machine.slug(facts) / "hostile-texts.json"
+    machine.write_result(path, results, markdown(results))
+
+
+if __name__ == "__main__":
+    main()

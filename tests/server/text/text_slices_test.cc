@@ -1,0 +1,266 @@
+// Work on the text pool is done in slices: whatever a text holds, a slice is small, clients take
+// turns, and work that cannot lead to an answer stops.
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "server/text/text_preparer.h"
+#include "tests/server/text/text_fixture.h"
+
+namespace linnet::server {
+namespace {
+
+using linnet::v1::SummarizeRequest;
+using linnet::v1::TranslateRequest;
+using linnet::v1::TranslateResponse;
+using ::testing::HasSubstr;
+
+// Fragments that cost most to split or to tokenise when they are repeated.
+const std::vector<std::string>& Hostile() {
+  static const auto* const fragments = new std::vector<std::string>{
+      "Mr. ", "II. ", "x", "Z. ", "a.b. ", "A. B. ", "xy, ", "\xD0\x96"};
+  return *fragments;
+}
+
+std::string Repeated(const std::string& fragment, size_t bytes) {
+  std::string text;
+  while (text.size() < bytes) text += fragment;
+  return text;
+}
+
+// Calls on a pool without threads: the test decides when the next slice runs.
+class TextSlicesTest : public ::testing::Test {
+ protected:
+  struct Call {
+    explicit Call(TranslateRequest asked) : request(std::move(asked)) {}
+    TranslateRequest request;
+    TranslateResponse response;
+    CallContext context{.arrived = absl::Now()};
+    absl::Status status;
+    std::atomic<bool> done = false;
+  };
+
+  ~TextSlicesTest() override {
+    for (const auto& call : started_) call->context.cancelled->Cancel();
+    Finish();
+  }
+
+  Call& Start(const std::string& client, std::string text, Priority priority = Priority::kNormal) {
+    Call& call = *started_.emplace_back(std::make_unique<Call>(ToGerman({std::move(text)})));
+    call.context.caller = {.client = client, .priority = priority};
+    calls_.Translate(call.request, call.response, call.context, [&call](absl::Status status) {
+      call.status = std::move(status);
+      call.done = true;
+    });
+    return call;
+  }
+  // Runs slices until the call has ended. Returns how many of them it took.
+  int RunUntilDone(const Call& call) {
+    return RunUntil([&] { return call.done.load(); });
+  }
+  int RunUntil(const std::function<bool()>& condition) {
+    int slices = 0;
+    while (!condition()) {
+      if (pool_.RunNext()) {
+        ++slices;
+      } else {
+        std::this_thread::yield();  // an engine works
+      }
+    }
+    return slices;
+  }
+  void Finish() {
+    for (const auto& call : started_) RunUntilDone(*call);
+  }
+
+  // Runs slices until the call is submitted to its engine, and returns how many it took.
+  int SlicesUntilSubmitted(const Call& call) {
+    engine_waits_ = true;
+    const int slices = RunUntil([&] { return fixture_.admission.tokens() > 0 || call.done; });
+    engine_waits_ = false;
+    return slices;
+  }
+
+  std::atomic<bool> engine_waits_ = false;
+  TextFixture fixture_{{.on_step =
+                            [this] {
+                              while (engine_waits_) std::this_thread::yield();
+                            }},
+                       {.max_bytes = int64_t{1} << 30}};
+  TextPool pool_{0};
+  TextCalls calls_{*fixture_.catalog,       fixture_.admission, pool_, fixture_.metrics, {},
+                   absl::InfiniteDuration()};
+  std::vector<std::unique_ptr<Call>> started_;
+};
+
+// A slice takes some milliseconds, so that ten of them are less than the 50 ms of SECURITY.md.
+TEST_F(TextSlicesTest, InteractiveCallWaitsForOneSliceOfEachHostileText) {
+  for (const bool one_client : {true, false}) {
+    std::vector<Call*> hostile;
+    for (const std::string& fragment : Hostile())
+      hostile.push_back(&Start(one_client ? "hostile" : fragment, Repeated(fragment, 1'000'000)));
+    for (int i = 0; i < 16; ++i) ASSERT_TRUE(pool_.RunNext());
+    for (const Call* call : hostile)
+      ASSERT_FALSE(call->done) << call->request.contents(0).substr(0, 9) << call->status;
+    const Call& victim = Start("victim", "A dog runs.", Priority::kInteractive);
+    EXPECT_LE(SlicesUntilSubmitted(victim), one_client ? 2 : 9);
+    RunUntilDone(victim);
+    EXPECT_THAT(victim.status, IsOk());
+    EXPECT_TRUE(victim.response.timings().has_text_queue());
+    for (const Call* call : hostile) call->context.cancelled->Cancel();
+    Finish();
+  }
+}
+
+TEST_F(TextSlicesTest, TextThatCannotFitIsReadNoFurther) {
+  for (const std::string& fragment : Hostile()) {
+    const Call& call = Start("hostile", Repeated(fragment, 1'000'000));
+    // A slice reads at least this much of any text. A token of the text is at least one of work.
+    const int64_t limit = fixture_.admission.MaxCallTokens({});
+    constexpr int64_t kLeastPerSlice = 1024;
+    const int slices = RunUntilDone(call);
+    EXPECT_GT(slices, 5) << fragment;
+    EXPECT_LT(slices, 2 + limit / 2 / kLeastPerSlice) << fragment;
+    EXPECT_THAT(call.status,
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         ::testing::AnyOf(HasSubstr("needs at least"), HasSubstr("more segments"))))
+        << fragment;
+  }
+}
+
+TEST_F(TextSlicesTest, CancelledCallTakesOneMoreSlice) {
+  Call& call = Start("hostile", Repeated("Mr. ", 1'000'000));
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(pool_.RunNext());
+  call.context.cancelled->Cancel();
+  EXPECT_EQ(RunUntilDone(call), 1);
+  EXPECT_THAT(call.status, StatusIs(absl::StatusCode::kCancelled));
+}
+
+TEST_F(TextSlicesTest, CallPastItsDeadlineTakesOneMoreSlice) {
+  Call& call =
+      *started_.emplace_back(std::make_unique<Call>(ToGerman({Repeated("Mr. ", 1'000'000)})));
+  call.context.deadline = absl::Now() - absl::Seconds(1);
+  calls_.Translate(call.request, call.response, call.context, [&call](absl::Status status) {
+    call.status = std::move(status);
+    call.done = true;
+  });
+  EXPECT_LE(RunUntilDone(call), 1);
+  EXPECT_THAT(call.status, StatusIs(absl::StatusCode::kDeadlineExceeded));
+}
+
+// The work of refused calls counts in the share of their client.
+TEST_F(TextSlicesTest, RefusedCallsUseTheShareOfTheirClient) {
+  std::vector<Call*> refused(4);
+  int slices_of_other = 0;
+  std::function<void()> other = [&] {
+    ++slices_of_other;
+    TextJob next;
+    next.flow.client = "other";
+    next.bytes = kBytesPerTurn;
+    next.run = [&] { other(); };
+    if (slices_of_other < 100) pool_.Run(std::move(next));
+  };
+  other();
+  int slices = 0;
+  for (; slices_of_other < 100; ++slices) {
+    for (Call*& call : refused) {
+      if (call == nullptr || call->done) call = &Start("hostile", Repeated("Z. ", 100'000));
+    }
+    ASSERT_TRUE(pool_.RunNext());
+  }
+  EXPECT_NEAR(slices, 200, 10);
+}
+
+// A long answer does not keep other texts waiting either.
+TEST_F(TextSlicesTest, AnswersTakeTurnsWithTextsToPrepare) {
+  // 3000 segments that are their own translations cost no engine.
+  Call& call = Start("long", Repeated("(((((((((((( 1, 2, 3 ))))))))))))\n", 200'000));
+  RunUntil([&] { return call.response.translations_size() > 0; });
+  ASSERT_FALSE(call.done) << "the answer takes several slices";
+  const Call& victim = Start("victim", "A dog runs.", Priority::kInteractive);
+  EXPECT_LE(SlicesUntilSubmitted(victim), 2);
+  EXPECT_FALSE(call.done);
+  RunUntilDone(call);
+  EXPECT_THAT(call.status, IsOk());
+  EXPECT_EQ(call.response.translations(0).text(), call.request.contents(0));
+}
+
+std::string RandomText(std::mt19937& random) {
+  static const auto* const words = new std::vector<std::string>{"Mr. ",
+                                                                "The dog runs. ",
+                                                                "x",
+                                                                "(",
+                                                                ") ",
+                                                                "Z. ",
+                                                                "a.b. ",
+                                                                "1. ",
+                                                                "\n",
+                                                                "\t",
+                                                                ", ",
+                                                                "window ",
+                                                                "\xE4\xBD\xA0",
+                                                                "\xE3\x80\x82",
+                                                                "\xF0\x9F\x98\x80",
+                                                                "\xCC\x81",
+                                                                "\"",
+                                                                "! ",
+                                                                "\xE2\x80\x8B",
+                                                                "A BIG DOG ",
+                                                                "   ",
+                                                                "\xE6\x9D\xB1\xE4\xBA\xAC "};
+  std::string text = "A ";
+  std::vector<std::string> used;
+  for (uint32_t kinds = 1 + random() % 6; kinds > 0; --kinds)
+    used.push_back((*words)[random() % words->size()]);
+  for (const size_t bytes = random() % (random() % 8 == 0 ? 60'000 : 600); text.size() < bytes;)
+    text += random() % 40 == 0 ? Repeated(used[random() % used.size()], random() % 500)
+                               : used[random() % used.size()];
+  return text;
+}
+
+std::string Description(const absl::StatusOr<PreparedText>& text) {
+  if (!text.ok()) return std::string(text.status().message());
+  std::string all = absl::StrCat(text->tail, "|", text->truncated, "\n");
+  for (const PreparedSegment& segment : text->segments) {
+    absl::StrAppend(&all, segment.place.begin, "-", segment.place.end, " ",
+                    segment.place.part_of_sentence, segment.copied, segment.gap, "|", segment.text);
+    for (const model::TokenId token : segment.source) absl::StrAppend(&all, " ", token);
+    for (const std::string& copy : segment.copies) absl::StrAppend(&all, " [", copy, "]");
+    all += '\n';
+  }
+  return all;
+}
+
+TEST_F(TextSlicesTest, SlicesGiveTheSegmentsOfTheWhole) {
+  std::mt19937 random(5);
+  const auto hold = [](int64_t) { return absl::OkStatus(); };
+  const auto check = [&](const TextRequest& request) {
+    const TextItem& item = request.items.front();
+    const std::string whole =
+        Description(PrepareText(request, item, nullptr, PrepareLimits{.hold = hold}));
+    TextPreparer sliced(request, item, nullptr, PrepareLimits{.hold = hold});
+    absl::Status status;
+    while (status.ok() && !sliced.done()) status = sliced.Step(1 + random() % 3000).status();
+    ASSERT_TRUE(Description(status.ok() ? absl::StatusOr<PreparedText>(sliced.Take()) : status) ==
+                whole);
+  };
+  for (int round = 0; round < 60; ++round) {
+    const std::string text = RandomText(random);
+    TranslateRequest translate = ToGerman({text});
+    if (round % 3 == 0) translate.set_line_breaks(linnet::v1::LINE_BREAKS_JOIN_PARAGRAPHS);
+    check(*CheckRequest(translate, *fixture_.catalog, {}));
+    SummarizeRequest summarize = SummaryOf(text);
+    summarize.set_long_input(round % 2 == 0 ? linnet::v1::LONG_INPUT_CHUNK
+                                            : linnet::v1::LONG_INPUT_TRUNCATE);
+    check(*CheckRequest(summarize, *fixture_.catalog, {}));
+  }
+}
+
+}  // namespace
+}  // namespace linnet::server
