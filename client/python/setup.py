@@ -1,4 +1,4 @@
-"""Generates the stubs of the API and their type hints when the package is built."""
+"""Generates the blocking client and the typed stubs of the API when the package is built."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ from pathlib import Path
 from setuptools import setup
 from setuptools.command.build_py import build_py
 
+# pip runs this file without its folder in the path, and the folder may be read-only.
+sys.path.insert(0, str(Path(__file__).parent))
+sys.dont_write_bytecode = True
+from blocking import blocking  # noqa: E402
+
 PROTO = Path(__file__).resolve().parents[2] / "proto"
+BLOCKING = {"aio.py": "client.py", "async_stream.py": "stream.py"}
 FILES = ("linnet/v1/bundle.proto", "linnet/v1/text_service.proto")
 
 
@@ -40,6 +46,10 @@ class BuildWithStubs(build_py):
             *FILES,
         ]
         subprocess.run(command, check=True)
+        package = Path(self.build_lib) / "linnet"
+        for source, target in BLOCKING.items():
+            code = blocking((package / source).read_text())
+            (package / target).write_text(f"# Made of {source} by setup.py.\n{code}")
 
 
 # pip builds in this folder; intermediate files go to a temporary one.

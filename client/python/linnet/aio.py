@@ -1,4 +1,4 @@
-"""The client for asyncio."""
+"""The client for asyncio, of which the build makes client.py, the blocking client (setup.py)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from typing import overload
 
 from grpc_health.v1 import health_pb2
 
-from .async_connection import AsyncConnection
+from .async_connection import AsyncClientLife
 from .async_document import AsyncDocument, Lines
 from .async_plan import run_plan
 from .async_stream import AsyncStream
 from .batches import Pair, detections, scores, scoring
 from .errors import LinnetError
-from .options import Options
 from .texts import (
     Plan,
     Terms,
@@ -30,24 +29,18 @@ from .texts import (
 from .v1 import text_service_pb2 as api
 
 
-class AsyncClient:
-    """The asynchronous Client: its methods are awaited, and a list of strings to translate or to
-    summarise is sent in concurrent calls. Use it in one event loop, that of its first call.
-    Cancelling the task that awaits a call cancels the call on the server as well."""
+class AsyncClient(AsyncClientLife):
+    """A connection to one or several servers. The first call connects, and gRPC reconnects when the
+    connection breaks. `close`, or the end of `with`, ends it.
 
-    def __init__(self, server: str | Options = "127.0.0.1:50051"):
-        self.options = server if isinstance(server, Options) else Options(server=server)
-        self._connection = AsyncConnection(self.options)
+    `translate` and `summarize` take strings and return strings, or take a request of the API and
+    return its response, as the other methods do. `timeout` in seconds replaces that of the options;
+    `request_id` identifies the call in the server's log. All methods raise LinnetError.
 
-    async def __aenter__(self) -> AsyncClient:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """Cancels the calls in flight and closes the connection."""
-        await self._connection.close()
+    A `Client` is thread-safe, and Ctrl-C during a call cancels it on the server as well. The
+    methods of an `AsyncClient` are awaited, in the event loop of the first one. It sends the calls
+    of a list concurrently and takes lines from asynchronous generators too. A task that is
+    cancelled cancels its call on the server."""
 
     @overload
     async def translate(
@@ -97,7 +90,11 @@ class AsyncClient:
         timeout: float | None = None,
         request_id: str = "",
     ) -> api.TranslateResponse | str | list[str]:
-        """Same as Client.translate."""
+        """Translates a request, or a text or a list of texts to the language `to`. Texts are sent
+        in as many calls as they need; the timeout applies to each call. `glossary` maps terms to
+        their translations. Where no model translates the pair, two do through a third language,
+        unless `direct_only`. With
+        `line_breaks="join_paragraphs"` the lines of a paragraph that was wrapped are joined."""
         if isinstance(text, api.TranslateRequest):
             check_request_alone(
                 to=to,
@@ -108,9 +105,7 @@ class AsyncClient:
                 direct_only=direct_only,
                 line_breaks=line_breaks,
             )
-            return await self._connection.unary(
-                self._connection.text.Translate, text, timeout, request_id
-            )
+            return await self._connection.unary(self._text.Translate, text, timeout, request_id)
         settings = translation(to, source, model, glossary, options, direct_only, line_breaks)
         plan = Plan.of(text, joins=joins_lines(settings))
 
@@ -118,9 +113,7 @@ class AsyncClient:
             request = api.TranslateRequest()
             request.CopyFrom(settings)
             request.contents.extend(contents)
-            reply = await self._connection.unary(
-                self._connection.text.Translate, request, timeout, request_id
-            )
+            reply = await self._connection.unary(self._text.Translate, request, timeout, request_id)
             keep_language(plan, settings, reply)
             return list(reply.translations)
 
@@ -168,23 +161,22 @@ class AsyncClient:
         timeout: float | None = None,
         request_id: str = "",
     ) -> api.SummarizeResponse | str | list[str]:
-        """Same as Client.summarize."""
+        """Summarises a request, or a text or a list of texts in a line each. A text that is longer
+        than the model's limit is summarised in chunks. A summary has at most so many `words`, and
+        at least three quarters of them, or so many `sentences`. `style` is "title", "sentence" or
+        "paragraph", if the model has it; by default the model's first."""
         if isinstance(text, api.SummarizeRequest):
             check_request_alone(
                 language=language, model=model, words=words, sentences=sentences, style=style
             )
-            return await self._connection.unary(
-                self._connection.text.Summarize, text, timeout, request_id
-            )
+            return await self._connection.unary(self._text.Summarize, text, timeout, request_id)
         settings = summary(language, model, words, sentences, style)
 
         async def answers(contents: list[str]) -> list[TextAnswer]:
             request = api.SummarizeRequest()
             request.CopyFrom(settings)
             request.contents.extend(contents)
-            reply = await self._connection.unary(
-                self._connection.text.Summarize, request, timeout, request_id
-            )
+            reply = await self._connection.unary(self._text.Summarize, request, timeout, request_id)
             return list(reply.summaries)
 
         return await run_plan(Plan.of(text, whole=True), answers, first_alone=not language)
@@ -231,12 +223,11 @@ class AsyncClient:
         timeout: float | None = None,
         request_id: str = "",
     ) -> api.ScoreResponse | api.TargetScore | list[api.TargetScore]:
-        """Same as Client.score."""
+        """Scores a request, or a pair of a source and a target or a list of pairs: the probability
+        that the model gives to each target. Pairs are sent in as many calls as they need."""
         if isinstance(pairs, api.ScoreRequest):
             check_request_alone(source=source, to=to, model=model, style=style, options=options)
-            return await self._connection.unary(
-                self._connection.text.Score, pairs, timeout, request_id
-            )
+            return await self._connection.unary(self._text.Score, pairs, timeout, request_id)
         request = scoring(source, to, model, style, options)
         batches = scores(pairs)
         while batch := batches.next():
@@ -244,9 +235,7 @@ class AsyncClient:
             for text, target in batch.items:
                 request.pairs.add(source_text=text, target_text=target)
             try:
-                reply = await self._connection.unary(
-                    self._connection.text.Score, request, timeout, request_id
-                )
+                reply = await self._connection.unary(self._text.Score, request, timeout, request_id)
             except LinnetError as error:
                 batches.refused(batch, error)
             else:
@@ -272,8 +261,9 @@ class AsyncClient:
         timeout: float | None = None,
         request_id: str = "",
     ) -> api.DetectLanguageResponse | api.LanguageDetection | list[api.LanguageDetection]:
-        """Same as Client.detect_language."""
-        method = self._connection.text.DetectLanguage
+        """Detects the languages of a request, or of a text or a list of texts; for white space the
+        detection is empty. Texts are sent in as many calls as they need."""
+        method = self._text.DetectLanguage
         if isinstance(text, api.DetectLanguageRequest):
             return await self._connection.unary(method, text, timeout, request_id)
         batches = detections(text)
@@ -291,18 +281,14 @@ class AsyncClient:
         self, *, timeout: float | None = None, request_id: str = ""
     ) -> api.ListModelsResponse:
         request = api.ListModelsRequest()
-        return await self._connection.unary(
-            self._connection.text.ListModels, request, timeout, request_id
-        )
+        return await self._connection.unary(self._text.ListModels, request, timeout, request_id)
 
     async def get_model(
         self, name: str, *, timeout: float | None = None, request_id: str = ""
     ) -> api.GetModelResponse:
         request = api.GetModelRequest()
         set_field(request, "name", name)
-        return await self._connection.unary(
-            self._connection.text.GetModel, request, timeout, request_id
-        )
+        return await self._connection.unary(self._text.GetModel, request, timeout, request_id)
 
     def stream_translate(
         self, request: api.TranslateRequest, *, timeout: float | None = None, request_id: str = ""
@@ -310,7 +296,7 @@ class AsyncClient:
         check_message(request, api.TranslateRequest, "request")
         message = api.StreamTranslateRequest(request=request)
         return AsyncStream(
-            self._connection, self._connection.text.StreamTranslate, message, timeout, request_id
+            self._connection, self._text.StreamTranslate, message, timeout, request_id
         )
 
     def stream_summarize(
@@ -319,7 +305,7 @@ class AsyncClient:
         check_message(request, api.SummarizeRequest, "request")
         message = api.StreamSummarizeRequest(request=request)
         return AsyncStream(
-            self._connection, self._connection.text.StreamSummarize, message, timeout, request_id
+            self._connection, self._text.StreamSummarize, message, timeout, request_id
         )
 
     async def translate_document(
@@ -330,13 +316,14 @@ class AsyncClient:
         keep_order: bool = True,
         request_id: str = "",
     ) -> AsyncIterator[tuple[int, api.TranslateResponse | LinnetError]]:
-        """Same as Client.translate_document; lines may come from an asynchronous generator."""
-        first = document_start(
-            api.TranslateDocumentRequest, settings, keep_order, lines, "lines", asynchronous=True
-        )
-        results = self._connection.results(
-            self._connection.text.TranslateDocument, AsyncDocument(first, lines), request_id
-        )
+        """Yields the number and the result of each line; a line may fail while the others succeed.
+        Flow control holds the lines back until the server and the caller keep up; leaving the loop
+        cancels the rest. `settings` has no contents. If the connection is lost, the document
+        continues on the next from the first line without a result. There is no deadline, but a lost
+        server is tried for the timeout of the options."""
+        first = document_start(api.TranslateDocumentRequest, settings, keep_order)
+        document = AsyncDocument(first, lines, "lines")
+        results = self._connection.results(self._text.TranslateDocument, document, request_id)
         async for result in results:
             yield result
 
@@ -348,18 +335,16 @@ class AsyncClient:
         keep_order: bool = True,
         request_id: str = "",
     ) -> AsyncIterator[tuple[int, api.SummarizeResponse | LinnetError]]:
-        """Same as Client.summarize_document; texts may come from an asynchronous generator."""
-        first = document_start(
-            api.SummarizeDocumentRequest, settings, keep_order, texts, "texts", asynchronous=True
-        )
-        results = self._connection.results(
-            self._connection.text.SummarizeDocument, AsyncDocument(first, texts), request_id
-        )
+        """Summarises each text, as translate_document translates lines."""
+        first = document_start(api.SummarizeDocumentRequest, settings, keep_order)
+        document = AsyncDocument(first, texts, "texts")
+        results = self._connection.results(self._text.SummarizeDocument, document, request_id)
         async for result in results:
             yield result
 
     async def is_serving(self, service: str = "", *, timeout: float | None = None) -> bool:
-        """Same as Client.is_serving."""
+        """True if the server, or the service of that name ("linnet.v1.TextService"), reports
+        SERVING. Raises LinnetError if it does not answer."""
         request = health_pb2.HealthCheckRequest()
         set_field(request, "service", service)
         answer = await self._connection.unary(self._connection.check, request, timeout, "")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager, suppress
-from typing import Any, TypeVar, cast
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
+from typing import Any, Self, TypeVar, cast
 
 import grpc
 from grpc_health.v1 import health_pb2
@@ -14,6 +14,7 @@ from . import addresses
 from . import channel as shared
 from .async_document import AsyncDocument
 from .errors import LinnetError
+from .grpc_errors import convert
 from .options import Options
 from .retries import Attempts
 from .v1.text_service_pb2_grpc import TextServiceStub
@@ -21,7 +22,7 @@ from .v1.text_service_pb2_grpc import TextServiceStub
 Answer = TypeVar("Answer")
 
 
-async def error_of(call: Any) -> grpc.aio.AioRpcError | None:
+async def _error_of(call: Any) -> grpc.aio.AioRpcError | None:
     """The error with which a call of grpc.aio ended, if it did not end well."""
     code = await call.code()
     if code == grpc.StatusCode.OK:
@@ -43,13 +44,13 @@ class _EndOfCall:
     def _keep(self, call: Any) -> None:
         # A task would read it later, perhaps too late. The call is done, so nothing is waited for.
         try:
-            error_of(call).send(None)
+            _error_of(call).send(None)
         except StopIteration as read:
             self.error = self.error or read.value
 
 
 @asynccontextmanager
-async def in_flight(
+async def _in_flight(
     call: Any,
     options: Options,
     timeout: float | None = None,
@@ -65,7 +66,7 @@ async def in_flight(
         if document is not None and document.error is not None:
             raise document.error from None
         if not isinstance(error, asyncio.CancelledError):
-            raise LinnetError.of(error, options, timeout) from error
+            raise convert(error, options, timeout) from error
         task = asyncio.current_task()
         if task is None or task.cancelling() > before:
             raise
@@ -150,13 +151,14 @@ class AsyncConnection(shared.CallStarter):
         await channels.main.close(None)
         await channels.health.close(None)
 
-    def has_waited(self) -> bool:
+    def may_begin(self) -> bool:
+        """True if no call needs to wait any more."""
         return self.options.wait == 0 or (self._ready is not None and self._ready.done())
 
     async def wait(self) -> None:
         """Waits once, all first calls together, for a server that is starting; the call itself
         then reports any error."""
-        if self.has_waited():
+        if self.may_begin():
             return
         if self._ready is None:
             self._ready = asyncio.ensure_future(self._wait_until_ready())
@@ -201,8 +203,22 @@ class AsyncConnection(shared.CallStarter):
                 return answer
 
     async def _answer(self, call: Any, timeout: float | None = None) -> Any:
-        async with in_flight(call, self.options, timeout):
+        async with self.in_flight(call, timeout):
             return await call
+
+    def add(self, call: Any) -> None:
+        """Nothing: closing the channels ends their calls."""
+
+    def in_flight(
+        self, call: Any, timeout: float | None = None, document: AsyncDocument | None = None
+    ) -> AbstractAsyncContextManager[None]:
+        return _in_flight(call, self.options, timeout, document)
+
+    async def check_end(self, call: Any) -> None:
+        """Raises the error of a call whose messages have been read: grpc.aio raises it in the first
+        loop over a call, and another one just ends."""
+        if error := await _error_of(call):
+            raise error
 
     async def pause(self, attempts: Attempts, error: LinnetError) -> None:
         """Waits for the next attempt of a call. Raises `error` if there is none."""
@@ -255,7 +271,7 @@ class AsyncConnection(shared.CallStarter):
         end = _EndOfCall(call)
         # Otherwise grpc.aio would wait for one more line of the caller after the server's error.
         call.add_done_callback(stop_writing)
-        async with in_flight(call, self.options, document=document):
+        async with self.in_flight(call, document=document):
             try:
                 async for result in call:
                     document.answer(result.sequence_id)
@@ -264,3 +280,25 @@ class AsyncConnection(shared.CallStarter):
                     yield result.sequence_id, answer
             except grpc.aio.AioRpcError as error:
                 raise end.error or error from None
+
+
+class AsyncClientLife:
+    """The options and the connection of an AsyncClient."""
+
+    def __init__(self, server: str | Options = "127.0.0.1:50051"):
+        self.options = server if isinstance(server, Options) else Options(server=server)
+        self._connection = AsyncConnection(self.options)
+
+    @property
+    def _text(self) -> TextServiceStub:
+        return self._connection.text
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Cancels the calls in flight and closes the connection."""
+        await self._connection.close()

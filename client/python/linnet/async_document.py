@@ -7,7 +7,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
 from typing import Any
 
 from .document import MAX_LINES_IN_FLIGHT
-from .texts import check_text
+from .texts import check_lines, check_text
 from .v1 import text_service_pb2 as api
 
 Lines = Iterable[str] | AsyncIterable[str]
@@ -18,7 +18,8 @@ class AsyncDocument:
     another call can continue the document. The task that takes a line outlives the call for which
     it began: cancelling it would end an asynchronous generator of the caller."""
 
-    def __init__(self, first: Any, lines: Lines):
+    def __init__(self, first: Any, lines: Lines, name: str):
+        check_lines(lines, name, asynchronous=True)
         self._first, self._lines = first, lines
         self.error: BaseException | None = None  # of the iterator, which grpc.aio would replace
         self._iterator: Iterator[str] | AsyncIterator[str] | None = None

@@ -1,11 +1,12 @@
-"""The stream of the client for asyncio."""
+"""The stream of the client for asyncio. The build makes stream.py, that of the blocking client, of
+this file: see setup.py."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Generic, TypeVar
 
-from .async_connection import AsyncConnection, error_of, in_flight
+from .async_connection import AsyncConnection
 from .errors import LinnetError, no_response
 from .v1 import text_service_pb2 as api
 
@@ -13,7 +14,8 @@ Response = TypeVar("Response", covariant=True)
 
 
 class AsyncStream(Generic[Response]):
-    """The asynchronous Stream: `async for part in stream`, then `await stream.response()`."""
+    """Iterates over the parts of a text as they become stable: the concatenated parts of a content
+    are its text. `response()` returns the whole response. After an error, discard the parts."""
 
     def __init__(
         self,
@@ -29,12 +31,13 @@ class AsyncStream(Generic[Response]):
         self._request = request
         self._call: Any = None
         self._response: Response | None = None
-        if connection.has_waited():
+        if connection.may_begin():
             self._start()
 
     def _start(self) -> None:
         self._attempts = self._connection.attempts(self._request, self._timeout)
         self._call = self._begin(self._timeout)
+        self._connection.add(self._call)  # also where its parts are read later, or never
 
     async def __aiter__(self) -> AsyncIterator[api.TextPart]:
         if self._call is None:
@@ -54,15 +57,13 @@ class AsyncStream(Generic[Response]):
             self._call = self._begin(self._attempts.left())
 
     async def _parts(self) -> AsyncIterator[api.TextPart]:
-        async with in_flight(self._call, self._connection.options, self._timeout):
+        async with self._connection.in_flight(self._call, self._timeout):
             async for message in self._call:
                 if message.HasField("response"):
                     self._response = message.response
                 elif message.HasField("part"):
                     yield message.part
-            # grpc.aio raises the error in the first loop over a call; another one just ends.
-            if error := await error_of(self._call):
-                raise error
+            await self._connection.check_end(self._call)
 
     async def response(self) -> Response:
         """Returns the whole response. Reads the remaining parts first. Leaving the loop over the

@@ -18,6 +18,7 @@ import grpc
 from grpc_health.v1 import health_pb2
 
 from .errors import LinnetError
+from .grpc_errors import convert
 from .options import Options
 from .retries import MAX_RETRIED_BYTES, Attempts, Retries
 from .version import __version__
@@ -210,6 +211,6 @@ class CallStarter:
         try:
             return method(request, timeout=limit, metadata=metadata)
         except grpc.RpcError as error:  # a request of more than 2 GiB
-            raise LinnetError.of(error, self.options) from error
+            raise convert(error, self.options) from error
         except (grpc.aio.UsageError, ValueError) as error:  # the channel is closed
             raise LinnetError.local(str(error), grpc.StatusCode.FAILED_PRECONDITION) from error

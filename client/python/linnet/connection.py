@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import grpc
 from grpc_health.v1 import health_pb2
@@ -17,6 +17,7 @@ from . import addresses
 from . import channel as shared
 from .document import Document, LinesOfCall
 from .errors import LinnetError
+from .grpc_errors import convert
 from .options import Options
 from .retries import Attempts
 from .v1.text_service_pb2_grpc import TextServiceStub
@@ -52,7 +53,7 @@ class _CallInFlight:
         if isinstance(error, grpc.RpcError) and self._document and self._document.error:
             raise self._document.error from None
         if isinstance(error, grpc.RpcError):
-            raise LinnetError.of(error, self._connection.options, self._timeout) from error
+            raise convert(error, self._connection.options, self._timeout) from error
         if isinstance(error, grpc.FutureCancelledError):
             raise LinnetError.local("cancelled", grpc.StatusCode.CANCELLED) from error
 
@@ -150,6 +151,14 @@ class Connection(shared.CallStarter):
                 self._wait_behind_proxy(end)
             self._waited = True
 
+    def may_begin(self) -> bool:
+        """True, after the wait for a server that is starting."""
+        self.wait()
+        return True
+
+    def check_end(self, call: Any) -> None:
+        """Nothing: a loop over the messages of a call raises its error, also a second one."""
+
     def _wait_behind_proxy(self, end: float) -> None:
         """Checks the health until it is not a proxy that answers, for a server that is starting."""
         request = health_pb2.HealthCheckRequest()
@@ -218,3 +227,26 @@ class Connection(shared.CallStarter):
                 self.pause(attempts, error)
             finally:
                 document.end(lines)
+
+
+class ClientLife:
+    """The options and the connection of a Client."""
+
+    def __init__(self, server: str | Options = "127.0.0.1:50051"):
+        self.options = server if isinstance(server, Options) else Options(server=server)
+        self._connection = Connection(self.options)
+        self._text = self._connection.text
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Cancels the calls in flight and closes the connection."""
+        self._connection.close()
+
+    def cancel(self) -> None:
+        """Cancels every call, in flight or future. Thread-safe."""
+        self._connection.cancel()

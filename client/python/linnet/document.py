@@ -6,9 +6,10 @@ import threading
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from .texts import check_text
+from .texts import check_lines, check_text
 from .v1 import text_service_pb2 as api
 
+Lines = Iterable[str]
 MAX_LINES_IN_FLIGHT = 256  # HTTP/2 alone would let megabytes of them pass
 
 
@@ -23,7 +24,8 @@ class Document:
     another call can continue the document. A thread of gRPC takes the messages of each call; one
     that is still in the caller's iterator after its call has ended gives its line to the next."""
 
-    def __init__(self, first: Any, lines: Iterable[str]):
+    def __init__(self, first: Any, lines: Lines, name: str):
+        check_lines(lines, name)
         self._first, self._lines = first, lines
         self.error: BaseException | None = None  # of the iterator, which gRPC would drop
         self._iterator: Iterator[str] | None = None

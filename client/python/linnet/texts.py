@@ -96,19 +96,9 @@ def check_lines(lines: object, name: str, *, asynchronous: bool = False) -> None
         raise LinnetError.local(f"{name} is a {kind}, not an iterable of lines", field=name)
 
 
-def document_start(
-    kind: type[Start],
-    settings: Any,
-    keep_order: bool,
-    lines: object,
-    name: str,
-    *,
-    asynchronous: bool = False,
-) -> Start:
-    """The first message of a document. Raises LinnetError for wrong arguments, of which `lines` is
-    called `name`."""
+def document_start(kind: type[Start], settings: Any, keep_order: bool) -> Start:
+    """The first message of a document. Raises LinnetError for wrong arguments."""
     check_message(settings, type(kind().settings), "settings")
-    check_lines(lines, name, asynchronous=asynchronous)
     first = kind(settings=settings)
     set_field(first, "keep_order", keep_order)
     return first
