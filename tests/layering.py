@@ -369,6 +369,54 @@ def python_uses(tree: Tree, path: str) -> Iterator[Use]:
             yield from (Use(what, node.lineno, f"{path} -> {name}") for what in meaning)
 
 
+def imports(tree: Tree) -> dict[str, set[str]]:
+    """The Python files of the tree that each of them imports, wherever in the file, also for types
+    alone."""
+    found: dict[str, set[str]] = {path: set() for path in tree.files if path.endswith(".py")}
+    roots = ["", "client/python/", "model/"]
+
+    def add(path: str, module: str, names: list[str], roots: list[str]) -> None:
+        base = module.replace(".", "/")
+        for root in roots:
+            # A name of a package is a module of it or something in its __init__.
+            tried = [f"{root}{base}/{name}" if base else f"{root}{name}" for name in names]
+            modules = [f"{each}.py" for each in tried if f"{each}.py" in found]
+            whole = [f"{root}{base}.py", f"{root}{base}/__init__.py"] if base else []
+            rest = len(modules) < len(names) or not names
+            found[path].update(modules, (each for each in whole if each in found and rest))
+        found[path].discard(path)
+
+    for path in found:
+        folder = path.rpartition("/")[0]
+        for node in ast.walk(ast.parse(tree.files[path], path)):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    add(path, alias.name, [], [f"{folder}/", *roots])
+            elif isinstance(node, ast.ImportFrom):
+                names = [alias.name for alias in node.names]
+                above = folder.split("/")[: len(folder.split("/")) - max(node.level - 1, 0)]
+                where = [f"{'/'.join(above)}/"]
+                add(path, node.module or "", names, where if node.level else [*where, *roots])
+    return found
+
+
+def circles(uses: dict[str, set[str]]) -> list[str]:
+    """One circle for each file that imports itself through others, as "a -> b -> a"."""
+    found, done = [], set()
+
+    def visit(path: str, way: list[str]) -> None:
+        if path in way:
+            found.append(" -> ".join([*way[way.index(path) :], path]))
+        elif path not in done:
+            for each in sorted(uses[path]):
+                visit(each, [*way, path])
+            done.add(path)
+
+    for path in sorted(uses):
+        visit(path, [])
+    return found
+
+
 def proto_uses(tree: Tree, path: str) -> Iterator[Use]:
     for m in re.finditer(r'^import (?:public )?"([^"]+)"', tree.files[path], re.MULTILINE):
         known = f"proto/{m[1]}" in tree.files or m[1].startswith("google/protobuf/")

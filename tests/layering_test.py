@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from layering import CPP, LAYERS, ROOT, Tree, layer_of, targets, violations
+from layering import CPP, LAYERS, ROOT, Tree, circles, imports, layer_of, targets, violations
 
 
 def test_dependencies_point_down_only() -> None:
@@ -31,6 +31,25 @@ def test_python_tests_have_names_of_their_own() -> None:
     """pytest imports a test by its file's name alone, and takes no second one of that name."""
     names = Counter(path.name for path in (ROOT / "tests").rglob("*_test.py"))
     assert [name for name, files in names.items() if files > 1] == []
+
+
+def test_python_imports_have_no_circle() -> None:
+    found = circles(imports(Tree(ROOT)))
+    assert not found, "\n" + "\n".join(found)
+
+
+def test_a_circle_of_imports_is_found(tree) -> None:
+    root = tree(
+        {
+            "client/python/linnet/a.py": "from . import b\n",
+            "client/python/linnet/b.py": "if TYPE_CHECKING:\n    from .v1.c import C\n",
+            "client/python/linnet/v1/c.py": "def late():\n    from linnet.a import A\n",
+            "client/python/linnet/d.py": "import a\nfrom .b import B\n",
+        }
+    )
+    folder = "client/python/linnet"
+    way = [f"{folder}/{name}.py" for name in ("a", "b", "v1/c", "a")]
+    assert circles(imports(Tree(root))) == [" -> ".join(way)]
 
 
 def test_the_table_has_no_circle() -> None:
