@@ -15,36 +15,8 @@ namespace {
 
 using v1::TextService;
 
-// More than a server takes by default: a larger request is refused for good, with a code as if a
-// retry could help.
-constexpr int kMaxRetriedBytes = (4 << 20) + (64 << 10);
-
-// The retry policy of TextService's calls. gRPC retries itself: it knows which calls did not reach
-// the server, and it obeys the delay that the server asks for (grpc-retry-pushback-ms). Throttling
-// stops retries while most calls fail.
-// https://github.com/grpc/proposal/blob/master/A6-client-retries.md Calls are not hedged: that
-// would double the load of a busy server. INTERNAL and CANCELLED are not retried: a call that made
-// the engine of one server stall or crash would go on to the next one. Documents are not retried.
-std::string Retries(const RetryOptions& retry) {
-  if (retry.max_attempts == 1) return "";
-  return absl::StrFormat(R"("methodConfig": [{
-      "name": [{"service": "%1$s", "method": "TranslateDocument"},
-               {"service": "%1$s", "method": "SummarizeDocument"}]
-    }, {
-      "name": [{"service": "%1$s"}],
-      "retryPolicy": {
-        "maxAttempts": %2$d,
-        "initialBackoff": "%3$.3fs",
-        "maxBackoff": "%4$.3fs",
-        "backoffMultiplier": 2,
-        "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED"]
-      }
-    }],
-    "retryThrottling": {"maxTokens": 100, "tokenRatio": 0.1})",
-                         TextService::service_full_name(), retry.max_attempts,
-                         absl::ToDoubleSeconds(retry.initial_backoff),
-                         absl::ToDoubleSeconds(retry.max_backoff));
-}
+// More than a server takes by default.
+constexpr int kMaxRequestBytes = (4 << 20) + (64 << 10);
 
 // Used for lists of addresses only: behind a load balancer, the health of the one server that the
 // balancer chose for the health watch would stand for all.
@@ -81,8 +53,8 @@ std::shared_ptr<grpc::Channel> Make(const ClientOptions& options, const std::str
   arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
   arguments.SetUserAgentPrefix("linnet/" + Version());
   arguments.SetMaxReceiveMessageSize(options.max_reply_bytes);
-  // By default gRPC retries no request of more than 256 KiB.
-  arguments.SetInt(GRPC_ARG_PER_RPC_RETRY_BUFFER_SIZE, kMaxRetriedBytes);
+  // By default gRPC sends no request of more than 256 KiB again that a server has not read.
+  arguments.SetInt(GRPC_ARG_PER_RPC_RETRY_BUFFER_SIZE, kMaxRequestBytes);
   // By default gRPC waits 1 s before it reconnects, so the first retries would all fail with the
   // first refusal, and later up to 2 min, far longer than a server needs to start.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS,
@@ -119,9 +91,7 @@ absl::Status CheckTokenIsPrivate(const ClientOptions& options) {
 }
 
 std::shared_ptr<grpc::Channel> MakeChannel(const ClientOptions& options) {
-  const std::string retries = Retries(options.retry);
-  if (!IsBalanced(options)) return Make(options, retries);
-  return Make(options, absl::StrCat(Balancing(), retries.empty() ? "" : ", ", retries));
+  return Make(options, IsBalanced(options) ? Balancing() : "");
 }
 
 std::shared_ptr<grpc::Channel> MakeHealthChannel(const ClientOptions& options) {

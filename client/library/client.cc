@@ -16,6 +16,7 @@ namespace {
 using v1::TextService;
 using Text = TextService::Stub;
 using HealthResponse = Connection::HealthResponse;
+using Progress = Connection::Progress;
 
 int TextsOf(const v1::TranslateRequest& request) { return request.contents_size(); }
 int TextsOf(const v1::SummarizeRequest& request) { return request.contents_size(); }
@@ -34,12 +35,14 @@ absl::StatusOr<Response> WithCount(int texts, absl::StatusOr<Response>&& respons
                                           AnswersOf(*response), " results"));
 }
 
-// Hands parts on until the response arrives, which is the last message.
+// Hands parts on until the response arrives, which is the last message. `begun` is set by the first
+// message.
 template <typename Message, typename Response>
 grpc::Status ReadParts(std::unique_ptr<grpc::ClientReader<Message>> reader, const OnPart& on_part,
-                       grpc::ClientContext* context, Response* response) {
+                       grpc::ClientContext* context, Response* response, bool* begun) {
   bool answered = false, wanted = true;
   for (Message message; reader->Read(&message);) {
+    *begun = true;
     if (message.has_response()) {
       *response = std::move(*message.mutable_response());
       answered = true;
@@ -61,9 +64,12 @@ absl::StatusOr<Response> Streamed(Connection& connection, Method method, const R
   StreamRequest stream_request;
   *stream_request.mutable_request() = request;
   absl::StatusOr<Response> response = Response();
-  RETURN_IF_ERROR(connection.Run(request, options, [&](Text& text, grpc::ClientContext* context) {
-    return ReadParts((text.*method)(context, stream_request), on_part, context, &*response);
-  }));
+  bool begun = false;
+  const auto call = [&](Text& text, grpc::ClientContext* context) {
+    return ReadParts((text.*method)(context, stream_request), on_part, context, &*response, &begun);
+  };
+  RETURN_IF_ERROR(connection.Run(Attempts::Kind::kCall, request, options, call,
+                                 [&begun] { return begun ? Progress::kEnded : Progress::kNone; }));
   return WithCount(TextsOf(request), std::move(response));
 }
 
@@ -93,14 +99,14 @@ absl::Status RunDocument(Connection& connection, Method method, const Settings& 
     if (!result.ok() || AnswersOf(*result) == 1) return on_line(index, result);
     return on_line(index, WithCount(1, absl::StatusOr<Response>(result)));
   };
-  return connection.Run(
-      settings, options,
-      [&](Text& text, grpc::ClientContext* context) {
-        return Document<Lines, Result>((text.*method)(context), context,
-                                       options.timeout.value_or(connection.options().timeout))
-            .Run(settings, next_line, on_counted);
-      },
-      /*deadline=*/false);
+  Document<Lines, Result> document(settings, next_line, on_counted, connection.TimeoutOf(options));
+  const auto call = [&](Text& text, grpc::ClientContext* context) {
+    return document.Run((text.*method)(context), context);
+  };
+  return connection.Run(Attempts::Kind::kDocument, settings, options, call, [&document] {
+    if (document.refused()) return Progress::kEnded;
+    return document.TakeProgress() ? Progress::kSome : Progress::kNone;
+  });
 }
 
 }  // namespace
@@ -207,16 +213,17 @@ void Client::DetectLanguageAsync(v1::DetectLanguageRequest request,
 absl::StatusOr<v1::ReloadResponse> Client::Reload(const v1::ReloadRequest& request,
                                                   const CallOptions& options) {
   v1::ReloadResponse response;
-  RETURN_IF_ERROR(impl_->Run(request, options, [&](Text&, grpc::ClientContext* context) {
+  const auto call = [&](Text&, grpc::ClientContext* context) {
     return impl_->admin().Reload(context, request, &response);
-  }));
+  };
+  RETURN_IF_ERROR(impl_->Run(Attempts::Kind::kOnce, request, options, call));
   return response;
 }
 
 absl::Status Client::Health(const std::string& service) {
   RETURN_IF_ERROR(CheckUtf8("service", service));
   HealthResponse response;
-  const absl::Status status = impl_->Check({}, service, &response);
+  const absl::Status status = impl_->Check({}, impl_->options().timeout, service, &response);
   if (absl::IsNotFound(status)) {
     return absl::NotFoundError(absl::StrCat("the server has no service \"", service, "\""));
   }

@@ -27,14 +27,16 @@
 
 namespace linnet::client {
 
-// A call is retried if the server was too busy (RESOURCE_EXHAUSTED), shuts down or was lost
-// (UNAVAILABLE). The delay doubles from `initial_backoff` to `max_backoff`, or is the one that the
-// server asks for; retries end with the timeout and are throttled while many calls fail. A call
-// that failed inside an engine is not retried. With several servers, a call that one server cannot
-// finish before its deadline (DEADLINE_TOO_CLOSE) is sent to one other server.
+// A call is made again if the server was too busy (RESOURCE_EXHAUSTED), shuts down or was lost
+// (UNAVAILABLE), and a document continues from its first line without a result. The delay doubles
+// from `initial_backoff` to `max_backoff`, or is the one that the server asks for; retries end with
+// the timeout, with `max_attempts` that no result lies between, and while many calls fail. A server
+// that was there and now refuses connections is tried until the timeout. A call that failed inside
+// an engine is not retried. With several servers, a call that one server cannot finish before its
+// deadline (DEADLINE_TOO_CLOSE) is sent to one other server.
 struct RetryOptions {
   int max_attempts = 5;  // 1 to 5, the first attempt included; 1 never retries
-  absl::Duration initial_backoff = absl::Milliseconds(100);
+  absl::Duration initial_backoff = absl::Milliseconds(100);  // at least 2 ms
   absl::Duration max_backoff = absl::Seconds(2);
 };
 
@@ -152,9 +154,10 @@ class Client {
                                                         const CallOptions& options = {});
 
   // Documents of any length. Flow control bounds the lines that either side holds: lines are sent
-  // as fast as the server reads them and `on_line` returns. `settings` has no contents. A document
-  // is never retried; the status says why there are no more results. The call returns only after
-  // `next_line` has returned, even after a failure.
+  // as fast as the server reads them and `on_line` returns. `settings` has no contents. If the
+  // connection is lost, the document continues on the next from the first line without a result.
+  // The status says why there are no more results. The call returns only after `next_line` has
+  // returned, even after a failure.
   absl::Status TranslateDocument(const v1::TranslateRequest& settings, const NextLine& next_line,
                                  const OnLine<v1::TranslateResponse>& on_line,
                                  const CallOptions& options = {});

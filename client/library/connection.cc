@@ -17,15 +17,7 @@ namespace {
 constexpr absl::Duration kWaitInterval = absl::Milliseconds(200);
 // Bounds the check that finds out why no server was reached: a silent one does not tell.
 constexpr absl::Duration kCauseTimeout = absl::Seconds(1);
-
-// Calls `then` on a thread of gRPC.
-void After(absl::Duration delay, std::function<void()> then) {
-  auto* alarm = new grpc::Alarm;  // an alarm that its own callback owned would never be freed
-  alarm->Set(absl::ToChronoTime(absl::Now() + delay), [alarm, then](bool) {
-    const std::unique_ptr<grpc::Alarm> done(alarm);
-    then();
-  });
-}
+constexpr size_t kMaxRetriedBytes = (4 << 20) + (64 << 10);  // more than a server takes by default
 
 // Returns the operating system's error, which gRPC puts at the end of a long message about a failed
 // connection.
@@ -39,6 +31,14 @@ absl::string_view Cause(absl::string_view message) {
 }
 
 }  // namespace
+
+void After(absl::Duration delay, std::function<void()> then) {
+  auto* alarm = new grpc::Alarm;  // an alarm that its own callback owned would never be freed
+  alarm->Set(absl::ToChronoTime(absl::Now() + delay), [alarm, then](bool) {
+    const std::unique_ptr<grpc::Alarm> done(alarm);
+    then();
+  });
+}
 
 CancellableContext::CancellableContext(const Cancellation& client, const CallOptions& options)
     : client_(client), own_(options.cancellation), timeout_(options.timeout) {
@@ -88,9 +88,31 @@ CallOptions Connection::WithRequestId(const CallOptions& options) {
   return own;
 }
 
-bool Connection::ShouldTryAnotherServer(const absl::Status& status) const {
-  return options_.retry.max_attempts > 1 && IsBalanced(options_) &&
-         absl::IsDeadlineExceeded(status) && DetailsOf(status).reason == "DEADLINE_TOO_CLOSE";
+Attempts Connection::MakeAttempts(Attempts::Kind kind, const google::protobuf::Message& request,
+                                  const CallOptions& options) {
+  // A larger request is refused for good, with a code as if a retry could help.
+  if (request.ByteSizeLong() > kMaxRetriedBytes) kind = Attempts::Kind::kOnce;
+  return Attempts(kind, options_, retries_, TimeoutOf(options));
+}
+
+bool Connection::IsCancelled(const CallOptions& options) const {
+  return cancellation_.state()->cancelled() ||
+         (options.cancellation.has_value() && options.cancellation->state()->cancelled());
+}
+
+bool Connection::Pause(const CallOptions& options, absl::Duration delay,
+                       bool until_connected) const {
+  const absl::Time end = absl::Now() + delay;
+  while (!IsCancelled(options)) {
+    const absl::Duration left = end - absl::Now();
+    // While no call is in flight, gRPC connects only in a thread that waits for the channel.
+    const grpc_connectivity_state state = channel_->GetState(/*try_to_connect=*/true);
+    if (left <= absl::ZeroDuration() || (until_connected && state == GRPC_CHANNEL_READY))
+      return true;
+    channel_->WaitForStateChange(state,
+                                 absl::ToChronoTime(absl::Now() + std::min(left, kPauseSlice)));
+  }
+  return false;
 }
 
 void Connection::Prepare(const CallOptions& options, absl::Duration timeout,
@@ -116,19 +138,22 @@ absl::Status Connection::Explain(const CancellableContext& context, const grpc::
   if (absl::IsCancelled(status) && context.cancelled()) return absl::CancelledError("cancelled");
   if (status.ok() || HasDetails(status)) return status;
   switch (status.code()) {
-    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kUnavailable: {
       // The message of round_robin if the health watch reports NOT_SERVING.
       if (absl::StrContains(status.message(), "backend unhealthy")) {
         return absl::UnavailableError(absl::StrCat(
             options_.server, " takes no calls now (its health is NOT_SERVING): try again later"));
       }
-      return absl::UnavailableError(absl::StrCat(
+      absl::Status unreachable = absl::UnavailableError(absl::StrCat(
           "cannot reach ", Way(), ": ", Cause(status.message()),
           proxy_ ? absl::StrCat("; does the proxy let it pass? With no_proxy=",
                                 ServerHost(options_.server), " the client connects directly")
           : UsesTls(options_.tls)
               ? "; is it there, with TLS and a certificate for its name that is trusted here?"
               : "; is a Linnet server running there, and without TLS?"));
+      MarkUnsent(status.message(), &unreachable);
+      return unreachable;
+    }
     case absl::StatusCode::kDeadlineExceeded:
       return absl::DeadlineExceededError(
           absl::StrCat("no answer from ", Way(), " within ", absl::FormatDuration(timeout), ": ",
@@ -154,32 +179,34 @@ absl::Status Connection::Explain(const CancellableContext& context, const grpc::
 
 absl::Status Connection::Reached(const absl::Status& health) {
   // NOT_SERVING counts as reached: the call itself then returns the server's error.
-  reached_ = reached_ || !(absl::IsUnavailable(health) || absl::IsDeadlineExceeded(health) ||
-                           absl::IsCancelled(health));
-  return reached_ ? absl::OkStatus() : health;
+  if (!absl::IsUnavailable(health) && !absl::IsDeadlineExceeded(health) &&
+      !absl::IsCancelled(health)) {
+    retries_.SetReached();
+  }
+  return retries_.reached() ? absl::OkStatus() : health;
 }
 
-absl::Status Connection::Reach(const CallOptions& options) {
-  if (reached_) return absl::OkStatus();
+absl::Status Connection::Reach(const CallOptions& options, absl::Duration left) {
+  if (retries_.reached()) return absl::OkStatus();
   HealthResponse ignored;
-  return Reached(Check(options, "", &ignored));
+  return Reached(Check(options, std::min(left, TimeoutOf(options)), "", &ignored));
 }
 
-Connection::Contact Connection::FirstContact(const CallOptions& options) const {
+Connection::Contact Connection::FirstContact(absl::Duration left) const {
   if (WaitsForServer()) return {options_.wait, true};
-  return {TimeoutOf(options), false};
+  return {left, false};
 }
 
-std::optional<Connection::Contact> Connection::Again(const Contact& contact, absl::Time end,
-                                                     const absl::Status& status) {
+std::optional<Connection::Contact> Connection::CheckAgain(const Contact& contact, absl::Time end,
+                                                          const absl::Status& status) {
   const absl::Duration left = end - absl::Now() - kWaitInterval;
   if (!contact.wait_for_ready || !absl::IsUnavailable(status) || left <= absl::ZeroDuration())
     return std::nullopt;
   return Contact{left, true};
 }
 
-absl::Status Connection::Check(const CallOptions& options, const std::string& service,
-                               HealthResponse* response) {
+absl::Status Connection::Check(const CallOptions& options, absl::Duration timeout,
+                               const std::string& service, HealthResponse* response) {
   HealthRequest request;
   request.set_service(service);
   const auto check = [&](Contact contact) -> absl::Status {
@@ -189,10 +216,10 @@ absl::Status Connection::Check(const CallOptions& options, const std::string& se
     if (!context.begun()) return absl::CancelledError("cancelled before the call");
     return Explain(context, health_->Check(&context.grpc(), request, response), request);
   };
-  const Contact first = reached_ ? Contact{TimeoutOf(options), false} : FirstContact(options);
+  const Contact first = retries_.reached() ? Contact{timeout, false} : FirstContact(timeout);
   const absl::Time end = absl::Now() + first.timeout;
   absl::Status status = check(first);
-  while (const std::optional<Contact> again = Again(first, end, status)) {
+  while (const std::optional<Contact> again = CheckAgain(first, end, status)) {
     absl::SleepFor(kWaitInterval);
     status = check(*again);
   }
@@ -227,7 +254,7 @@ void Connection::ReachAsync(const CallOptions& options, Contact contact,
                               then(absl::IsDeadlineExceeded(cause) ? status : cause);
                             });
         }
-        if (const std::optional<Contact> again = Again(contact, end, status)) {
+        if (const std::optional<Contact> again = CheckAgain(contact, end, status)) {
           return After(kWaitInterval, [=, this] { ReachAsync(options, *again, then); });
         }
         then(Reached(status));

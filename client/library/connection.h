@@ -2,8 +2,7 @@
 // and readable errors.
 #pragma once
 
-#include <atomic>
-#include <chrono>
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -19,6 +18,7 @@
 #include "client/library/grpc_status.h"
 #include "client/library/proxy.h"
 #include "client/library/request_checks.h"
+#include "client/library/retries.h"
 #include "client/library/token_file.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "grpcpp/grpcpp.h"
@@ -48,6 +48,11 @@ class CancellableContext {
   bool begun_ = true;
 };
 
+constexpr absl::Duration kPauseSlice = absl::Milliseconds(20);
+
+// Calls `then` on a thread of gRPC.
+void After(absl::Duration delay, std::function<void()> then);
+
 // The implementation of Client: channels, stubs and the calls over them. Thread-safe.
 class Connection {
  public:
@@ -64,21 +69,36 @@ class Connection {
   v1::AdminService::Stub& admin() { return *admin_; }
   void Cancel() { cancellation_.Cancel(); }
 
-  // Runs `call(stub, context)`, which blocks and returns a grpc::Status, if `request` is valid.
-  // Without `deadline` the call has no gRPC deadline.
-  template <typename Call>
-  absl::Status Run(const google::protobuf::Message& request, const CallOptions& options, Call call,
-                   bool deadline = true) {
+  // Runs `call(stub, context)`, which blocks and returns a grpc::Status, if `request` is valid, and
+  // again while `kind` allows it and `get_progress` does not return kEnded.
+  enum class Progress { kNone, kSome, kEnded };
+  template <typename Call, typename GetProgress>
+  absl::Status Run(Attempts::Kind kind, const google::protobuf::Message& request,
+                   const CallOptions& options, Call call, GetProgress get_progress) {
     RETURN_IF_ERROR(CheckRequest(request, options));
     const CallOptions own = WithRequestId(options);
-    const absl::Duration whole = deadline ? TimeoutOf(own) : absl::InfiniteDuration();
-    Timeout timeout(whole);
-    RETURN_IF_ERROR(Reach(own));
-    if (WaitsForServer()) timeout = Timeout(whole);
-    absl::Status status = Try(own, timeout.left(), request, call);
-    if (ShouldTryAnotherServer(status) && timeout.left() > absl::ZeroDuration())
-      status = Try(own, timeout.left(), request, call);
-    return status;
+    Attempts attempts = MakeAttempts(kind, request, own);
+    bool waits = !retries_.reached() && WaitsForServer();
+    while (true) {
+      std::optional<absl::Duration> pushback;
+      absl::Status status = Reach(own, attempts.left());
+      if (status.ok()) {
+        if (std::exchange(waits, false)) attempts.Restart();
+        status = Try(own, attempts.left(), request, call, &pushback);
+      }
+      if (status.ok()) retries_.Succeeded();
+      const Progress progress = get_progress();
+      if (status.ok() || waits || progress == Progress::kEnded) return status;
+      if (progress == Progress::kSome) attempts.Restart();
+      const std::optional<absl::Duration> delay = attempts.DelayAfter(status, pushback);
+      if (!delay.has_value()) return status;
+      if (!Pause(own, *delay, IsUnsent(status))) return absl::CancelledError("cancelled");
+    }
+  }
+  template <typename Call>
+  absl::Status Run(Attempts::Kind kind, const google::protobuf::Message& request,
+                   const CallOptions& options, Call call) {
+    return Run(kind, request, options, std::move(call), [] { return Progress::kNone; });
   }
 
   // Runs a unary call; `method` is the stub's.
@@ -88,9 +108,10 @@ class Connection {
   absl::StatusOr<Response> Unary(Method<Request, Response> method, const Request& request,
                                  const CallOptions& options) {
     Response response;
-    RETURN_IF_ERROR(Run(request, options, [&](Text& text, grpc::ClientContext* context) {
+    const auto call = [&](Text& text, grpc::ClientContext* context) {
       return (text.*method)(context, request, &response);
-    }));
+    };
+    RETURN_IF_ERROR(Run(Attempts::Kind::kCall, request, options, call));
     return response;
   }
 
@@ -99,37 +120,32 @@ class Connection {
   void Async(Request request, const CallOptions& options, Start start, OnDone<Response> on_done);
 
   // Calls the health service. Fills `response` if it returns OK.
-  absl::Status Check(const CallOptions& options, const std::string& service,
+  absl::Status Check(const CallOptions& options, absl::Duration timeout, const std::string& service,
                      HealthResponse* response);
+  absl::Duration TimeoutOf(const CallOptions& options) const {
+    return options.timeout.value_or(options_.timeout);
+  }
 
  private:
-  // The timeout of a call, counted from construction.
-  class Timeout {
-   public:
-    explicit Timeout(absl::Duration whole) : whole_(whole) {}
-    absl::Duration left() const {
-      return whole_ - absl::FromChrono(std::chrono::steady_clock::now() - begun_);
-    }
-
-   private:
-    absl::Duration whole_;
-    std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
-  };
-
   template <typename Call>
   absl::Status Try(const CallOptions& options, absl::Duration timeout,
-                   const google::protobuf::Message& request, Call& call) {
+                   const google::protobuf::Message& request, Call& call,
+                   std::optional<absl::Duration>* pushback) {
     CancellableContext context(cancellation_, options);
     Prepare(options, timeout, &context.grpc());
     if (!context.begun()) return absl::CancelledError("cancelled before the call");
-    return Explain(context, call(*text_, &context.grpc()), request);
+    const grpc::Status status = call(*text_, &context.grpc());
+    *pushback = Pushback(context.grpc());
+    return Explain(context, status, request);
   }
+  Attempts MakeAttempts(Attempts::Kind kind, const google::protobuf::Message& request,
+                        const CallOptions& options);
+  bool IsCancelled(const CallOptions& options) const;
+  // Waits before the next attempt, or until there is a connection. Returns false if the call is
+  // cancelled.
+  bool Pause(const CallOptions& options, absl::Duration delay, bool until_connected) const;
   // The server, and the proxy before it, in the words of an error.
   std::string Way() const;
-  // True if one of several servers refused the call because it cannot finish before the deadline:
-  // the next server may have a shorter queue. Tried once, so that a deadline that no server can
-  // meet does not load all of them.
-  bool ShouldTryAnotherServer(const absl::Status& status) const;
   // Adds a request id if there is none, so that all attempts have the same.
   static CallOptions WithRequestId(const CallOptions& options);
 
@@ -147,21 +163,27 @@ class Connection {
     Start start;
     OnDone<Response> on_done;
     Response response = {};
+    Attempts attempts;
     std::unique_ptr<CancellableContext> context = nullptr;
-    std::optional<Timeout> timeout = std::nullopt;
-    bool again = false;
   };
-  template <typename Request, typename Response, typename Start>
-  void Send(std::shared_ptr<AsyncCall<Request, Response, Start>> call);
+  template <typename Call>
+  void Begin(std::shared_ptr<Call> call);
+  template <typename Call>
+  void Send(std::shared_ptr<Call> call);
+  // Makes the call again after the delay, or ends it with `status`.
+  template <typename Call>
+  void Again(std::shared_ptr<Call> call, absl::Status status,
+             std::optional<absl::Duration> pushback);
+  template <typename Call>
+  void BeginLater(std::shared_ptr<Call> call, absl::Duration delay);
   template <typename Call, typename Result>
   void End(Call& call, Result result) {
     call.on_done(std::move(result));
     Ended();
   }
 
-  // Checks the server's health before the first call. gRPC retries only calls of TextService, so a
-  // refused connection is reported here at once, while a server that has answered once is retried.
-  absl::Status Reach(const CallOptions& options);
+  // Checks the server's health before the first call, within the call's time.
+  absl::Status Reach(const CallOptions& options, absl::Duration left);
   // Returns OK once the server has answered anything at all.
   absl::Status Reached(const absl::Status& health);
 
@@ -172,16 +194,13 @@ class Connection {
     absl::Duration timeout;
     bool wait_for_ready;
   };
-  Contact FirstContact(const CallOptions& options) const;
+  Contact FirstContact(absl::Duration left) const;
   // Returns the rest of a wait if the answer to its health check came from a proxy without a
   // server.
-  static std::optional<Contact> Again(const Contact& contact, absl::Time end,
-                                      const absl::Status& status);
+  static std::optional<Contact> CheckAgain(const Contact& contact, absl::Time end,
+                                           const absl::Status& status);
   // True if the first call waits for the server; the wait is no part of its timeout.
   bool WaitsForServer() const { return options_.wait > absl::ZeroDuration(); }
-  absl::Duration TimeoutOf(const CallOptions& options) const {
-    return options.timeout.value_or(options_.timeout);
-  }
   void ReachAsync(const CallOptions& options, Contact contact,
                   std::function<void(absl::Status)> then);
 
@@ -203,7 +222,7 @@ class Connection {
   const std::unique_ptr<Text> text_;
   const std::unique_ptr<v1::AdminService::Stub> admin_;
   const std::unique_ptr<grpc::health::v1::Health::Stub> health_;
-  std::atomic<bool> reached_ = false;
+  Retries retries_;
 
   absl::Mutex mu_;
   int in_flight_ ABSL_GUARDED_BY(mu_) = 0;  // asynchronous calls
@@ -214,35 +233,60 @@ void Connection::Async(Request request, const CallOptions& options, Start start,
                        OnDone<Response> on_done) {
   if (absl::Status status = CheckRequest(request, options); !status.ok()) return on_done(status);
   using Call = AsyncCall<Request, Response, Start>;
-  std::shared_ptr<Call> call(
-      new Call{std::move(request), WithRequestId(options), std::move(start), std::move(on_done)});
+  const CallOptions own = WithRequestId(options);
+  const Attempts attempts = MakeAttempts(Attempts::Kind::kCall, request, own);
   Begun();
-  call->timeout.emplace(TimeoutOf(call->options));
-  const auto send = [this, call](absl::Status reached) {
-    if (!reached.ok()) return End(*call, std::move(reached));
-    if (WaitsForServer()) call->timeout.emplace(TimeoutOf(call->options));
-    Send(call);
-  };
-  if (reached_) return send(absl::OkStatus());
-  ReachAsync(call->options, FirstContact(call->options), send);
+  Begin(std::shared_ptr<Call>(
+      new Call{std::move(request), own, std::move(start), std::move(on_done), {}, attempts}));
 }
 
-template <typename Request, typename Response, typename Start>
-void Connection::Send(std::shared_ptr<AsyncCall<Request, Response, Start>> call) {
+template <typename Call>
+void Connection::Begin(std::shared_ptr<Call> call) {
+  if (retries_.reached()) return Send(std::move(call));
+  ReachAsync(call->options, FirstContact(call->attempts.left()),
+             [this, call](absl::Status reached) {
+               if (reached.ok()) {
+                 if (WaitsForServer()) call->attempts.Restart();
+                 return Send(call);
+               }
+               if (WaitsForServer()) return End(*call, std::move(reached));
+               Again(call, std::move(reached), std::nullopt);
+             });
+}
+
+template <typename Call>
+void Connection::Send(std::shared_ptr<Call> call) {
   call->context = std::make_unique<CancellableContext>(cancellation_, call->options);
-  Prepare(call->options, call->timeout->left(), &call->context->grpc());
+  Prepare(call->options, call->attempts.left(), &call->context->grpc());
   if (!call->context->begun()) return End(*call, absl::CancelledError("cancelled before the call"));
   call->start(*text_, &call->context->grpc(), call->request, &call->response,
               [this, call](grpc::Status status) {
                 absl::Status explained = Explain(*call->context, status, call->request);
+                const std::optional<absl::Duration> pushback = Pushback(call->context->grpc());
                 call->context.reset();
-                if (!std::exchange(call->again, true) && ShouldTryAnotherServer(explained) &&
-                    call->timeout->left() > absl::ZeroDuration()) {
-                  return Send(call);
-                }
-                if (!explained.ok()) return End(*call, std::move(explained));
+                if (!explained.ok()) return Again(call, std::move(explained), pushback);
+                retries_.Succeeded();
                 End(*call, std::move(call->response));
               });
+}
+
+template <typename Call>
+void Connection::Again(std::shared_ptr<Call> call, absl::Status status,
+                       std::optional<absl::Duration> pushback) {
+  const std::optional<absl::Duration> delay = call->attempts.DelayAfter(status, pushback);
+  if (!delay.has_value()) return End(*call, std::move(status));
+  BeginLater(std::move(call), *delay);
+}
+
+template <typename Call>
+void Connection::BeginLater(std::shared_ptr<Call> call, absl::Duration delay) {
+  // In slices, after each of which a cancellation is seen.
+  const absl::Duration slice = std::min(delay, kPauseSlice);
+  After(slice, [this, call, left = delay - slice] {
+    if (IsCancelled(call->options)) return End(*call, absl::CancelledError("cancelled"));
+    if (left > absl::ZeroDuration()) return BeginLater(call, left);
+    Begin(call);
+  });
 }
 
 }  // namespace linnet::client

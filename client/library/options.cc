@@ -20,6 +20,8 @@
 namespace linnet::client {
 namespace {
 
+constexpr absl::Duration kMinBackoff = absl::Milliseconds(2);
+
 // Splits HOST:PORT or [IPv6]:PORT; false if `address` has neither form.
 bool SplitAddress(absl::string_view address, absl::string_view* host) {
   const size_t colon = address.rfind(':');
@@ -158,10 +160,11 @@ absl::Status CheckOptions(const ClientOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrCat("max_attempts ", retry.max_attempts, " is not 1 to 5"));
   }
-  if (retry.initial_backoff < absl::Milliseconds(1) || retry.max_backoff < retry.initial_backoff) {
+  if (retry.initial_backoff < kMinBackoff || retry.max_backoff < retry.initial_backoff) {
     return absl::InvalidArgumentError(absl::StrCat(
         "back-off from ", absl::FormatDuration(retry.initial_backoff), " to ",
-        absl::FormatDuration(retry.max_backoff), " is not an increasing range from at least 1ms"));
+        absl::FormatDuration(retry.max_backoff), " is not an increasing range from at least ",
+        absl::FormatDuration(kMinBackoff)));
   }
   RETURN_IF_ERROR(CheckDuration("max_backoff", retry.max_backoff, false));
   if (options.max_reply_bytes < 1) {

@@ -175,7 +175,7 @@ TEST_F(ClientTest, RetriesStopWhileMostCallsFail) {
   Answer({ServerError(grpc::StatusCode::UNAVAILABLE, "gone", "DRAINING")});
   ClientOptions options = Options();
   options.retry.max_attempts = 5;
-  options.retry.initial_backoff = options.retry.max_backoff = absl::Milliseconds(1);
+  options.retry.initial_backoff = options.retry.max_backoff = absl::Milliseconds(2);
   Client client = Connect(options);
   for (int i = 0; i < 30; ++i) EXPECT_FALSE(client.Translate(ToGerman({"one"})).ok());
   EXPECT_GE(calls_, 50);

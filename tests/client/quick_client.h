@@ -13,7 +13,7 @@ inline ClientOptions QuickOptions(const std::string& server) {
   ClientOptions options;
   options.server = server;
   options.timeout = absl::Seconds(30);
-  options.retry.initial_backoff = absl::Milliseconds(1);
+  options.retry.initial_backoff = absl::Milliseconds(2);
   options.retry.max_backoff = absl::Milliseconds(4);
   return options;
 }

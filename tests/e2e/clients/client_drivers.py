@@ -6,7 +6,9 @@ from __future__ import annotations
 import asyncio
 import re
 import subprocess
+import threading
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,8 +31,6 @@ class Settings:
 
 class Threads:
     """linnet.Client"""
-
-    documents = streams = chooses_backoff = True
 
     def __init__(self, linnet):
         self._linnet = linnet
@@ -120,26 +120,31 @@ class Asyncio(Threads):
 
 
 def run_program(command: list[str | Path], lines: Iterable[str]) -> list[str]:
-    """The lines that a program prints. Its errors are those of linnet::client::ErrorText."""
-    done = subprocess.run(
-        [str(part) for part in command],
-        input="".join(f"{line}\n" for line in lines),
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    if done.returncode != 0:
-        found = re.search(r"([A-Z_]+): (.*)", done.stderr)
-        delay = re.search(r"retry after ([0-9.]+) s", done.stderr)
+    """The lines that a program prints, which gets `lines` as they come. Its errors are those of
+    linnet::client::ErrorText."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([str(part) for part in command], text=True, **pipes) as program:
+
+        def feed() -> None:
+            with suppress(BrokenPipeError), program.stdin:
+                for line in lines:
+                    program.stdin.write(f"{line}\n")
+                    program.stdin.flush()
+
+        feeder = threading.Thread(target=feed)
+        feeder.start()
+        said, errors = program.stdout.read(), program.stderr.read()
+        feeder.join()
+    if program.returncode != 0:
+        found = re.search(r"([A-Z_]+): (.*)", errors)
+        delay = re.search(r"retry after ([0-9.]+) s", errors)
         code, seconds = found[1] if found else "?", float(delay[1]) if delay else None
-        raise Failed(code, done.stderr, seconds)
-    return done.stdout.splitlines()
+        raise Failed(code, errors, seconds)
+    return said.splitlines()
 
 
 class Library:
     """The C++ library, by a program of tests/client."""
-
-    documents = streams = chooses_backoff = True
 
     def __init__(self, program: Path):
         self._program = program
@@ -165,8 +170,6 @@ class Library:
 
 class CommandLine:
     """`linnet`. It sends the lines of a file in calls of Translate, not as a document."""
-
-    documents = streams = chooses_backoff = False
 
     def __init__(self, program: Path):
         self._program = program

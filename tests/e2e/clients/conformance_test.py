@@ -15,7 +15,7 @@ from echo_server import EchoServer, Refusal
 from google.rpc import error_details_pb2, status_pb2
 from python_package import wait_until
 
-CLIENTS = ["threads", "asyncio"]
+CLIENTS = ["threads", "asyncio", "library", "command line"]
 KINDS = ["translate", "stream", "document"]
 LINES = [f"line {number}" for number in range(4)]
 
@@ -24,7 +24,17 @@ def said(lines: list[str]) -> list[str]:
     return [f"[de] {line}" for line in lines]
 
 
-@pytest.fixture(params=CLIENTS)
+# The command line sends the lines of a file in calls of Translate, and has no setting for delays.
+LIBRARIES = [name for name in CLIENTS if name != "command line"]
+CALLS = [
+    (name, kind) for name in CLIENTS for kind in KINDS if name in LIBRARIES or kind == KINDS[0]
+]
+every_client = pytest.mark.parametrize("client", CLIENTS, indirect=True)
+every_library = pytest.mark.parametrize("client", LIBRARIES, indirect=True)
+every_call = pytest.mark.parametrize(("client", "kind"), CALLS, indirect=["client"])
+
+
+@pytest.fixture
 def client(request, linnet, program):
     if request.param == "threads":
         return Threads(linnet)
@@ -33,14 +43,6 @@ def client(request, linnet, program):
     if request.param == "library":
         return Library(program("conformance_client"))
     return CommandLine(program("linnet"))
-
-
-@pytest.fixture(params=KINDS)
-def kind(request, client):
-    """A method of the client: a call, a stream of parts or a document."""
-    if not hasattr(client, request.param):
-        pytest.skip("the command line sends the lines of a file in calls of Translate")
-    return request.param
 
 
 @pytest.fixture
@@ -87,6 +89,7 @@ def refusal(code: str, pushback: str | None = None, delay: int = 0) -> Refusal:
 
 @pytest.mark.parametrize("code", ["UNAVAILABLE", "RESOURCE_EXHAUSTED"])
 @pytest.mark.parametrize("pushback", [None, "0", "1", "30"])
+@every_call
 def test_refused_call_is_made_again(client, kind, serve, code, pushback):
     server = serve(lambda attempt: refusal(code, pushback) if attempt < 4 else None)
     texts = LINES[:1]
@@ -99,19 +102,17 @@ def test_refused_call_is_made_again(client, kind, serve, code, pushback):
         assert min(gaps) >= 0.03
 
 
+@every_library
 def test_shortest_delay_loses_no_retry(client, serve):
     """gRPC loses a retry whose wait rounds to 0 ms, which happened to every other one of 1 ms."""
-    if not client.chooses_backoff:
-        pytest.skip("the command line has no setting for the delay")
     settings = Settings(initial_backoff=0.002, max_backoff=0.002)
     for _ in range(4):
         server = serve(lambda attempt: refusal("UNAVAILABLE") if attempt < 4 else None)
         assert client.translate(server.address, LINES[:1], settings) == said(LINES[:1])
 
 
+@every_library
 def test_shorter_delay_is_refused(client):
-    if not client.chooses_backoff:
-        pytest.skip("the command line has no setting for the delay")
     settings = Settings(initial_backoff=0.0019)
     with pytest.raises(Failed, match=r"at least (0.002 s|2ms)") as raised:
         client.translate("127.0.0.1:1", LINES[:1], settings)
@@ -119,6 +120,7 @@ def test_shorter_delay_is_refused(client):
 
 
 @pytest.mark.parametrize("pushback", ["-1", "soon"])
+@every_call
 def test_call_is_not_made_again_against_the_servers_wish(client, kind, serve, pushback):
     server = serve(lambda attempt: refusal("UNAVAILABLE", pushback))
     with pytest.raises(Failed) as raised:
@@ -126,6 +128,7 @@ def test_call_is_not_made_again_against_the_servers_wish(client, kind, serve, pu
     assert (raised.value.code, len(server.attempts)) == ("UNAVAILABLE", 1)
 
 
+@every_call
 def test_attempts_are_limited(client, kind, serve):
     """Also those of a document without a result between them; gRPC's and the client's do not
     multiply."""
@@ -136,6 +139,7 @@ def test_attempts_are_limited(client, kind, serve):
 
 
 @pytest.mark.parametrize("code", ["INTERNAL", "CANCELLED", "NOT_FOUND"])
+@every_call
 def test_call_that_failed_a_server_is_not_made_again(client, kind, serve, code):
     server = serve(lambda attempt: refusal(code))
     with pytest.raises(Failed) as raised:
@@ -144,6 +148,7 @@ def test_call_that_failed_a_server_is_not_made_again(client, kind, serve, code):
 
 
 @pytest.mark.parametrize("pushback", ["60000", "-1"])
+@every_call
 def test_delay_beyond_the_deadline_does_not_hide_the_refusal(client, kind, serve, pushback):
     server = serve(lambda attempt: refusal("RESOURCE_EXHAUSTED", pushback, delay=60))
     with pytest.raises(Failed) as raised:
@@ -152,6 +157,7 @@ def test_delay_beyond_the_deadline_does_not_hide_the_refusal(client, kind, serve
     assert len(server.attempts) == 1
 
 
+@every_client
 def test_deadline_ends_a_call(client, serve):
     server = serve(hold=True)
     with pytest.raises(Failed, match=f"no answer from {server.address} within") as raised:
@@ -192,40 +198,37 @@ def check_resets(client, kind: str, serve, behind, every: bool) -> None:
         server.stop()
 
 
+@every_call
 def test_survives_resets(client, kind, serve, behind):
     check_resets(client, kind, serve, behind, every=False)
 
 
 @pytest.mark.slow
+@every_call
 def test_survives_a_reset_at_every_frame(client, kind, serve, behind):
     check_resets(client, kind, serve, behind, every=True)
 
 
+@every_library
 def test_document_continues_through_many_resets(client, serve, behind):
     """Each connection lives for some results, and more are lost than a call has attempts."""
     server = serve(seconds=0.01)
     proxy = behind(server.address, lambda connection: 12, frames_of_server=True)
     lines = [f"line {number}" for number in range(60)]
-    method = client.document if client.documents else client.translate
-    if not client.documents:
-        lines = lines[:8]  # a call of its own, which the proxy lets through
-    assert method(proxy.address, lines, Settings()) == said(lines)
-    if client.documents:
-        assert len(proxy.connections) > 5
+    assert client.document(proxy.address, lines, Settings()) == said(lines)
+    assert len(proxy.connections) > 5
 
 
-def test_lines_survive_the_age_of_a_connection(client, serve):
+@every_library
+def test_document_survives_the_age_of_connections(client, serve):
     age = (("grpc.max_connection_age_ms", 150), ("grpc.max_connection_age_grace_ms", 50))
     server = serve(seconds=0.02, options=age)
     lines = [f"line {number}" for number in range(40)]
-    method = client.document if client.documents else client.translate
-    if not client.documents:
-        lines = lines[:5]  # a call takes no longer than the grace
-    assert method(server.address, lines, Settings()) == said(lines)
-    if client.documents:
-        assert len(server.attempts) > 2
+    assert client.document(server.address, lines, Settings()) == said(lines)
+    assert len(server.attempts) > 2
 
 
+@every_call
 def test_survives_a_restart_of_the_server(client, kind, serve):
     """For longer than all attempts with their delays take."""
     first = serve(hold=True)
@@ -242,10 +245,9 @@ def test_survives_a_restart_of_the_server(client, kind, serve):
     assert again.texts == {line: 1 for line in LINES}
 
 
+@every_library
 def test_lines_that_come_slowly_survive_a_reset(client, serve, behind):
     """The client waits for a line, and continues with it, when the connection is lost."""
-    if isinstance(client, Library | CommandLine):
-        pytest.skip("its input is a file here; client_async_test.cc has the test of the library")
     server = serve()
     proxy = behind(server.address, lambda connection: None)
     taken, reset = threading.Event(), threading.Event()
