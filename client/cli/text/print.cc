@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -161,15 +162,17 @@ std::string TaskName(v1::Task task) {
 
 using Row = std::array<std::string, 7>;
 
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+
 // "en to de/fr, de to en", or the languages of a summariser: "en/de".
-std::string LanguageList(const v1::Model& model) {
+std::string LanguageList(v1::Task task, const Pairs& pairs) {
   std::vector<std::string> sources;
   std::map<std::string, std::vector<std::string>> targets;  // by source
-  for (const auto& [source, target] : LanguagePairs(model)) {
+  for (const auto& [source, target] : pairs) {
     if (!targets.contains(source)) sources.push_back(source);
     targets[source].push_back(target);
   }
-  if (model.task() != v1::TASK_TRANSLATE) return absl::StrJoin(sources, "/");
+  if (task != v1::TASK_TRANSLATE) return absl::StrJoin(sources, "/");
   return absl::StrJoin(sources, ", ", [&](std::string* out, const std::string& source) {
     absl::StrAppend(out, source, " to ", absl::StrJoin(targets[source], "/"));
   });
@@ -186,20 +189,37 @@ std::string StyleList(const v1::Model& model) {
   });
 }
 
-// The languages in a table, where a long list would make every line long, and the styles of
-// summaries: "en (title/sentence)".
-std::string ShortLanguageList(const v1::Model& model) {
+// The pairs that a model answers for requests that name no model; the server chooses the first
+// model of a pair, in the order of its list. Versions beside the default one have a name with "@".
+Pairs ServedPairs(const v1::Model& model, std::set<std::pair<v1::Task, Pairs::value_type>>& seen) {
+  Pairs served;
+  if (absl::StrContains(model.name(), '@')) return served;
+  for (const auto& pair : LanguagePairs(model)) {
+    if (seen.emplace(model.task(), pair).second) served.push_back(pair);
+  }
+  return served;
+}
+
+// The languages in a table, where each pair is in the line of the model that serves it and a long
+// list would make every line long, and the styles of summaries: "en (title/sentence)".
+std::string ShortLanguageList(const v1::Model& model, const Pairs& served) {
   constexpr size_t kMaxWidth = 60;
-  std::string languages = LanguageList(model);
-  if (languages.size() > kMaxWidth) languages = absl::StrCat(model.language_pairs_size(), " pairs");
+  constexpr absl::string_view kByName = "by name only";
+  std::string languages = LanguageList(model.task(), served);
+  if (languages.size() > kMaxWidth) languages = absl::StrCat(served.size(), " pairs");
+  if (served.empty()) {
+    languages = std::string(kByName);
+  } else if (served.size() < LanguagePairs(model).size()) {
+    absl::StrAppend(&languages, ", others ", kByName);
+  }
   if (model.summary_styles().empty()) return languages;
   return absl::StrCat(languages, " (", StyleList(model), ")");
 }
 
-Row Describe(const v1::Model& model) {
+Row Describe(const v1::Model& model, const Pairs& served) {
   return {model.name(),
           TaskName(model.task()),
-          ShortLanguageList(model),
+          ShortLanguageList(model, served),
           absl::StrCat(model.version(), model.provisional() ? " (provisional)" : ""),
           Millions(model.parameters()),
           absl::StrCat(model.limits().max_source_tokens(), "/", model.limits().max_target_tokens()),
@@ -327,7 +347,9 @@ void PrintModels(const v1::ListModelsResponse& response, Form form, std::ostream
     return;
   }
   std::vector<Row> rows = {{"NAME", "TASK", "LANGUAGES", "VERSION", "SIZE", "TOKENS", "RUNS ON"}};
-  for (const v1::Model& model : response.models()) rows.push_back(Describe(model));
+  std::set<std::pair<v1::Task, Pairs::value_type>> seen;
+  for (const v1::Model& model : response.models())
+    rows.push_back(Describe(model, ServedPairs(model, seen)));
   std::array<size_t, std::tuple_size_v<Row>> widths = {};
   for (const Row& row : rows) {
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
@@ -365,10 +387,11 @@ void PrintModel(const v1::GetModelResponse& response, Form form, std::ostream& o
   const auto line = [&out](absl::string_view name, absl::string_view value) {
     if (!value.empty()) out << absl::StrFormat("%-14s  %s\n", name, value);
   };
-  const Row row = Describe(model);
+  const Pairs pairs = LanguagePairs(model);
+  const Row row = Describe(model, pairs);
   line("name", row[0]);
   line("task", row[1]);
-  line("languages", LanguageList(model));
+  line("languages", LanguageList(model.task(), pairs));
   line("styles", StyleList(model));
   line("version", row[3]);
   line("parameters", row[4]);

@@ -1,4 +1,5 @@
 // Tests `linnet score`, `detect` and `models NAME`, and the flags that requests share.
+#include "absl/strings/str_replace.h"
 #include "client/cli/cli.h"
 #include "gmock/gmock.h"
 #include "tests/client/cli/cli_fixture.h"
@@ -125,6 +126,33 @@ TEST_F(CliTest, ListsEveryPairOfAModel) {
   EXPECT_THAT(out_, HasSubstr("translate  29 pairs   7 "));
   EXPECT_EQ(Run({"models", "opus-en-gmw"}), kExitOk);
   EXPECT_THAT(out_, HasSubstr("languages       en to de/nl/xa/xb/"));
+}
+
+TEST_F(CliTest, ListsAPairWithTheModelThatServesIt) {
+  for (const char* name : {"de-en", "de-en-small", "en-de", "en-de@2"}) {
+    const std::string from(name, 2), to(name + 3, 2);
+    *server_.models.add_models() = ModelOf(name, v1::TASK_TRANSLATE, from, to);
+  }
+  *server_.models.add_models() = ModelOf("many", v1::TASK_TRANSLATE, "en", "de");
+  v1::Model& many = *server_.models.mutable_models()->rbegin();
+  for (const char* target : {"de", "fr"}) {
+    many.add_language_pairs()->set_source_language_code("en");
+    many.mutable_language_pairs()->rbegin()->set_target_language_code(target);
+  }
+  // The task is another one.
+  *server_.models.add_models() = ModelOf("short", v1::TASK_SUMMARIZE, "en", "en");
+  *server_.models.add_models() = ModelOf("shorter", v1::TASK_SUMMARIZE, "en", "en");
+  EXPECT_EQ(Run({"models"}), kExitOk) << err_;
+  std::string table = out_;
+  while (absl::StrReplaceAll({{"   ", "  "}}, &table) > 0) continue;
+  for (const char* line :
+       {"\nde-en  translate  de to en  7", "\nde-en-small  translate  by name only  7",
+        "\nen-de  translate  en to de  7", "\nen-de@2  translate  by name only  7",
+        "\nmany  translate  en to fr, others by name only  7", "\nshort  summarize  en  7",
+        "\nshorter  summarize  by name only  7"})
+    EXPECT_THAT(table, HasSubstr(line));
+  EXPECT_EQ(Run({"models", "de-en-small"}), kExitOk) << err_;
+  EXPECT_THAT(out_, HasSubstr("languages       de to en\n"));
 }
 
 TEST_F(CliTest, ListsTheStylesOfASummariser) {
