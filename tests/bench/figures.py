@@ -231,6 +231,37 @@ def language_check() -> str:
     return f"{table(heads, rows)}\n\nLinnet {results['version']}."
 
 
+def prose() -> str:
+    results = json.loads((RESULTS / "prose.json").read_text())
+    named = {
+        "messages-test-en": "messages written as tests",
+        "messages-en": "messages written for training",
+        "points-en": "points written for training",
+    }
+    rows = [
+        [named.get(name, f"files: {name}"), f"{found['texts']:,}", f"{found['warned']:,}"]
+        for kind in ("prose", "other")
+        for name, found in results[kind].items()
+    ]
+    notes = f"Linnet {results['version']}."
+    return f"{table(['texts', 'number', 'with a warning'], rows)}\n\n{notes}"
+
+
+def summary_rules() -> str:
+    results = json.loads((RESULTS / "summary-rules.json").read_text())
+    rows = [
+        [style, str(it["texts"]), str(it["changed"])]
+        + [
+            " / ".join(f"{score:.1f}" for score in it[key].values())
+            for key in ("without_rules", "with_rules")
+        ]
+        for style, it in results["styles"].items()
+    ]
+    heads = ["ROUGE-1 / 2 / L", "messages", "answers that differ", "without", "with the rules"]
+    notes = f"en-summary {results['bundle']}, Linnet {results['version']}."
+    return f"{table(heads, rows)}\n\n{notes}"
+
+
 def sentences() -> str:
     results = json.loads((RESULTS / "sentences.json").read_text())
     names = ["icu", "moses", "pysbd", "linnet"]
@@ -452,7 +483,9 @@ FIGURES: dict[str, Callable[[], str]] = {
     "profile-of-a-step": profile_of_a_step,
     "refused-connections": refused_connections,
     "robustness": robustness,
+    "prose": prose,
     "sentences": sentences,
+    "summary-rules": summary_rules,
     "soak": soak,
     "step-while-many-wait": step_while_many_wait,
     "unauthenticated-beyond-goal": unauthenticated_beyond_goal,
