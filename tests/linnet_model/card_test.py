@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from linnet_model.config import ANSWERED, ConfigError
-from linnet_model.export.card import data_part, example_part, how_it_ended, notice_part
+from linnet_model.export.attribution import data_part, notice_part
+from linnet_model.export.card import EXAMPLE_WORDS, example_part, how_it_ended
 from linnet_model.export.command import license_line, without_gain
 from linnet_model.sources import sources_of
 from linnet_model.train.stages import read_stages
@@ -45,6 +46,14 @@ def test_card_shows_examples_with_answers():
     lines = example_part({"examples": [{"text": "a|b <i>", "answer": "c"}]})
     assert "| a\\|b &lt;i> | c |" in lines
     assert example_part({"examples": []}) == example_part(None) == []
+
+
+def test_card_shows_the_first_examples_within_a_number_of_words():
+    rows = [{"text": "w " * (EXAMPLE_WORDS // 4), "answer": "v " * (EXAMPLE_WORDS // 4)}] * 3
+    lines = example_part({"examples": rows})
+    assert "The first 2 of 3 in scores.json. None was chosen for its answer." in lines
+    long = {"text": "w " * EXAMPLE_WORDS, "answer": "v"}
+    assert "The first 1 of 2 in scores.json." in "\n".join(example_part({"examples": [long, long]}))
 
 
 def training(task: str, update: int, tokens: int, **more: int) -> dict:

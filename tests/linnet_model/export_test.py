@@ -44,17 +44,24 @@ def exported_card(run: Path, *more: str) -> str:
     return (out / "MODEL_CARD.md").read_text(encoding="utf-8")
 
 
-def test_card_denies_no_licence_of_its_texts(run: Path):
+def attribution_of(run: Path) -> str:
+    """Returns the page that the last export wrote."""
+    return (run.parent / "bundle/ATTRIBUTION.md").read_text(encoding="utf-8")
+
+
+def test_attribution_denies_no_licence_of_the_texts(run: Path):
     card = exported_card(run)
+    assert "[ATTRIBUTION.md](ATTRIBUTION.md) names the author, licence" in card
+    attribution = attribution_of(run)
     for licence in LICENCES.values():
-        assert f"| {licence} |" in card
-    assert "Licences of the texts are in the table; check them before you publish" in card
+        assert f"| {licence} |" in attribution
+    assert "check the licences before you publish the weights" in attribution
     for claim in ("share-alike", "non-commercial", "not verified"):
-        assert claim not in card.lower()
+        assert claim not in (card + attribution).lower()
 
 
 def test_card_states_only_the_use_of_its_recipe(run: Path, recipe_file: Path):
-    assert exported_card(run).splitlines()[2] == "## Model"
+    assert exported_card(run).splitlines()[2] == "## Use"
     with recipe_file.open("a", encoding="utf-8") as recipe:
         recipe.write('intended_use = "Names of toys."')
     assert exported_card(run, "--recipe", str(recipe_file)).splitlines()[2] == "Names of toys."
@@ -62,15 +69,16 @@ def test_card_states_only_the_use_of_its_recipe(run: Path, recipe_file: Path):
 
 def test_card_names_the_recipe_that_was_trained(run: Path):
     card = exported_card(run)
-    assert "are in training.json: `my.toml` with `train.updates=1`." in card
-    assert "started from other weights" not in card
+    assert "training.json has all settings: `my.toml` with `train.updates=1`." in card
+    assert "started from other weights" not in attribution_of(run)
     file = run / "settings.json"
     settings = json.loads(file.read_text(encoding="utf-8"))
     del settings["recipe_file"], settings["set"]  # as an older linnet-train wrote it
     file.write_text(json.dumps(settings | {"init_from": "bundles/en-de"}), encoding="utf-8")
     card = exported_card(run)
-    assert "All settings as used are in training.json.\n" in card
-    assert "The training started from other weights (en-de): the table lacks texts" in card
+    assert "training.json has all settings.\n" in card
+    started = "The training started from other weights (en-de): the table lacks texts"
+    assert started in attribution_of(run)
 
 
 def test_card_says_of_the_tokenizer_and_the_layers_what_they_are(
@@ -141,10 +149,14 @@ def test_verdicts_are_kept_but_shown_only_for_the_weights_that_were_judged(run: 
     judgements = {"goal": 1, "rubric": "R", "engine": "E", "options": "beam 4", "judged": [row]}
     manifest = read_manifest(bundle)
     write_json(bundle / JUDGEMENTS, judgements | {"model_sha256": model_sha256(manifest)})
-    assert "| one | two | kept |" in exported_card(run)
+    row |= {"verdict": "meaning lost", "reason": "two is not one"}
+    shown = "| one | two | meaning lost: two is not one |"
+    assert shown not in exported_card(run)
+    write_json(bundle / JUDGEMENTS, judgements | {"model_sha256": model_sha256(manifest)})
+    assert shown in exported_card(run)
     judgements["model_sha256"] = "of other weights"
     write_json(bundle / JUDGEMENTS, judgements)
-    assert "| one | two |" not in exported_card(run)
+    assert shown not in exported_card(run)
     assert read_json(bundle / JUDGEMENTS) == judgements
 
 
@@ -157,7 +169,7 @@ def test_scores_are_shown_only_for_the_weights_that_were_measured(run: Path):
     scores |= {"tests": [test], "model_sha256": model_sha256(read_manifest(bundle))}
     write_json(bundle / "scores.json", scores)
     write_card(bundle)
-    assert "| 12.3 |" in (bundle / "MODEL_CARD.md").read_text()
+    assert "| even | 1 | 12.3 | – | 1.00 | 0.00% |" in (bundle / "MODEL_CARD.md").read_text()
     write_json(bundle / "scores.json", scores | {"model_sha256": "of other weights"})
     write_card(bundle)
     assert "| 12.3 |" not in (bundle / "MODEL_CARD.md").read_text()
@@ -222,10 +234,14 @@ def test_card_names_licences_of_the_weights_that_are_averaged_in(run: Path, tmp_
     shutil.copytree(run, tmp_path / "other")
     settings["recipe"]["data"]["terms"]["odd"]["licence"] = "MPL 2.0"
     write_json(tmp_path / "other" / "settings.json", settings)
-    card = exported_card(run, "--average-with", str(tmp_path / "other"))
-    assert "The weights of other, with which those of this training are averaged, were" in card
-    assert "were also trained on texts under MPL 2.0.\n" in card
-    assert "were also trained on" not in exported_card(run, "--average-with", str(run))
+    exported_card(run, "--average-with", str(tmp_path / "other"))
+    attribution = attribution_of(run)
+    assert (
+        "The weights of other, with which those of this training are averaged, were" in attribution
+    )
+    assert "were also trained on texts under MPL 2.0.\n" in attribution
+    exported_card(run, "--average-with", str(run))
+    assert "were also trained on" not in attribution_of(run)
 
 
 def test_recipe_of_another_task_replaces_no_bundle(run: Path, recipe_file: Path, capsys):

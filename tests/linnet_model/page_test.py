@@ -46,8 +46,8 @@ def test_page_commands_give_an_answer(tmp_path, program):
     for block in (training, stages):
         answer = json.loads(shell(block, tmp_path, binaries).splitlines()[-1])
         assert "sechs grüne Vögel." in json.dumps(answer, ensure_ascii=False)
-    card = (tmp_path / "bundles/mine/MODEL_CARD.md").read_text(encoding="utf-8")
-    assert "CC0-1.0" in card
+    attribution = (tmp_path / "bundles/mine/ATTRIBUTION.md").read_text(encoding="utf-8")
+    assert "CC0-1.0" in attribution
     assert "`pretrain` (100 updates" in (tmp_path / "staged/mine/MODEL_CARD.md").read_text()
 
 

@@ -7,8 +7,10 @@ import pytest
 
 from linnet_model.bundle import read_manifest
 from linnet_model.config import Recipe, from_tables
-from linnet_model.export.card import write_card
+from linnet_model.export.attribution import ATTRIBUTION, data_of_stages
+from linnet_model.export.card import MAX_WORDS, write_card
 from linnet_model.json_files import read_json
+from linnet_model.sources import sources_of
 from linnet_model.texts import card_examples
 from linnet_model.train.stages import read_stages
 
@@ -42,8 +44,29 @@ def test_card_is_made_of_the_files_beside_it(bundle: Path, tmp_path: Path):
     for file in bundle.glob("*.json"):
         shutil.copyfile(file, tmp_path / file.name)
     write_card(tmp_path)
-    made = (tmp_path / "MODEL_CARD.md").read_text(encoding="utf-8")
-    assert made == (bundle / "MODEL_CARD.md").read_text(encoding="utf-8")
+    for page in ("MODEL_CARD.md", ATTRIBUTION):
+        made = (tmp_path / page).read_text(encoding="utf-8")
+        assert made == (bundle / page).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("bundle", BUNDLES, ids=lambda path: path.name)
+def test_card_is_short(bundle: Path):
+    assert len((bundle / "MODEL_CARD.md").read_text(encoding="utf-8").split()) <= MAX_WORDS
+
+
+@pytest.mark.parametrize("bundle", BUNDLES, ids=lambda path: path.name)
+def test_attribution_names_every_source_with_its_notice(bundle: Path):
+    training = read_json(bundle / "training.json")
+    assert training is not None
+    page = " ".join((bundle / ATTRIBUTION).read_text(encoding="utf-8").split())
+    data = data_of_stages(training)
+    for domain, source in sources_of(data["domains"], data["terms"]).items():
+        assert f"| {domain} |" in page
+        for key in ("author", "licence", "attribution"):
+            assert " ".join(source[key].split()) in page
+        assert " ".join(source.get("notice", "").split()) in page
+    for licence in training.get("init_licences", []):
+        assert licence in page
 
 
 @pytest.mark.parametrize("bundle", BUNDLES, ids=lambda path: path.name)

@@ -1,30 +1,38 @@
-"""MODEL_CARD.md of a bundle, from its manifest, training.json, scores.json and judgements.json."""
+"""MODEL_CARD.md of a bundle, from its manifest, training.json, scores.json and judgements.json.
+
+A card has a few hundred words. What it leaves out is in these files, and in ATTRIBUTION.md.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 from linnet_model.bundle import model_sha256
 from linnet_model.config import ConfigError
+from linnet_model.export.attribution import (
+    ATTRIBUTION,
+    attribution,
+    cell,
+    data_of_stages,
+    table,
+)
 from linnet_model.json_files import read_json
-from linnet_model.sources import sources_of
-from linnet_model.styles import PARAGRAPHS, SENTENCES
 
 # A training counts as converged with one of these.
 CONVERGED_TOKENS = 150_000_000  # target tokens of a translator, over all continuations
 STALE = 5  # validations in a row without a lower loss
 JUDGEMENTS = "judgements.json"  # a reader's verdicts on answers
 KEPT = "kept"  # the verdict on an answer that keeps meaning and facts
-
-
-def table(head: list[str], rows: Iterable[list[Any]]) -> list[str]:
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    return lines + ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows] + [""]
+MAX_WORDS = 700  # of a card
+EXAMPLE_WORDS = 40  # of the examples that a card shows
+LOST_ANSWERS = 3  # that a card shows
 
 
 def write_card(folder: Path) -> None:
+    """Writes MODEL_CARD.md and ATTRIBUTION.md."""
     manifest, training = read_json(folder / "manifest.json"), read_json(folder / "training.json")
     if manifest is None or training is None:
         raise ConfigError(
@@ -33,19 +41,37 @@ def write_card(folder: Path) -> None:
     scores = read_json(folder / "scores.json")
     if scores and scores.get("model_sha256") != model_sha256(manifest):
         scores = None  # of other weights: before a conversion, or of an earlier version
+    judgements = read_json(folder / JUDGEMENTS)
+    if judgements and judgements["model_sha256"] != model_sha256(manifest):
+        judgements = None
     recipe, data = training["recipe"], data_of_stages(training)
     lines = [f"# {manifest['name']}, version {manifest['version']}", ""]
     if manifest["provisional"]:
         lines += ["**Provisional**: its training was short; better weights replace these.", ""]
     if recipe["bundle"].get("intended_use"):
         lines += [recipe["bundle"]["intended_use"].strip(), ""]
-    lines += model_part(manifest, training) + data_part(training) + recipe_part(training)
-    lines += score_part(scores, data["domains"]) + fact_part(scores, data) + example_part(scores)
-    judgements = read_json(folder / JUDGEMENTS)
-    if judgements and judgements["model_sha256"] == model_sha256(manifest):
-        lines += judged_part(judgements)
-    lines += notice_part(data)
+    lines += use_part(manifest, recipe) + model_part(manifest, training)
+    lines += score_part(scores, data["domains"]) + fact_part(scores, data)
+    lines += judged_part(judgements) if judgements else []
+    lines += example_part(scores) + recipe_part(training) + licence_part()
     (folder / "MODEL_CARD.md").write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+    text = attribution(f"{manifest['name']}, version {manifest['version']}", training)
+    (folder / ATTRIBUTION).write_text(text, encoding="utf-8")
+
+
+def use_part(manifest: dict[str, Any], recipe: dict[str, Any]) -> list[str]:
+    """Returns the commands that run the bundle."""
+    examples = recipe["bundle"].get("examples") or ["…"]
+    text = examples[0].replace("'", "\u2019")
+    return [
+        "## Use",
+        "",
+        "```sh",
+        f"linnet-server --models MODELS   # the folder that holds {manifest['name']}/",
+        f'echo \'{{"text": "{text}"}}\' | linnet-decode --bundle MODELS/{manifest["name"]}',
+        "```",
+        "",
+    ]
 
 
 MIXERS = {
@@ -105,124 +131,26 @@ def model_part(manifest: dict[str, Any], training: dict[str, Any]) -> list[str]:
     ]
 
 
-def data_of_stages(training: dict[str, Any]) -> dict[str, Any]:
-    """Returns the domains with their shares, their terms and their counts of rows, of all stages of
-    a training; those of the last stage that has the domain."""
-    data: dict[str, Any] = {"domains": {}, "terms": {}, "train": {}}
-    for stage in [*training.get("earlier_stages", []), training]:
-        data["domains"] |= stage["recipe"]["data"]["domains"]
-        data["terms"] |= stage["recipe"]["data"].get("terms", {})
-        data["train"] |= stage["train"]
-    return data
-
-
-def data_part(training: dict[str, Any]) -> list[str]:
-    data = data_of_stages(training)
-    shares, train = data["domains"], data["train"]
-    sources = sources_of(shares, data["terms"])
-    rows = []
-    for domain, source in sources.items():
-        counts = train.get(domain, {})
-        rows.append(
-            [
-                cell(domain),
-                cell(source["what"]),
-                f"{counts.get('rows', 0):,}",
-                f"{shares[domain]:g}",
-                *(cell(source[key]) for key in ("author", "licence", "attribution")),
-            ]
-        )
-    added = ("copies", "facts", "joined", "echoes", SENTENCES, PARAGRAPHS)
-    copies, facts, joined, echoes, sentences, paragraphs = (
-        train.get(name, {}).get("rows", 0) for name in added
-    )
-    named = {source["licence"] for source in sources.values()} | {
-        *training.get("init_licences", [])
-    }
-    averaged = [it for it in training.get("averaged_licences", []) if it not in named]
-    return [
-        "## Data",
-        "",
-        *table(
-            ["domain", "what", "rows", "share per epoch", "author", "licence", "attribution"], rows
-        ),
-        *(
-            ["Rows and shares are those of the last stage that has the domain."]
-            if training.get("earlier_stages")
-            else []
-        ),
-        "Licences of the texts are in the table; check them before you publish the weights.",
-        *(
-            [
-                f"The training started from other weights ({training['init_from']}): the table "
-                "lacks texts that only those were trained on"
-                + (
-                    f"; behind those are texts under {'; '.join(training['init_licences'])}."
-                    if training.get("init_licences")
-                    else "."
-                )
-            ]
-            if training.get("init_from")
-            else []
-        ),
-        *(
-            [
-                f"The weights of {training['averaged_with']}, with which those of this training "
-                f"are averaged, were also trained on texts under {'; '.join(averaged)}."
-            ]
-            if averaged
-            else []
-        ),
-        *(
-            [f"Beside these, {copies:,} rows of made-up names, numbers and addresses to be copied."]
-            if copies
-            else []
-        ),
-        *(
-            [f"{facts:,} rows are made-up sentences with facts, translated by rule."]
-            if facts
-            else []
-        ),
-        *([f"{joined:,} rows are two to four others of a domain, joined."] if joined else []),
-        *([f"{echoes:,} rows have their target as their source, too."] if echoes else []),
-        *(
-            [
-                f"Beside these, {sentences:,} rows whose summary is the sentence of a text that is "
-                f"closest to its title, and {paragraphs:,} with the two or three closest."
-            ]
-            if sentences
-            else []
-        ),
-        "",
-    ]
-
-
 def recipe_part(training: dict[str, Any]) -> list[str]:
-    position, train = training["position"], training["recipe"]["train"]
-    valid = training["last_validation"] or {}
+    position, valid = training["position"], training["last_validation"] or {}
+    tokens = position["target_tokens"]
     earlier = position.get("earlier_target_tokens", 0)
     return [
-        "## Recipe",
+        "## Training",
         "",
-        f"All settings as used are in training.json{recipe_file(training)}.",
+        f"training.json has all settings{recipe_file(training)}"
+        + (", and a note on the trainings before." if training.get("note") else "."),
         *stage_part(training),
-        f"{position['update']:,} updates over {position['target_tokens']:,} target tokens "
-        f"({position['epoch']} whole epochs), {position['seconds'] / 3600:.1f} hours"
-        f"{', the last ones' if training.get('moved') else ''} on {training['device']} with "
-        f"{training['threads']} thread(s). AdamW, peak learning rate {train['learning_rate']:g}, "
-        "label smoothing "
-        f"{train['label_smoothing']:g}, running average of the weights "
-        f"({train['average_decay']:g}).",
-        *(
-            [
-                f"The trainings that it continues had {earlier:,} target tokens: "
-                f"{earlier + position['target_tokens']:,} in all."
-            ]
+        f"{position['update']:,} updates over {tokens:,} target tokens"
+        + (
+            f", after {earlier:,} of the trainings before ({earlier + tokens:,} in all)"
             if earlier
-            else []
-        ),
+            else ""
+        )
+        + f"; {position['seconds'] / 3600:.1f} hours"
+        f"{', the last ones' if training.get('moved') else ''} on {training['device']} with "
+        f"{training['threads']} thread(s).",
         how_it_ended(training),
-        *([training["note"]] if training.get("note") else []),
         *(
             [
                 f"Validation: {valid['nll_all']:.3f} nats per token after {valid['update']:,} "
@@ -243,8 +171,8 @@ def recipe_part(training: dict[str, Any]) -> list[str]:
         *(
             [
                 f"The stored weights are the mean of those of this training{share_of(training)} "
-                f"and of {training['averaged_with']} (Wortsman et al. 2022, arXiv 2109.01903). The "
-                "scores are theirs, the validation is that of this training alone."
+                f"and of {training['averaged_with']} (Wortsman et al. 2022). The scores are "
+                "theirs, the validation is that of this training alone."
             ]
             if "averaged_with" in training
             else []
@@ -308,8 +236,10 @@ def recipe_file(training: dict[str, Any]) -> str:
 
 
 def score_part(scores: dict[str, Any] | None, trained: Iterable[str]) -> list[str]:
+    """Returns a row for each test set. The baseline is the best one that needs no model, by the
+    first measure."""
     if scores is None:
-        return ["## Scores", "", "Not measured yet: run `linnet-score`.", ""]
+        return ["## Quality", "", "Not measured yet: run `linnet-score`.", ""]
     names = scores["measures"]
     unseen = [t["domain"] for t in scores["tests"] if t["domain"] not in trained]
     behind = [
@@ -320,41 +250,34 @@ def score_part(scores: dict[str, Any] | None, trained: Iterable[str]) -> list[st
     rows = []
     for test in scores["tests"]:
         part = "" if test["rows"] == test["rows_of_file"] else f" of {test['rows_of_file']}"
+        baseline = max((found[names[0]] for found in test["baselines"].values()), default=None)
         rows.append(
             [
                 test["domain"] + (f" ({test['style']})" if "style" in test else ""),
                 f"{test['rows']}{part}",
+                *[f"{test['model'][m]:.1f}" for m in names],
+                "–" if baseline is None else f"{baseline:.1f}",
                 f"{test['length_ratio']:.2f}",
                 f"{test['looping_share']:.2%}",
-                *[f"{test['model'][m]:.1f}" for m in names],
             ]
         )
+    head = ["test set", "rows", *names, f"baseline, {names[0]}", "length ratio", "looping"]
     return [
-        "## Scores",
+        "## Quality",
         "",
-        f"Decoded by {scores['engine']}, {scores['options']}.",
+        f"Decoded by {scores['engine']}, {scores['options']}. scores.json has all baselines and "
+        "the signatures of the measures.",
         "",
-        *table(["test set", "rows", "length ratio", "looping", *names], rows),
-        "Baselines that need no model, on the same rows:",
-        "",
-        *table(
-            ["test set", "baseline", *names],
-            [
-                [test["domain"], name, *[f"{values[m]:.1f}" for m in names]]
-                for test in scores["tests"]
-                for name, values in test["baselines"].items()
-            ],
-        ),
+        *table(head, rows),
+        "The baseline needs no model: a copy, or the first sentences, of the source. Length ratio: "
+        "words of all answers by words of their references. Looping: answers that repeat "
+        "themselves where the source does not.",
         *(
             [f"A baseline is as good as the model or better, by some measure: {', '.join(behind)}."]
             if behind
             else []
         ),
-        "Length ratio: words of all answers by words of their references. Looping: answers that "
-        "repeat up to six words three times or more in a row, or a syllable four times, where the "
-        "source does not.",
-        *[f"{name}: `{signature}`" for name, signature in scores["signatures"].items()],
-        *([f"\nNot among the domains of the data: {', '.join(unseen)}."] if unseen else []),
+        *([f"Not among the domains of the data: {', '.join(unseen)}."] if unseen else []),
         "",
     ]
 
@@ -364,50 +287,45 @@ def fact_part(scores: dict[str, Any] | None, data: dict[str, Any]) -> list[str]:
     facts = scores.get("facts") if scores else None
     if facts is None:
         return []
-    kinds = {kind: f"{share:.1%}" for kind, share in facts["kinds"].items()}
+    kinds = ", ".join(f"{kind} {share:.0%}" for kind, share in facts["kinds"].items())
     return [
-        "## Facts",
-        "",
-        f"Of the facts in {facts['sentences']:,} made-up sentences "
-        "(`linnet_research.evaluation.facts`), the share that the answers carry over:",
-        *(
-            [
-                "(The sentences are not trained on; but some of the frames of the made-up training "
-                "sentences were written where this measurement had shown misses.)"
-            ]
+        f"The answers keep {facts['all']:.1%} of the facts in {facts['sentences']:,} made-up "
+        f"sentences ({kinds})."
+        + (
+            " None is trained on, but some made-up training sentences were written where earlier "
+            "models had lost facts."
             if data["train"].get("facts", {}).get("rows")
-            else []
+            else ""
         ),
         "",
-        *table(
-            [*kinds, "all", "sentences with all their facts"],
-            [[*kinds.values(), f"{facts['all']:.1%}", f"{facts['whole_sentences']:.1%}"]],
-        ),
     ]
 
 
 def example_part(scores: dict[str, Any] | None) -> list[str]:
-    """Returns the recipe's examples and those of the card with the model's answers."""
+    """Returns the first examples with the model's answers."""
     examples = scores.get("examples", []) if scores else []
+    counts = accumulate(sum(len(text.split()) for text in row.values()) for row in examples)
+    shown = sum(count <= EXAMPLE_WORDS for count in counts) or min(1, len(examples))
     if not examples:
         return []
     columns = list(examples[0])  # text and answer, or text and each style
-    rows = [[cell(example[column]) for column in columns] for example in examples]
+    rows = [[cell(example[column]) for column in columns] for example in examples[:shown]]
     return [
         "## Examples",
         "",
-        "Not chosen for their answers.",
+        f"The first {shown} of {len(examples)} in scores.json. None was chosen for its answer.",
         "",
         *table(columns, rows),
     ]
 
 
 def judged_part(judgements: dict[str, Any]) -> list[str]:
-    """Returns how many answers to everyday sentences a reader found right, and all of them."""
+    """Returns how many answers to everyday sentences a reader found right, and some others."""
     rows = judgements["judged"]
     kept = sum(row["verdict"] == KEPT for row in rows)
     unjudged = sum(not row["verdict"] for row in rows)
     goal = judgements["goal"]
+    lost = [row for row in rows if row["verdict"] not in ("", KEPT)][:LOST_ANSWERS]
     return [
         "## Everyday sentences",
         "",
@@ -415,35 +333,24 @@ def judged_part(judgements: dict[str, Any]) -> list[str]:
         f"{kept} answers keep meaning and facts"
         + (f", {unjudged} are not judged yet" if unjudged else "")
         + f". The goal is {goal}"
-        + (f": {goal - kept} too few." if kept < goal and not unjudged else "."),
-        f"Decoded by {judgements['engine']}, {judgements['options']}. The verdicts were made by "
-        "reading the answers, not by a program; the rubric:",
+        + (f": {goal - kept} too few." if kept < goal and not unjudged else ".")
+        + f" A reader judged them; {JUDGEMENTS} has the rubric and all verdicts"
+        + (", such as these:" if lost else "."),
         "",
-        f"> {judgements['rubric']}",
-        "",
-        *table(
-            ["text", "answer", "verdict"],
-            [
-                [cell(row["text"]), cell(row["answer"]), ": ".join(filter(None, verdict(row)))]
-                for row in rows
-            ],
-        ),
+        *(table(["text", "answer", "verdict"], [verdict(row) for row in lost]) if lost else []),
     ]
 
 
-def verdict(row: dict[str, str]) -> tuple[str, str]:
-    return row["verdict"] or "not judged yet", cell(row["reason"])
+def verdict(row: dict[str, str]) -> list[str]:
+    return [cell(row["text"]), cell(row["answer"]), cell(f"{row['verdict']}: {row['reason']}")]
 
 
-def cell(text: str) -> str:
-    """Escapes a text for a cell of a table, which is one line."""
-    return " ".join(text.split("\n")).strip().replace("|", "\\|").replace("<", "&lt;")
-
-
-def notice_part(data: dict[str, Any]) -> list[str]:
-    """Returns the notices that licences of the sources require."""
-    sources = sources_of(data["domains"], data.get("terms"))
-    notices = [(d, s["notice"].strip()) for d, s in sources.items() if "notice" in s]
-    if not notices:
-        return []
-    return ["## Notices", "", *(line for d, text in notices for line in (f"{d}: {text}", ""))]
+def licence_part() -> list[str]:
+    return [
+        "## Licence",
+        "",
+        f"The training texts have licences of their own. [{ATTRIBUTION}]({ATTRIBUTION}) names the "
+        "author, licence and attribution of each, and repeats the notices that must stay with the "
+        "weights. `license` in manifest.json sums them up.",
+        "",
+    ]

@@ -76,5 +76,5 @@ def test_card_names_test_sets_where_a_baseline_is_ahead():
 
     scores = {"engine": "E", "options": "O", "measures": ["R"], "signatures": {}}
     page = "\n".join(score_part(scores | {"tests": [test_set("a", 9), test_set("b", 13)]}, ["a"]))
-    assert "| a | first words | 8.0 |\n| a | lead-1 | 12.0 |\n| b | first words | 8.0 |" in page
+    assert "| a | 1 | 9.0 | 12.0 | 1.00 | 0.00% |\n| b | 1 | 13.0 | 12.0 |" in page
     assert "as good as the model or better, by some measure: a." in page

@@ -379,7 +379,7 @@ def test_plain_files_train_export_and_score(
     assert score.main([str(argument) for argument in arguments]) == 0
     scores = json.loads((bundle / "scores.json").read_text())
     assert [(test["domain"], test["rows"]) for test in scores["tests"]] == [("text", 10)]
-    assert "| text | w |" in (bundle / "MODEL_CARD.md").read_text()
+    assert "| text | w |" in (bundle / "ATTRIBUTION.md").read_text()
 
 
 SIDES = (("source", "en"), ("target", "de"))
