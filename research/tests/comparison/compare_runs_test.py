@@ -60,3 +60,9 @@ def test_right_answers_are_equal_to_the_target():
     assert compare_runs.interval("parse", references, ["no"] * 4)["exact match"][0] == 50.0
     all_right = [wanted[0] for wanted in references]
     assert compare_runs.interval("parse", references, all_right)["exact match"] == [100.0] * 3
+
+
+def test_interval_passes_the_language():
+    references, answers = [["日本語の要約"]] * 3, ["日本語の要約"] * 3
+    found = compare_runs.interval("summarize", references, answers, "ja")
+    assert found["ROUGE-2"] == pytest.approx([100.0] * 3)

@@ -7,7 +7,6 @@ import unicodedata
 import pytest
 from rouge_score import rouge_scorer as package
 
-from linnet_model.evaluation import compare_runs
 from linnet_model.evaluation.score import measure, signatures
 from linnet_model.train.rouge import ROUGE, WordsOfAnyScript, rouge
 
@@ -62,11 +61,9 @@ def test_words_of_plain_text_are_those_of_the_package():
     assert WordsOfAnyScript().tokenize(text) == scorer._tokenizer.tokenize(text)
 
 
-def test_score_and_comparison_pass_the_language():
+def test_score_passes_the_language():
     references, answers = [["日本語の要約"]] * 3, ["日本語の要約"] * 3
     assert measure("summarize", references, answers, "ja")["ROUGE-L"] == pytest.approx(100.0)
     assert measure("summarize", references, answers, "en")["ROUGE-L"] == 0.0
-    found = compare_runs.interval("summarize", references, answers, "ja")
-    assert found["ROUGE-2"] == pytest.approx([100.0] * 3)
     assert "words of any script, no stemmer" in signatures("summarize", "ja")["ROUGE"]
     assert "use_stemmer=True" in signatures("summarize", "en")["ROUGE"]
