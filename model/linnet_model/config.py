@@ -82,11 +82,6 @@ class TrainConfig:
     weight_decay: float = 0.0  # decoupled, for matrices only
     clip_norm: float = 1.0  # max norm of the gradient over all weights; 0: no clipping
     label_smoothing: float = 0.1  # probability that is spread evenly over all tokens
-    # Weight of the divergence between the predictions of a row and of the same row with a share of
-    # its tokens cut off, on both sides (SimCut, Gao et al. 2022, arXiv 2206.02368, who have 3). A
-    # token that is cut off has an embedding of zeros. Updates take about twice as long. 0: none.
-    simcut: float = 0.0
-    simcut_share: float = 0.05  # share of the tokens that are cut off
     # Decay of the running average of the weights, which is validated and exported.
     average_decay: float = 0.999
     threads: int = 0  # torch threads on the CPU; 0: torch's default
@@ -130,7 +125,6 @@ class TrainConfig:
             "decay_updates",
             "weight_decay",
             "clip_norm",
-            "simcut",
             "threads",
             "checkpoint_updates",
             "valid_rows",
@@ -144,7 +138,7 @@ class TrainConfig:
             require(
                 getattr(self, name) > 0, f"train.{name} is {getattr(self, name)}, must be above 0"
             )
-        for name in ("beta1", "beta2", "label_smoothing", "average_decay", "simcut_share"):
+        for name in ("beta1", "beta2", "label_smoothing", "average_decay"):
             require(
                 0.0 <= getattr(self, name) < 1.0,
                 f"train.{name} is {getattr(self, name)}, must be in [0, 1)",
@@ -262,11 +256,6 @@ class Recipe:
             f"data.target_column {data.target_column!r}, it must be "
             + (repr(wanted) if wanted else " or ".join((*SERVED, *ANSWERED))),
         )
-        require(
-            data.sampling_alpha == 0.0 or self.tokenizer.kind == "unigram",
-            f"data.sampling_alpha is {data.sampling_alpha} and tokenizer.kind is "
-            f"{self.tokenizer.kind!r}, pieces are drawn by a unigram model: set it to 0",
-        )
         languages = (self.bundle.source_language, self.bundle.target_language)
         for key, what in (
             ("fact_share", "made-up sentences"),
@@ -381,12 +370,29 @@ def merge(tables: dict[str, typing.Any], changes: dict[str, typing.Any]) -> None
             tables[key] = value
 
 
+# Keys of recipes that were removed because they brought nothing (research/RESULTS.md), and their
+# values in the trainings that did not use them; None: any. Stored recipes have these keys.
+REMOVED: dict[str, typing.Any] = {
+    "data.both_directions": False,
+    "data.sampling_alpha": 0.0,
+    "train.simcut": 0.0,
+    "train.simcut_share": None,
+}
+
+
 def from_tables(cls: type[T], tables: dict[str, typing.Any], where: str) -> T:
     """Builds dataclass `cls` from a TOML table. Unknown keys and wrong types are errors."""
     hints = typing.get_type_hints(cls)
     values = {}
     for key, value in tables.items():
         name = f"{where}{key}"
+        if name in REMOVED:
+            require(
+                REMOVED[name] in (None, value),
+                f"{name} is {value!r}, but linnet-train no longer has this feature: leave the key "
+                "out",
+            )
+            continue
         require(key in hints, f"unknown key {name}, known are {', '.join(hints)}")
         kind = hints[key]
         if isinstance(kind, type) and dataclasses.is_dataclass(kind):

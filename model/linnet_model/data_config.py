@@ -53,10 +53,6 @@ class DataConfig:
     target_column: str = "target"
     # Learn the source from the target: the folder en-de then trains German to English.
     reverse: bool = False
-    # Also learn the source from the target, with rows of both kinds in an epoch. A first stage of a
-    # translator in which one model learns both directions (Ding et al. 2021, arXiv 2109.07780); the
-    # validation measures the wanted one.
-    both_directions: bool = False
     # "source", "target" or "both": which side's texts "language_model" and "span_corruption" read.
     text: str = "target"
     corrupted_share: float = 0.15  # share of a text's tokens that "span_corruption" removes
@@ -97,11 +93,6 @@ class DataConfig:
     # Share of rows in which placeholders (<ph0>, <ph1>, ...) replace words that both sides share.
     # The server uses placeholders for text that the vocabulary cannot spell.
     placeholder_share: float = 0.0
-    # Subword regularisation (Kudo 2018): the pieces of each training row are drawn anew in every
-    # epoch, with probabilities proportional to their own to this power; 0: the most probable ones.
-    # A smaller power gives more and shorter pieces; batches are sized without them and may exceed
-    # batch_target_tokens.
-    sampling_alpha: float = 0.0
     # Rows added, as a share of all: two to four sentences of a domain, joined to one text, so that
     # a model of short sentences meets longer texts (Kondo et al. 2021).
     join_share: float = 0.0
@@ -193,20 +184,6 @@ class DataConfig:
             whole or not self.reverse,
             "data.reverse is true, only pairs with a target have two sides",
         )
-        require(
-            not self.both_directions or (whole and not self.styles and not self.cut_source),
-            "data.both_directions is true, only whole texts with a translation have two "
-            "directions: set it to false",
-        )
-        require(
-            0.0 <= self.sampling_alpha <= 1.0,
-            f"data.sampling_alpha is {self.sampling_alpha}, must be in [0, 1]",
-        )
-        require(
-            self.sampling_alpha == 0.0 or (whole and not self.cut_source),
-            f"data.sampling_alpha is {self.sampling_alpha}, pieces are drawn for pairs with a "
-            "target and whole sources: set it to 0",
-        )
         for name in ("join_share", "copy_share", "echo_share", "fact_share", "extract_share"):
             require(
                 whole or getattr(self, name) == 0.0,
@@ -224,11 +201,6 @@ class DataConfig:
             not self.styles or self.join_share == 0.0,
             f"data.join_share is {self.join_share} and data.styles is given, joined texts have no "
             "summary: set it to 0",
-        )
-        require(
-            not self.styles or self.sampling_alpha == 0.0,
-            f"data.sampling_alpha is {self.sampling_alpha} and data.styles is given, pieces are "
-            "drawn for sources without a style: set it to 0",
         )
         for domain, style in self.styles.items():
             require(

@@ -134,6 +134,8 @@ def test_recipes_in_repository_are_valid(name: str):
         ("tokenizer.kind='word'", "known are unigram, bpe"),
         ("bundle.task='sing'", "known are translate, summarize"),
         ("nonsense", "is not table.key=value in TOML"),
+        ("train.simcut=3.0", "train.simcut is 3.0, but linnet-train no longer has this feature"),
+        ("data.both_directions=true", "data.both_directions is True, but linnet-train no longer"),
     ],
 )
 def test_refuses_invalid_setting_with_key_and_value(setting: str, message: str):
@@ -266,6 +268,13 @@ def test_settings_override_recipe():
     assert recipe.train.learning_rate == 1.0
     assert recipe.data.domains["debian"] == 2.0
     assert recipe.data.domains["tatoeba"] == 1.0
+
+
+def test_stored_recipe_may_have_removed_keys_that_did_nothing():
+    tables = to_tables(read_recipe(RECIPES / "en-de.toml"))
+    tables["train"] |= {"simcut": 0.0, "simcut_share": 0.05}
+    tables["data"] |= {"both_directions": False, "sampling_alpha": 0.0}
+    assert from_tables(Recipe, tables, "") == read_recipe(RECIPES / "en-de.toml")
 
 
 def test_recipe_survives_round_trip():

@@ -76,7 +76,6 @@ def test_added_rows_have_the_default_style_or_their_own():
         ({"styles": {"heads": "poem"}}, "data.styles.heads is 'poem', known are title, sentence"),
         ({"capitals_mark": "<ph7>"}, "leave out capitals_mark"),
         ({"placeholder_share": 0.1}, "leave out capitals_mark and placeholder_share"),
-        ({"sampling_alpha": 0.1}, "data.sampling_alpha is 0.1 and data.styles is given"),
         ({"join_share": 0.1}, "data.join_share is 0.1 and data.styles is given, joined texts"),
         ({"styles": {}, "extract_share": 0.1}, "data.extract_share is 0.1, the rows are added to"),
         ({"extract_share": 0.1, "extract_domains": ["tails"]}, "data.extract_domains has tails"),

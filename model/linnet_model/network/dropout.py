@@ -8,8 +8,6 @@ pool has the type of what it multiplies: a float32 mask would turn bfloat16 into
 
 from __future__ import annotations
 
-import copy
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -31,7 +29,6 @@ class Dropout:
         self.pools: dict[tuple[float, torch.dtype], Tensor] = {}
         self.era = -1
         self.offsets = torch.Generator()
-        self.cutoff = 0.0  # share of the tokens whose embedding is set to zero
 
     def begin(self, update: int) -> None:
         """Seeds the masks of an update; call it before each forward pass of training."""
@@ -40,19 +37,6 @@ class Dropout:
         if update // REFRESH_UPDATES != self.era:
             self.era = update // REFRESH_UPDATES
             self.pools.clear()
-
-    def cutting(self, share: float) -> Dropout:
-        """Returns a dropout with the same masks that also cuts off tokens (Shen et al. 2020, arXiv
-        2009.13818): it sets a share of the token embeddings to zero."""
-        cutting = copy.copy(self)
-        cutting.cutoff = share
-        return cutting
-
-    def embedded(self, x: Tensor) -> Tensor:
-        """Cuts off tokens of embeddings [B, T, d]."""
-        if self.cutoff == 0.0:
-            return x
-        return x * (torch.rand(*x.shape[:-1], 1, device=x.device) >= self.cutoff)
 
     def __call__(self, x: Tensor, p: float) -> Tensor:
         if p == 0.0:

@@ -190,7 +190,7 @@ class EncoderDecoder(nn.Module):
         [B, 1, S], None if no source is padded. `padded`: whether one is; None reads it from
         `lengths`, which waits for a GPU."""
         positions = torch.arange(source.size(1), device=source.device)
-        embedded = drop.embedded(self.embed_source(source))
+        embedded = self.embed_source(source)
         x = drop(self.enter_source(embedded, positions), self.dropout)
         valid = bias = None
         if padded is None:
@@ -210,7 +210,7 @@ class EncoderDecoder(nn.Module):
         """previous: int64 [B, T], the end token and the target without its last token -> features
         [B, T, d]. encode_whole returns encoded and bias; both are None in a language model."""
         positions = torch.arange(previous.size(1), device=previous.device)
-        embedded = drop.embedded(F.embedding(previous, self.target_table()))
+        embedded = F.embedding(previous, self.target_table())
         x = drop(self.enter_target(embedded, positions), self.dropout)
         for layer in self.decoder:
             x = layer(x, encoded, bias, drop)

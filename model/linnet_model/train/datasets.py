@@ -244,8 +244,6 @@ def training_pairs(
     """Reads the training rows of the recipe's domains and augments them."""
     pairs = read_split(folder, config, "train", config.domains, reading or Reading())
     pairs = augmented(pairs, config, seed)
-    if config.both_directions:
-        pairs += [Pair(pair.target, pair.source, pair.domain) for pair in pairs]
     return labelled(pairs, config)
 
 

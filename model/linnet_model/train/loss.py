@@ -1,10 +1,10 @@
-"""Label-smoothed cross entropy and the divergence of two predictions, which never hold all logits.
+"""Label-smoothed cross entropy, which never holds all logits.
 
 Loss and gradients are computed together, a few rows at a time, so that the logits of a slice stay
 in the cache. At 1500 targets and a vocabulary of 6000 this saves 36 MiB of logits, and as much of
 gradient, in each update.
 
-In the cross entropy a slice of logits is read by one softmax and two gemms. With
+A slice of logits is read by one softmax and two gemms. With
 p = softmax(logits), V tokens and smoothing s the gradient is p - (1-s) onehot - s/V. The last term
 is the same for all tokens: its gemms are sums over the rows of the table and of the features,
 computed once.
@@ -104,58 +104,3 @@ def smoothed_cross_entropy(
 ) -> tuple[Tensor, Tensor]:
     """See SmoothedCrossEntropy."""
     return SmoothedCrossEntropy.apply(features, weight, bias, targets, smoothing)
-
-
-class Divergence(torch.autograd.Function):
-    """sum over n of KL(p[n] || q[n]), p = softmax(features @ weight.T + bias), q the same of
-    others.
-
-    features, others: [N, d], weight: [V, d], bias: [V] or None  ->  float32 scalar. Both sides have
-    a gradient. With l = log p - log q, that of the logits of `features` is p (l - KL) and that of
-    the logits of `others` is q - p.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any, features: Tensor, others: Tensor, weight: Tensor, bias: Tensor | None
-    ) -> Tensor:
-        gemm_dtype = dtype_of_gemm(weight)
-        sum_dtype = torch.promote_types(gemm_dtype, torch.float32)
-        table = weight.to(gemm_dtype)
-        grad_features, grad_others = torch.empty_like(features), torch.empty_like(others)
-        grad_weight = torch.zeros_like(weight)
-        grad_bias = None if bias is None else torch.zeros_like(bias)
-        total = torch.zeros((), dtype=sum_dtype, device=features.device)
-
-        def log_softmax(rows: Tensor) -> Tensor:
-            logits = (rows @ table.t()).to(sum_dtype)
-            return (logits if bias is None else logits + bias).log_softmax(dim=1)
-
-        slice_rows = ROWS[features.device.type]
-        for begin in range(0, features.shape[0], slice_rows):
-            part = slice(begin, begin + slice_rows)
-            rows, other_rows = features[part].to(gemm_dtype), others[part].to(gemm_dtype)
-            log_p, log_q = log_softmax(rows), log_softmax(other_rows)
-            p, ratio = log_p.exp(), log_p - log_q
-            each = (p * ratio).sum(dim=1, keepdim=True)
-            total += each.sum()
-            grad, grad_other = p * (ratio - each), log_q.exp() - p
-            if grad_bias is not None:
-                grad_bias += (grad + grad_other).sum(dim=0)
-            grad, grad_other = grad.to(gemm_dtype), grad_other.to(gemm_dtype)
-            grad_features[part] = grad @ table
-            grad_others[part] = grad_other @ table
-            grad_weight += grad.t() @ rows + grad_other.t() @ other_rows
-        ctx.save_for_backward(grad_features, grad_others, grad_weight, grad_bias)
-        return total
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        return tuple(None if one is None else one * grad for one in ctx.saved_tensors)
-
-
-def divergence(
-    features: Tensor, others: Tensor, weight: Tensor, bias: Tensor | None = None
-) -> Tensor:
-    """See Divergence."""
-    return Divergence.apply(features, others, weight, bias)

@@ -15,7 +15,6 @@ from linnet_model.network.encoder_decoder import EOS
 from linnet_model.text_files import DataError, Pair
 from linnet_model.tokenizer import known_placeholders
 from linnet_model.train.datasets import Ids, PairDataset
-from linnet_model.train.sampling import SampledPairDataset
 
 
 def make_dataset(
@@ -30,8 +29,6 @@ def make_dataset(
         return LanguageModelDataset(pairs, tokenizer, config)
     if config.objective == "span_corruption":
         return SpanCorruptionDataset(pairs, tokenizer, config, seed)
-    if config.sampling_alpha and rng is not None:
-        return SampledPairDataset(pairs, tokenizer, config, seed, rng)
     return PairDataset(pairs, tokenizer, config, rng)
 
 

@@ -20,7 +20,7 @@ from linnet_model.network.encoder_decoder import EncoderDecoder
 from linnet_model.new_file import writing
 from linnet_model.train.checkpoint import Position, save_checkpoint
 from linnet_model.train.datasets import Batch, Ids, PairDataset, epoch_batches, make_batch
-from linnet_model.train.loss import divergence, smoothed_cross_entropy
+from linnet_model.train.loss import smoothed_cross_entropy
 from linnet_model.train.optim import Average, learning_rate, make_optimizer, schedule_position
 from linnet_model.train.training_log import Log, Progress
 from linnet_model.train.validation import decoded_sample, features_of, perplexities, token_losses
@@ -140,19 +140,13 @@ class Trainer:
         the padding."""
         train, table, bias = self.recipe.train, self.model.output_table(), self.model.output_bias
 
-        def inside(drop: Dropout) -> Tensor:
-            features = features_of(self.model, batch, drop)
-            return features.flatten(0, 1).index_select(0, batch.inside)
-
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bfloat16):
-            features = inside(self.drop)
+            features = features_of(self.model, batch, self.drop)
+            features = features.flatten(0, 1).index_select(0, batch.inside)
             targets = batch.target.flatten().index_select(0, batch.inside)
             loss, likelihood = smoothed_cross_entropy(
                 features, table, targets, train.label_smoothing, bias
             )
-            if train.simcut > 0:
-                cut = inside(self.drop.cutting(train.simcut_share))
-                loss = loss + train.simcut * divergence(features, cut, table, bias)
         return loss, likelihood
 
     def save(self, out: Path) -> None:

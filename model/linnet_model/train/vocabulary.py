@@ -68,12 +68,6 @@ def check_vocabulary(tokenizer: sentencepiece.SentencePieceProcessor, recipe: Re
         f"{data.placeholder_share}, which needs {PLACEHOLDERS_USED}: set it to 0, or start from "
         "another vocabulary",
     )
-    require(
-        # A model of BPE returns no best segmentations.
-        data.sampling_alpha == 0.0 or len(tokenizer.nbest_encode_as_ids("a", 1)) > 0,
-        f"source.spm is no unigram model and data.sampling_alpha is {data.sampling_alpha}: set it "
-        "to 0, or start from another vocabulary",
-    )
 
 
 def vocabulary_lines(recipe: Recipe, data: Path) -> list[str]:

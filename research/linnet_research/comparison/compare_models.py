@@ -34,8 +34,6 @@ class Row:
     changes: dict[str, Any] = dataclasses.field(default_factory=dict)  # table.key of the recipe
     # The first layers of the encoder have it, and all others attend to everything; 0: all have it.
     encoder_layers: int = 0
-    # table.key of a first stage, which has a third of the updates; empty: there is no such stage.
-    first: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
 RAW = {"model.weight_softmax": False}
@@ -64,7 +62,6 @@ CSAN = {
 # Each of these rows changes the dynamic model of techniques.toml in one thing that is known to help
 # with little text. linnet-diversify makes the rows of phpdoc_forward and phpdoc_backward.
 TECHNIQUES = {
-    "sampling_0.1": Row("dynamic", changes={"data.sampling_alpha": 0.1}),
     "dropout_0.2": Row("dynamic", changes={"model.dropout": 0.2}),
     "large_batch": Row("dynamic", changes={"train.accumulate": 4}),
     "joined": Row("dynamic", changes={"data.join_share": 0.15}),
@@ -77,8 +74,6 @@ TECHNIQUES = {
         changes={"model.encoder_kernels": [3, 7, 7, 15, 15], "model.decoder_kernels": [15]},
     ),
     "last_weights": Row("dynamic", changes={"train.average_decay": 0.0}),
-    "simcut": Row("dynamic", changes={"train.simcut": 3.0}),
-    "both_directions_first": Row("dynamic", first={"data.both_directions": True}),
 }
 # Every layer of both sides; CSAN has its best window. A dilated filter has 3 taps that span the
 # base's filter of the same layer, SSRU replaces the mixers of the decoder only: see settings_of.
@@ -157,20 +152,6 @@ def with_updates(recipe: Recipe, updates: int) -> Recipe:
         for part in ("warmup_updates", "decay_updates")
     }
     return dataclasses.replace(recipe, train=dataclasses.replace(train, updates=updates, **parts))
-
-
-def stages_of(name: str, recipe: Recipe) -> list[Recipe]:
-    """Returns the recipes of a row's stages, which together have the updates of `recipe`, the
-    last with its settings."""
-    first = ROWS[name].first
-    if not first:
-        return [recipe]
-    updates = max(1, round(recipe.train.updates / 3))
-    start = with_updates(recipe, updates)
-    for table in ("data", "train"):
-        keys = of_table(first, table)
-        setattr(start, table, dataclasses.replace(getattr(start, table), **keys))
-    return [start, with_updates(recipe, max(1, recipe.train.updates - updates))]
 
 
 def as_settings(recipe: Recipe, base: Recipe) -> list[str]:

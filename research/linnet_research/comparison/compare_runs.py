@@ -34,7 +34,6 @@ from linnet_model.train.validation import bleu, exact_match
 from linnet_research.comparison.compare_models import (
     as_settings,
     recipe_with,
-    stages_of,
     weights_in,
 )
 
@@ -134,24 +133,15 @@ def train(training: Training, options: argparse.Namespace) -> float:
     return float([entry["nll_all"] for entry in log if entry["kind"] == "valid"][-1])
 
 
-def trainings_of(
+def training_of(
     job: Job, base: Recipe, rate: float | None, updates: int | None, options: argparse.Namespace
-) -> list[Training]:
-    """Returns the trainings of a job, each from the weights of the one before, with that learning
-    rate and together that many updates, or with the recipe's. The last has the job's model."""
-    stages = stages_of(job.mixer, recipe_with(job.mixer, base, job.seed, rate, updates))
+) -> Training:
+    """Returns the training of a job with that learning rate and that many updates, or with the
+    recipe's."""
+    recipe = recipe_with(job.mixer, base, job.seed, rate, updates)
     run = options.out / (job.name if rate is None else f"{job.name}-rate-{rate}")
-    runs = [run.with_name(f"{run.name}-first"), run][-len(stages) :]
-    starts = [options.pretrained / job.mixer if job.pretrained else None, *runs]
-    return [
-        Training(recipe, options.recipe, options.set, folder, start)
-        for recipe, folder, start in zip(stages, runs, starts, strict=False)
-    ]
-
-
-def train_in_turn(trainings: list[Training], options: argparse.Namespace) -> float:
-    """Returns the validation loss of the last."""
-    return [train(training, options) for training in trainings][-1]
+    start = options.pretrained / job.mixer if job.pretrained else None
+    return Training(recipe, options.recipe, options.set, run, start)
 
 
 def validation_losses(
@@ -162,7 +152,7 @@ def validation_losses(
 
     def one(rate: float) -> float | None:
         try:
-            return train_in_turn(trainings_of(Job(mixer, 1), base, rate, updates, options), options)
+            return train(training_of(Job(mixer, 1), base, rate, updates, options), options)
         except Diverged:
             return None
 
@@ -198,12 +188,12 @@ def train_and_score(
     """Trains with that learning rate and that many updates, or with the recipe's, and scores each
     test set; of a training that diverges the scores are empty. `command` is linnet-decode, for
     tasks that it has."""
-    trainings = trainings_of(job, base, rate, updates, options)
-    training, recipe = trainings[-1], trainings[-1].recipe
+    training = training_of(job, base, rate, updates, options)
+    recipe = training.recipe
     scores: dict[str, list[float]] = {}
     valid_nll, rows = None, 0
     try:
-        valid_nll = train_in_turn(trainings, options)
+        valid_nll = train(training, options)
         rows, scores = scores_of(training, job, options, tests, command)
     except Diverged:
         pass
@@ -212,11 +202,7 @@ def train_and_score(
         "seed": job.seed,
         **({"pretrained": job.pretrained} if options.pretrain else {}),
         "learning_rate": recipe.train.learning_rate,
-        **(
-            {"updates": sum(one.recipe.train.updates for one in trainings)}
-            if options.equal_time
-            else {}
-        ),
+        **({"updates": recipe.train.updates} if options.equal_time else {}),
         "parameters": weights_in(recipe.model),
         "ffn_width": recipe.model.ffn_width,
         "valid_nll": valid_nll,

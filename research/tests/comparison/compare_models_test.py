@@ -17,9 +17,7 @@ from linnet_research.comparison.compare_models import (
     as_settings,
     recipe_with,
     settings_of,
-    stages_of,
     weights_in,
-    with_updates,
 )
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -82,22 +80,10 @@ def test_techniques_differ_by_one_change(name):
     base = read_recipe(ROOT / "research/recipes/techniques.toml")
     changes = as_settings(recipe_with(name, base, base.train.seed), base)
     deep = ("_kernels", "_mixers", "_dilations", ".ffn_width")  # all of deep_encoder's one change
-    elsewhere = name in ("deep_encoder", "both_directions_first")
+    elsewhere = name == "deep_encoder"
     assert len([change for change in changes if not change.split("=")[1].endswith(deep)]) == (
         0 if elsewhere else 1
     )
-
-
-def test_first_stage_has_a_third_of_the_updates():
-    base = read_recipe(ROOT / "research/recipes/techniques.toml")
-    assert stages_of("dynamic", base) == [base]
-    first, last = stages_of("both_directions_first", base)
-    assert [(it.train.updates, it.train.warmup_updates) for it in (first, last)] == [
-        (333, 50),
-        (667, 100),
-    ]
-    assert as_settings(first, with_updates(base, 333)) == ["--set=data.both_directions=true"]
-    assert as_settings(last, with_updates(base, 667)) == []
 
 
 @pytest.mark.parametrize("name", ROWS)

@@ -1,5 +1,4 @@
-"""Tests of pooled dropout and of cut tokens: the share of zeros, and equal masks for equal
-updates."""
+"""Tests of pooled dropout: the share of zeros, and equal masks for equal updates."""
 
 import pytest
 import torch
@@ -47,27 +46,3 @@ def test_gradient_has_same_mask():
     y.sum().backward()
     assert torch.equal(x.grad, y.detach())
     assert torch.equal(KeepAll()(x, 0.25), x)
-
-
-def test_tokens_are_cut_off_as_a_whole_and_depend_on_the_update():
-    drop = Dropout(1, pool=1 << 12)
-    x = torch.ones(100, 100, 4)
-    drop.begin(5)
-    assert torch.equal(drop.embedded(x), x)
-    found = drop.cutting(0.05).embedded(x)
-    cut = (found == 0).all(dim=2)
-    assert torch.equal(found, (~cut).unsqueeze(2).expand_as(x).float())
-    assert 380 < int(cut.sum()) < 620  # 500 with a standard deviation of 22
-    drop.begin(5)
-    assert torch.equal(drop.cutting(0.05).embedded(x), found)
-
-
-def test_dropout_that_cuts_tokens_off_draws_from_the_same_masks():
-    drop = Dropout(1, pool=1 << 12)
-    x = torch.ones(500)
-    drop.begin(0)
-    first, second = drop(x, 0.5), drop(x, 0.5)
-    drop.begin(0)
-    cutting = drop.cutting(0.1)
-    assert torch.equal(drop(x, 0.5), first)
-    assert torch.equal(cutting(x, 0.5), second)

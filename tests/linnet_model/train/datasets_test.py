@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linnet_model.config import ConfigError, ModelConfig
+from linnet_model.config import ModelConfig
 from linnet_model.data_config import DataConfig
 from linnet_model.network.dropout import KeepAll
 from linnet_model.network.encoder_decoder import EOS, PAD, EncoderDecoder
@@ -98,17 +98,6 @@ def test_echoes_have_target_as_source(data_folder: Path):
     echoes = [pair for pair in pairs if pair.domain == "echoes"]
     assert len(echoes) == 12
     assert all(pair.source == pair.target for pair in echoes)
-
-
-def test_both_directions_add_each_row_the_other_way_around(data_folder: Path):
-    settings = {"folder": "toy", "domains": {"even": 1.0}, "rename_share": 0.5}
-    config = DataConfig(**settings, both_directions=True)
-    config.check()
-    once = training_pairs(data_folder / "toy", DataConfig(**settings), seed=1)
-    both = training_pairs(data_folder / "toy", config, seed=1)
-    assert both == once + [Pair(pair.target, pair.source, pair.domain) for pair in once]
-    with pytest.raises(ConfigError, match="only whole texts with a translation have two"):
-        DataConfig(**settings, both_directions=True, cut_source=True).check()
 
 
 def test_batch_is_padded_and_shifted(tokenizer):

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from linnet_model.train.loss import ROWS, divergence, smoothed_cross_entropy
+from linnet_model.train.loss import ROWS, smoothed_cross_entropy
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5])
@@ -52,32 +52,3 @@ def test_autocast_uses_bfloat16_gemm_and_float32_sums():
         assert a.dtype == torch.float32
         # 2e-2 of the max: bfloat16 keeps 8 bits
         torch.testing.assert_close(a, b, rtol=0, atol=2e-2 * float(b.abs().max()))
-
-
-@pytest.mark.parametrize("biased", [False, True])
-@pytest.mark.parametrize("rows", [1, ROWS["cpu"] + 3])
-def test_divergence_and_its_gradients_on_both_sides_equal_torch(rows: int, biased: bool):
-    torch.manual_seed(rows)
-    features, others = (
-        torch.randn(rows, 5, dtype=torch.float64, requires_grad=True) for _ in range(2)
-    )
-    weight = torch.randn(7, 5, dtype=torch.float64, requires_grad=True)
-    bias = torch.randn(7, dtype=torch.float64, requires_grad=True) if biased else None
-    wanted_of = [features, others, weight, *([] if bias is None else [bias])]
-    found = divergence(features, others, weight, bias)
-    log_p, log_q = (
-        torch.nn.functional.linear(x, weight, bias).log_softmax(dim=1) for x in (features, others)
-    )
-    expected = torch.nn.functional.kl_div(log_q, log_p, reduction="sum", log_target=True)
-    torch.testing.assert_close(found, expected)
-    torch.testing.assert_close(
-        torch.autograd.grad(3.0 * found, wanted_of), torch.autograd.grad(3.0 * expected, wanted_of)
-    )
-
-
-def test_predictions_do_not_diverge_from_themselves():
-    features = torch.randn(4, 3, requires_grad=True)
-    found = divergence(features, features.detach(), torch.randn(5, 3))
-    assert float(found.detach()) == 0.0
-    (gradient,) = torch.autograd.grad(found, features)
-    torch.testing.assert_close(gradient, torch.zeros(4, 3), rtol=0, atol=1e-6)

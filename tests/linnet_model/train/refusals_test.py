@@ -117,7 +117,6 @@ def test_weights_with_ids_of_their_own_are_refused(
     ("setting", "message"),
     [
         ("data.placeholder_share=0.1", "has 2 placeholders and data.placeholder_share is 0.1"),
-        ("data.sampling_alpha=0.1", "is no unigram model and data.sampling_alpha is 0.1: set it"),
         ("model.vocabulary=300", "has 400 pieces and model.vocabulary is 300"),
     ],
 )

@@ -23,7 +23,6 @@ from linnet_model.train.command import main as train_main
 from linnet_model.train.datasets import PairDataset, training_pairs
 from linnet_model.train.optim import learning_rate, schedule_position
 from linnet_model.train.trainer import Trainer
-from linnet_model.train.validation import features_of
 
 
 def train(recipe: Path, data: Path, out: Path, *more: str) -> int:
@@ -70,43 +69,6 @@ def test_accumulated_gradient_is_that_of_all_tokens(
     assert trainer.update()["tokens"] == count == trainer.position.target_tokens
     for found, expected in zip(trainer.model.parameters(), wanted.model.parameters(), strict=True):
         torch.testing.assert_close(found.grad, expected.grad)
-
-
-def test_simcut_adds_the_divergence_of_a_row_from_the_same_with_tokens_cut_off(
-    recipe_file: Path, data_folder: Path, tokenizer_file: Path
-):
-    plain, cut = (
-        trainer_of(recipe_file, data_folder, tokenizer_file, *more, "train.bfloat16=false")
-        for more in ([], ["train.simcut=3.0", "train.simcut_share=0.2"])
-    )
-    batch = plain.next_batch()
-    for trainer in (plain, cut):
-        trainer.drop.begin(0)
-    (loss, likelihood), (with_cut, same) = plain.losses(batch), cut.losses(batch)
-    assert float(likelihood) == pytest.approx(float(same))
-    assert float(with_cut) > float(loss)
-    torch.manual_seed(0)
-    cut.drop.begin(0)
-    logits, others = (
-        cut.model.project(features_of(cut.model, batch, drop)).flatten(0, 1)[batch.inside]
-        for drop in (cut.drop, cut.drop.cutting(0.2))
-    )
-    expected = torch.nn.functional.kl_div(
-        others.log_softmax(dim=1), logits.log_softmax(dim=1), reduction="sum", log_target=True
-    )
-    assert float(with_cut - loss) == pytest.approx(3.0 * float(expected), rel=1e-4)
-
-
-def test_training_with_simcut_in_both_directions_resumes_with_the_same_numbers(
-    recipe_file: Path, data_folder: Path, tmp_path: Path
-):
-    more = ["--set", "train.simcut=1.0", "--set", "data.both_directions=true"]
-    more += ["--set", "train.schedule='inverse_sqrt'"]
-    assert train(recipe_file, data_folder, tmp_path / "a", *more) == 0
-    assert train(recipe_file, data_folder, tmp_path / "b", *more, "--set", "train.updates=3") == 0
-    assert train(recipe_file, data_folder, tmp_path / "b", *more, "--resume") == 0
-    once, again = weights(tmp_path / "a"), weights(tmp_path / "b")
-    assert all(torch.equal(once[name], again[name]) for name in once)
 
 
 def test_bfloat16_is_chosen_by_the_hardware(
