@@ -81,6 +81,14 @@ absl::Status ScriptedEngine::Add(std::span<const SequenceInput> sequences) {
       const auto blocks = added.back().blocks.numbers();
       sources.push_back({input.source, {blocks.begin(), blocks.end()}});
     }
+    int threads = info().threads;
+    if (context_.options.threads.has_value()) {
+      int64_t tokens = 0;
+      for (const RunningSequence& sequence : added) tokens += sequence.source_tokens;
+      const auto [rows, outputs] = StepSize(added);
+      threads = context_.options.threads->OfEncoderCall(tokens, rows, outputs);
+    }
+    const ThreadScope scope(threads, info().threads);
     const auto call = cache_.Encode(std::move(sources), context_.options.one_shape);
     for (int i = 0; i < std::ssize(added); ++i) added[i].encoded = {call, i};
     std::move(added.begin(), added.end(), std::back_inserter(running_));
@@ -152,8 +160,27 @@ absl::StatusOr<std::vector<SequenceEvent>> ScriptedEngine::Step() {
   return events;
 }
 
+std::pair<int64_t, int64_t> ScriptedEngine::StepSize(std::span<const RunningSequence> added) const {
+  int64_t rows = 0, outputs = 0;
+  for (const std::span<const RunningSequence> sequences : {std::span(running_), added}) {
+    for (const RunningSequence& sequence : sequences) {
+      const int64_t slots = std::ssize(sequence.slots.numbers());
+      rows += slots;
+      outputs += slots * (sequence.outputs ? std::ssize(sequence.outputs->tokens)
+                                           : static_cast<int64_t>(info().vocabulary_size));
+    }
+  }
+  return {rows, outputs};
+}
+
 // The device runs the next step while the host decodes and collects the previous one.
 void ScriptedEngine::StepDecoders() {
+  int threads = info().threads;
+  if (context_.options.threads.has_value()) {
+    const auto [rows, outputs] = StepSize({});
+    threads = context_.options.threads->OfStep(rows, outputs);
+  }
+  const ThreadScope scope(threads, info().threads);
   const c10::StreamGuard guard(device_ ? device_->stream() : cache_.stream());
   const bool launched = device_ && device_->Launch(running_);
   host_.AdvancePasses(running_);  // before the searches, since a pass starts where a search ends

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -49,6 +50,8 @@ class ScriptedEngine final : public Engine {
   RunningSequence StartSequence(SequenceInput input);
   std::optional<OutputRows> OutputsFor(const SequenceInput& sequence);
   void StepDecoders();
+  // The most rows of the next steps, also of `added`, and their logits.
+  std::pair<int64_t, int64_t> StepSize(std::span<const RunningSequence> added) const;
   std::vector<SequenceEvent> TakeEvents();
   // Medians of some calls and steps, for EngineInfo::encoder_cost.
   absl::StatusOr<double> EncodeSeconds(int sources, int tokens);

@@ -19,6 +19,7 @@
 #include "model/torch/module/compute_type.h"
 #include "model/torch/module/device.h"
 #include "model/torch/module/scripted_model.h"
+#include "model/torch/module/step_threads.h"
 #include "model/torch/module/usable_cores.h"
 #include "model/torch/scripted_engine.h"
 #include "proto/status_macros.h"
@@ -118,12 +119,17 @@ absl::Status Build(const Bundle& bundle, const TorchEngineOptions& options, at::
   ASSIGN_OR_RETURN(std::optional<Shortlist> shortlist,
                    ReadShortlist(bundle, options.shortlist, model));
   info.shortlist = shortlist.has_value();
+  at::get_num_threads();  // makes torch read the default, which would replace what is set next
   at::set_num_threads(info.threads);  // for parallel regions of this thread
   const ScriptedEngineOptions engine_options = {
       .mask_eos = options.mask_eos,
       .alignment_layer = bundle.alignment_layer(),
       .one_shape = options.batch_invariant && !model.packed(),
-      .time_gemms = options.time_gemms && !options.batch_invariant};
+      .time_gemms = options.time_gemms && !options.batch_invariant,
+      .threads = model.packed() ? std::optional<StepThreads>(
+                                      std::in_place, bundle.manifest.architecture(),
+                                      model.compute() == ComputeType::kInt8, info.threads)
+                                : std::nullopt};
   bool on_device = options.search == SearchPlace::kDevice ||
                    (options.search == SearchPlace::kAuto && device.is_cuda());
   if (on_device && DeviceDecoder::HistoryOf(info) > ops::kMaxHistory) {

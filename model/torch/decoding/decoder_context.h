@@ -2,10 +2,12 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <optional>
 #include <vector>
 
 #include "model/runtime/engine.h"
 #include "model/torch/module/scripted_model.h"
+#include "model/torch/module/step_threads.h"
 
 namespace linnet::model {
 
@@ -17,6 +19,8 @@ struct ScriptedEngineOptions {
   bool one_shape = false;
   // Gemms of the device's steps use the fastest algorithm for their shape (ops/gemm_choice.h).
   bool time_gemms = false;
+  // Of packed weights, whose results do not depend on the threads; otherwise all are used.
+  std::optional<StepThreads> threads = std::nullopt;
 };
 
 // The model of an engine and the memory that its decoders share. A sequence has the same slots of
