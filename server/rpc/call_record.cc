@@ -162,9 +162,11 @@ grpc::Status CallRecord::Describe(absl::Status status, const CallFacts& facts,
     });
   }
   if (const absl::Duration delay = RetryDelay(status); delay != absl::InfiniteDuration()) {
-    // gRPC's own retries follow this trailer.
+    // gRPC's own retries follow this trailer. A retry after the deadline would only hide the
+    // refusal: the client would wait, and then see DEADLINE_EXCEEDED of its own.
+    const bool in_time = absl::Now() + delay < DeadlineOf(context_);
     context_.AddTrailingMetadata("grpc-retry-pushback-ms",
-                                 absl::StrCat(absl::ToInt64Milliseconds(delay)));
+                                 in_time ? absl::StrCat(absl::ToInt64Milliseconds(delay)) : "-1");
   }
   return ToGrpcStatus(status);
 }

@@ -80,6 +80,15 @@ def test_server_at_capacity_returns_a_retry_delay(start, api):
     assert delay >= 100
     assert dict(error.value.trailing_metadata())["grpc-retry-pushback-ms"] == str(round(delay))
     assert small.metric('linnet_rejected_total{reason="tokens"}') == 1
+    # A retry after the deadline would hide the refusal behind the client's own DEADLINE_EXCEEDED.
+    with pytest.raises(grpc.RpcError) as error:
+        small.translate(
+            "A bird sings.",
+            options={"beam_size": 16, "max_target_tokens": 1024},
+            timeout=delay / 1000 / 2,
+        )
+    assert error.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert dict(error.value.trailing_metadata())["grpc-retry-pushback-ms"] == "-1"
     assert code_of(running) == grpc.StatusCode.OK
     assert small.metric(ADMITTED) == 0
     with pytest.raises(grpc.RpcError) as error:  # a call that can never fit is an invalid request

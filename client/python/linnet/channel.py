@@ -155,8 +155,8 @@ _added: ContextVar[Metadata] = ContextVar("linnet_call_metadata", default=())
 
 @contextmanager
 def call_metadata(*metadata: tuple[str, str]) -> Iterator[None]:
-    """Adds metadata to the calls that this thread or task makes within the block, for a program that
-    calls a server on behalf of others: `authorization` replaces the token of the options, and
+    """Adds metadata to the calls that this thread or task makes within the block, for a program
+    that calls a server on behalf of others: `authorization` replaces the token of the options, and
     `x-forwarded-for` names the client to a server that trusts this one (trusted-proxies)."""
     token = _added.set(metadata)
     try:
