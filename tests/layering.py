@@ -163,6 +163,7 @@ EXCEPTIONS = {
     "tests/bench/engine/real_models.py": "scoring",
     "tests/bench/server/capitals.py": "scoring",
     "tests/data/marian/make_students.py": PYTHON,
+    "tests/bench/security/hostile_texts.py": "grpc tests/e2e",  # the same
     "tests/bench/security/one_connection.py": "grpc tests/e2e",  # the same
     "tests/bench/security/unauthenticated.py": "tests/e2e tests/deploy",  # the attackers, HAProxy
     "tests/bench/gpu_figures.py": "tests/gpu",  # the report of a GPU
