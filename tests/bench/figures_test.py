@@ -84,7 +84,6 @@ ALLOWED = {
         "one for each 2 KiB": "a bound",
         "16 KiB each of": "a bound",
         "except for 32 KiB of each": "a bound",
-        "or 16 KiB of shorter ones": "a limit",
         "16 KiB and four times its headers": "a bound",
     },
     "docs/TRANSLATION.md": {
