@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/base/errors.h"
 #include "server/base/log.h"
 #include "tests/server/text/pivot_server.h"
 
