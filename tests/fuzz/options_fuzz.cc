@@ -45,7 +45,7 @@ void Check(const ParsedOptions& parsed) {
   }
   FUZZ_CHECK(parsed.text.empty());
   FUZZ_CHECK(!parsed.options.models.empty());
-  FUZZ_CHECK(parsed.options.max_batch_rows > 0 && parsed.options.text_threads > 0);
+  FUZZ_CHECK(parsed.options.max_batch_rows > 0);
   FUZZ_CHECK(parsed.options.admission.max_tokens > 0 && parsed.options.admission.max_bytes > 0);
   FUZZ_CHECK(parsed.options.drain_timeout >= absl::ZeroDuration());
   FUZZ_CHECK(CheckAddress(parsed.options.listen).ok());

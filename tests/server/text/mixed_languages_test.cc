@@ -276,13 +276,13 @@ TEST_F(MixedLanguagesTest, StreamOfSeveralLanguagesSendsContentsInOrder) {
 
 TEST_F(MixedLanguagesTest, OneLanguageThatIsRefusedFailsTheCall) {
   Serve({{"de", "en"}, {"pt", "en"}});
-  std::string long_text;  // more sentences than a call may have
+  std::string long_text;  // more work than the server gives a call
   for (int i = 0; i < 20000; ++i) long_text += std::string(kPortuguese) + " ";
   TranslateResponse response;
   const absl::Status status =
       Call(&TextCalls::Translate, To("en", {kGerman, long_text, kEnglish}), response);
-  EXPECT_EQ(ErrorReason(status), "TOO_MANY_SEGMENTS") << status;
-  EXPECT_THAT(status.message(), HasSubstr("contents[1]"));
+  EXPECT_EQ(ErrorReason(status), "CALL_TOO_LARGE") << status;
+  EXPECT_THAT(status.message(), HasSubstr("the call needs at least"));
   EXPECT_EQ(Translated(To("en", {kGerman})).model(), "de-en") << "and nothing is left of it";
 }
 
