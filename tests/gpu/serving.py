@@ -34,9 +34,7 @@ START = 60  # seconds for the server to load its model
 # Histograms of the server whose means are reported, and their factor and unit.
 MEANS = {
     "step_rows": (1, "rows of a step"),
-    "step_sequences": (1, "sequences of a step"),
     "step_duration_seconds": (1e3, "step, ms"),
-    "cycle_duration_seconds": (1e3, "cycle, ms"),
     "encode_duration_seconds": (1e3, "encoding in a cycle, ms"),
     "queue_duration_seconds": (1e3, "queue, ms"),
     "decode_duration_seconds": (1e3, "decoding, ms"),

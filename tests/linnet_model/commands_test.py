@@ -20,9 +20,7 @@ MAINS = COMMANDS | {name: f"{module}:main" for name, module in MODULES.items()}
 
 
 def test_pages_name_existing_commands():
-    pages = [
-        MODEL.parent / f"docs/{name}.md" for name in ("IMPORT", "MODELS", "RESULTS", "TRAINING")
-    ]
+    pages = [MODEL.parent / f"docs/{name}.md" for name in ("IMPORT", "MODELS", "TRAINING")]
     text = "".join(page.read_text("utf-8") for page in pages)
     named = set(re.findall(r"\blinnet-[a-z-]+\b", text))
     programs = {"linnet-decode", "linnet-server", "linnet-load"}  # the C++ ones

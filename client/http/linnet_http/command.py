@@ -71,7 +71,9 @@ def _tls(options: Options) -> ssl.SSLContext | None:
     return context
 
 
-def _work(options: Options, listener: socket.socket, tls: ssl.SSLContext | None) -> None:
+def _work(
+    options: Options, listener: socket.socket, tls: ssl.SSLContext | None, parent: int
+) -> None:
     """The life of one process that answers requests. gRPC starts here: it does not survive a
     fork."""
     from aiohttp import web
@@ -80,7 +82,7 @@ def _work(options: Options, listener: socket.socket, tls: ssl.SSLContext | None)
     from .glossaries import Glossaries
 
     app = make(options, Glossaries(options.glossaries))
-    app.cleanup_ctx.append(_end_with_parent)
+    app.cleanup_ctx.append(lambda _: _end_with(parent))
     # aiohttp 3.14 counts shutdown_timeout twice.
     web.run_app(
         app,
@@ -93,9 +95,8 @@ def _work(options: Options, listener: socket.socket, tls: ssl.SSLContext | None)
     )
 
 
-async def _end_with_parent(_: object) -> AsyncIterator[None]:
+async def _end_with(parent: int) -> AsyncIterator[None]:
     """Ends this process when the one that started it was killed: nobody else would."""
-    parent = os.getppid()
 
     async def watch() -> None:
         while os.getppid() == parent:
@@ -134,6 +135,7 @@ class _Workers:
                 self._start()
 
     def _start(self) -> None:
+        parent = os.getpid()
         child = os.fork()
         if child:
             self._running.add(child)
@@ -142,7 +144,7 @@ class _Workers:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         status = 1
         try:
-            _work(self._options, self._listener, self._tls)
+            _work(self._options, self._listener, self._tls, parent)
             status = 0
         except Exception:
             logging.getLogger("linnet_http").exception("a worker failed")
