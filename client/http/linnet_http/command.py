@@ -20,6 +20,7 @@ from .options import Options, parse
 _RESTART_SECONDS = 1.0
 _PARENT_SECONDS = 1.0  # between the checks whether the parent lives
 _DRAIN_SECONDS = 10.0
+_STOPS = (signal.SIGTERM, signal.SIGINT)
 
 
 class _LogLine(logging.Formatter):
@@ -116,11 +117,13 @@ class _Workers:
         self._running: set[int] = set()
         self._stopping = False
 
-    def run(self) -> None:
-        for number in (signal.SIGTERM, signal.SIGINT):
+    def run(self, ready: str) -> None:
+        """Runs until it is stopped; prints `ready` once it can be stopped in order."""
+        for number in _STOPS:
             signal.signal(number, self._stop)
         for _ in range(self._options.workers):
             self._start()
+        print(ready, flush=True)
         while self._running:
             try:
                 gone, status = os.wait()
@@ -136,12 +139,16 @@ class _Workers:
 
     def _start(self) -> None:
         parent = os.getpid()
+        # A stop waits until the child is known, and has no handler of its parent.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
         child = os.fork()
         if child:
             self._running.add(child)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
             return
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        for number in _STOPS:
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
         status = 1
         try:
             _work(self._options, self._listener, self._tls, parent)
@@ -167,9 +174,8 @@ def main(arguments: list[str] | None = None) -> None:
 
     tls, (listener, address) = _tls(options), _bind(options.listen)
     scheme = "https" if tls else "http"
-    print(f"ready {scheme}={address}", flush=True)
     try:
-        _Workers(options, listener, tls).run()
+        _Workers(options, listener, tls).run(f"ready {scheme}={address}")
     finally:
         metrics.remove_folder()
 
