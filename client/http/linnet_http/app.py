@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable
 from aiohttp import ClientError, ClientSession, ClientTimeout, web
 
 from . import metrics
-from .caller import address_of, token_of
 from .faces.base import FACE, Face
 from .faces.deepl import DeepL
 from .faces.deepl_glossaries import DeepLGlossaries
@@ -21,7 +20,7 @@ from .faces.native import Native
 from .glossaries import Glossaries
 from .options import Options
 from .problem import Problem
-from .translator import Caller, Translator
+from .translator import Translator
 
 log = logging.getLogger("linnet_http")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -106,26 +105,24 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
 async def _answered(request: web.Request, handler: Handler) -> web.StreamResponse:
     if request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers:
         return web.Response(status=204)
-    face = request.get(FACE, request.app[_FALLBACK])
     try:
         return await handler(request)
     except Problem as problem:
-        return _face(request, face).refusal(problem)
+        return _face(request).refusal(problem)
     except web.HTTPException as error:
         if error.status < 400:
             raise
-        return _face(request, face).refusal(_problem_of(request, error))
+        return _face(request).refusal(_problem_of(request, error))
     except ConnectionResetError:
         raise  # the client hung up while a stream was written
     except Exception:
         log.exception("a request failed")
         failed = Problem(500, "the front end failed; its log has the cause", "INTERNAL")
-        return _face(request, face).refusal(failed)
+        return _face(request).refusal(failed)
 
 
-def _face(request: web.Request, other: object) -> Face:
-    face = request.get(FACE, other)
-    assert isinstance(face, Face)
+def _face(request: web.Request) -> Face:
+    face: Face = request.get(FACE, request.app[_FALLBACK])
     return face
 
 
@@ -184,8 +181,7 @@ async def _server_metrics(request: web.Request) -> web.Response:
     options = request.app[_OPTIONS]
     if not options.server_metrics:
         raise Problem(404, "the option --server-metrics is empty", "NOT_FOUND")
-    caller = Caller(token_of(request, {}, options), address_of(request, options))
-    await request.app[_TRANSLATOR].pairs(caller)
+    await request.app[_TRANSLATOR].pairs(request.app[_FALLBACK].caller(request, {}))
     try:
         async with (
             ClientSession(timeout=ClientTimeout(total=5)) as session,

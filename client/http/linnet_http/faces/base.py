@@ -16,7 +16,6 @@ from ..problem import Problem
 from ..translator import Caller, Translator
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-FACE = web.RequestKey("face", object)
 
 
 class Face:
@@ -56,6 +55,15 @@ class Face:
 
     def caller(self, request: web.Request, fields: Mapping[str, object]) -> Caller:
         return Caller(token_of(request, fields, self.options), address_of(request, self.options))
+
+    async def detect(self, caller: Caller, texts: list[str]) -> list[Any]:
+        """The LanguageDetection of each text."""
+        detect = self.translator.client.detect_language
+        found: list[Any] = await self.translator.call(caller, detect, texts)
+        return found
+
+
+FACE = web.RequestKey("face", Face)  # of a request, once its route is known
 
 
 def answer(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:

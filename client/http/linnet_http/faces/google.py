@@ -11,7 +11,6 @@ from ..languages import name_of
 from ..problem import Problem
 from ..translator import Job
 from .base import Face, answer, html_of_text, text_of_html
-from .libretranslate import detect
 
 MAX_TEXTS = 128
 _PATH = "/language/translate/v2"
@@ -61,7 +60,7 @@ class Google(Face):
 
     async def _detect(self, request: web.Request) -> web.Response:
         fields = await self.fields(request)
-        found = await detect(self, self.caller(request, fields), self._texts(fields))
+        found = await self.detect(self.caller(request, fields), self._texts(fields))
         said = []
         for one in found:
             first = one.languages[0] if one.languages else None

@@ -10,7 +10,7 @@ from aiohttp import web
 from ..body import Fields
 from ..languages import from_libre, name_of
 from ..problem import Problem, missing
-from ..translator import Answer, Caller, Job
+from ..translator import Answer, Job
 from .base import Face, answer, html_of_text, text_of_html
 
 MAX_ALTERNATIVES = 7  # so that beams stay small
@@ -65,7 +65,7 @@ class LibreTranslate(Face):
             raise missing("q")
         if text.isspace():
             return answer([])
-        found = await detect(self, self.caller(request, fields), [text])
+        found = await self.detect(self.caller(request, fields), [text])
         return answer(
             [
                 {"confidence": round(100 * it.confidence, 1), "language": it.language_code}
@@ -108,10 +108,3 @@ def _detected(one: Answer, source: str) -> dict[str, Any]:
     if source or not one.detected:
         return {"confidence": 100 if source else 0, "language": source or "en"}
     return {"confidence": round(100 * one.confidence), "language": one.detected}
-
-
-async def detect(face: Face, caller: Caller, texts: list[str]) -> list[Any]:
-    """The LanguageDetection of each text."""
-    translator = face.translator
-    found: list[Any] = await translator.call(caller, translator.client.detect_language, texts)
-    return found

@@ -77,12 +77,14 @@ class Native(Face):
         said = {"code": status, "message": problem.message, "reason": problem.reason}
         return {"error": {**said, "field": problem.field} if problem.field else said}
 
-    async def _message(self, request: web.Request, kind: type[Message]) -> tuple[Any, Caller]:
-        """The body as a message, and the caller."""
+    async def _json(self, request: web.Request) -> Any:
         if request.content_type != "application/json":
             raise Problem(415, "send the Content-Type application/json", "BAD_TYPE")
-        body = parse_json(await read_bytes(request, self.options.max_body_bytes))
-        return _parsed(body, kind), self.caller(request, {})
+        return parse_json(await read_bytes(request, self.options.max_body_bytes))
+
+    async def _message(self, request: web.Request, kind: type[Message]) -> tuple[Any, Caller]:
+        """The body as a message, and the caller."""
+        return _parsed(await self._json(request), kind), self.caller(request, {})
 
     def _unary(self, kind: type[Message], method: Method) -> Any:
         async def handler(request: web.Request) -> web.Response:
@@ -108,7 +110,7 @@ class Native(Face):
 
     def _document(self, kind: type[Message], method: Callable[..., Any]) -> Any:
         async def handler(request: web.Request) -> web.StreamResponse:
-            body = parse_json(await read_bytes(request, self.options.max_body_bytes))
+            body = await self._json(request)
             if not isinstance(body, dict) or not set(body) <= {"settings", "lines", "keep_order"}:
                 raise Problem(
                     400, "the body must be an object of settings, lines and keep_order", "MALFORMED"
