@@ -206,7 +206,7 @@ class Document {
   bool refused_ ABSL_GUARDED_BY(mu_) = false;                  // the caller wants no more results
   bool progressed_ ABSL_GUARDED_BY(mu_) = false;               // see TakeProgress
   grpc::Status why_ ABSL_GUARDED_BY(mu_);                      // why this side ended the document
-  // Of the current stream:
+  // State of the current stream:
   int64_t in_flight_ ABSL_GUARDED_BY(mu_) = 0;     // lines sent without a result
   bool in_callback_ ABSL_GUARDED_BY(mu_) = false;  // the reader is in `on_line_`
   absl::Time progress_ ABSL_GUARDED_BY(mu_);   // time of the last result or first line in flight

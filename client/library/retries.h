@@ -15,7 +15,7 @@
 
 namespace linnet::client {
 
-// What the calls of a connection know together. Thread-safe.
+// The state of retries that the calls of a connection share. Thread-safe.
 class Retries {
  public:
   bool reached() const { return reached_; }
