@@ -22,13 +22,6 @@ add_library(linnet_cld2 UNKNOWN IMPORTED)
 set_target_properties(linnet_cld2 PROPERTIES
   IMPORTED_LOCATION "${LINNET_CLD2_LIBRARY}" INTERFACE_INCLUDE_DIRECTORIES "${LINNET_CLD2_INCLUDE}")
 
-# Neither does libedit-dev.
-find_path(LINNET_EDITLINE_INCLUDE histedit.h REQUIRED)
-find_library(LINNET_EDITLINE_LIBRARY edit REQUIRED)
-add_library(linnet_editline UNKNOWN IMPORTED)
-set_target_properties(linnet_editline PROPERTIES
-  IMPORTED_LOCATION "${LINNET_EDITLINE_LIBRARY}" INTERFACE_INCLUDE_DIRECTORIES "${LINNET_EDITLINE_INCLUDE}")
-
 set(LINNET_SENTENCEPIECE_DIR "${CMAKE_SOURCE_DIR}/.deps/sentencepiece" CACHE PATH "Installed static SentencePiece")
 find_library(LINNET_SENTENCEPIECE_LIBRARY NAMES libsentencepiece.a
              PATHS "${LINNET_SENTENCEPIECE_DIR}/lib" NO_DEFAULT_PATH)

@@ -114,7 +114,7 @@ endforeach()
 set(CPACK_DEBIAN_SERVER_PACKAGE_DEPENDS "libc6 (>= 2.36), ${runtime}")
 # The extension modules are built for Python 3.11, and LibTorch is the server's.
 set(CPACK_DEBIAN_MODEL_PACKAGE_DEPENDS "linnet-server (= ${PROJECT_VERSION}), python3 (>= 3.11), python3 (<< 3.12)")
-set(CPACK_DEBIAN_CLIENT_PACKAGE_DEPENDS "libc6 (>= 2.36), libabsl20220623, libc-ares2, libedit2, libprotobuf32, libre2-9, libssl3, libstdc++6, zlib1g")
+set(CPACK_DEBIAN_CLIENT_PACKAGE_DEPENDS "libc6 (>= 2.36), libabsl20220623, libc-ares2, libprotobuf32, libre2-9, libssl3, libstdc++6, zlib1g")
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libabsl-dev, libgrpc++-dev, libprotobuf-dev")
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_SERVER_PACKAGE_CONTROL_EXTRA "${CMAKE_SOURCE_DIR}/deploy/systemd/conffiles")

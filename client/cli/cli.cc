@@ -18,7 +18,6 @@
 #include "client/cli/commands.h"
 #include "client/cli/flags/completion.h"
 #include "client/cli/flags/man_page.h"
-#include "client/cli/shell.h"
 #include "client/command/help.h"
 #include "client/command/settings.h"
 #include "client/library/client.h"
@@ -41,7 +40,6 @@ std::string Footer() {
       "  linnet translate --to de --file large.en -o large.de\n"
       "  linnet summarize --file news.txt\n"
       "  linnet score --to de \"A dog runs.\" \"Ein Hund läuft.\"\n"
-      "  linnet shell --to de\n"
       "  linnet models --server translate.example:50051\n"
       "  linnet health --wait 2m\n"
       "\n"
@@ -91,9 +89,6 @@ void Unprotect(CLI::App* app) {
 
 int RunCommand(const Commands& commands, const Flags& flags, Client& client,
                const Environment& environment) {
-  if (commands.shell->parsed()) {
-    return Shell(client, flags.translate, !flags.no_history, environment);
-  }
   const std::stop_callback cancel(environment.stop, [&client] { client.Cancel(); });
   const TextOptions& texts = flags.texts;
   if (commands.translate->parsed()) return Translate(client, texts, flags.translate, environment);

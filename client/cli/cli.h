@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <istream>
 #include <map>
 #include <ostream>
@@ -25,9 +24,7 @@ struct Environment {
   bool err_is_terminal = false;                  // then progress is shown
   int columns = 80;                              // width of standard error's terminal
   int64_t in_bytes = 0;                          // size of standard input if it is a file
-  // Returns a new stop token for the next call; `shell` stops its calls one by one. May be empty.
-  std::function<std::stop_token()> renew_stop = nullptr;
-  int stop_event = -1;  // becomes readable when a stop is requested
+  int stop_event = -1;                           // becomes readable when a stop is requested
 };
 
 // True on a terminal, unless NO_COLOR is set: https://no-color.org.

@@ -267,23 +267,6 @@ CLI::App* AddBench(CLI::App* app, Flags* flags) {
   return bench;
 }
 
-CLI::App* AddShell(CLI::App* app, Flags* flags) {
-  CLI::App* shell = app->add_subcommand("shell", "Translate what is typed, line by line");
-  AddLanguage(shell, "--to", flags->translate.mutable_target_language_code(),
-              "language to write; without it, lines are summarised");
-  AddLanguage(shell, "--from", flags->translate.mutable_source_language_code(),
-              "language of the lines");
-  shell->add_flag("--no-history", flags->no_history, "forget the lines at the end");
-  AddConnectionFlags(shell, &flags->client);
-  shell->footer(
-      "Lines can be edited, and the arrow keys recall earlier lines, which are kept in\n"
-      "linnet/history of XDG_STATE_HOME or ~/.local/state. Ctrl-C ends an answer,\n"
-      "Ctrl-D ends the shell, and :help lists the commands.\n"
-      "Examples:\n"
-      "  linnet shell --to de\n");
-  return shell;
-}
-
 CLI::App* AddCompletion(CLI::App* app, Flags* flags) {
   CLI::App* completion =
       app->add_subcommand("completion", "Make a shell complete commands and flags");
@@ -314,7 +297,6 @@ Commands AddCommands(CLI::App* app, Flags* flags) {
   commands.health = AddHealth(app, flags);
   commands.reload = AddReload(app, flags);
   commands.bench = AddBench(app, flags);
-  commands.shell = AddShell(app, flags);
   commands.completion = AddCompletion(app, flags);
   commands.man_page = app->add_subcommand("man-page", "Write this as a man page")->group("");
   return commands;

@@ -26,7 +26,6 @@ struct Flags {
   std::string service;  // for `health`
   std::string shell;    // for `completion`
   BenchOptions bench;
-  bool no_history = false;  // for `shell`
 
   bool joins_lines() const { return translate.line_breaks() == v1::LINE_BREAKS_JOIN_PARAGRAPHS; }
 };
@@ -40,7 +39,6 @@ struct Commands {
   CLI::App* health;
   CLI::App* reload;
   CLI::App* bench;
-  CLI::App* shell;
   CLI::App* completion;
   CLI::App* man_page;  // hidden: the build of the packages calls it
 };

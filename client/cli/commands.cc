@@ -223,7 +223,6 @@ int RunTexts(Client& client, TextOptions options, typename Kind::Request request
       environment.err_is_terminal,
       environment.columns,
       environment.in_bytes,
-      environment.renew_stop,
       environment.stop_event,
   };
   ResumeRecord record(options.output, settings);

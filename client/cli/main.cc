@@ -30,7 +30,7 @@ int main(int argc, char** argv) {
   std::ios::sync_with_stdio(false);
   // gRPC would log what our errors say anyway. A user who needs its log can set the variable.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
-  // Without calls in flight, as between two lines of the shell, gRPC polls a connection every 5 s
+  // Without calls in flight, as between two lines of slow input, gRPC polls a connection every 5 s
   // only, and reconnecting takes several polls.
   setenv("GRPC_CLIENT_CHANNEL_BACKUP_POLL_INTERVAL_MS", "200", /*overwrite=*/0);
   // If the reader of a pipe closes it early, the write must return EPIPE.
@@ -49,7 +49,6 @@ int main(int argc, char** argv) {
       isatty(STDERR_FILENO) != 0,
       linnet::client::TerminalColumns(),
       SizeOfInput(),
-      [&signals] { return signals.Renew(); },
       signals.event(),
   };
   return linnet::client::RunCli(std::vector<std::string>(argv + 1, argv + argc), environment);

@@ -29,20 +29,6 @@ SignalWatcher::~SignalWatcher() {
   close(event_);
 }
 
-std::stop_token SignalWatcher::token() const {
-  const std::lock_guard lock(mu_);
-  return stop_.get_token();
-}
-
-std::stop_token SignalWatcher::Renew() {
-  const std::lock_guard lock(mu_);
-  if (terminated_ || !stop_.stop_requested()) return stop_.get_token();
-  eventfd_t taken;
-  eventfd_read(event_, &taken);
-  stop_ = std::stop_source();
-  return stop_.get_token();
-}
-
 void SignalWatcher::Watch() {
   const sigset_t signals = Signals();
   const int arrived = signalfd(-1, &signals, SFD_CLOEXEC);
@@ -50,18 +36,12 @@ void SignalWatcher::Watch() {
   while (poll(files, 2, -1) >= 0 && files[1].revents == 0) {
     signalfd_siginfo taken = {};
     if (read(arrived, &taken, sizeof taken) != sizeof taken) break;
-    std::stop_source stop;
-    {
-      const std::lock_guard lock(mu_);
-      if (stop_.stop_requested()) {
-        // Raise the signal unblocked, so that it has its default effect.
-        pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
-        raise(static_cast<int>(taken.ssi_signo));
-      }
-      terminated_ = taken.ssi_signo == SIGTERM;
-      stop = stop_;
+    if (stop_.stop_requested()) {
+      // Raise the signal unblocked, so that it has its default effect.
+      pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+      raise(static_cast<int>(taken.ssi_signo));
     }
-    stop.request_stop();
+    stop_.request_stop();
     eventfd_write(event_, 1);  // after the stop request: a woken thread must see it
   }
   close(arrived);

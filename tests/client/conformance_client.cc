@@ -1,6 +1,8 @@
-// The C++ library as a program, for tests/e2e/clients/conformance_test.py:
-//   conformance_client translate|stream|document SERVER TIMEOUT ATTEMPTS INITIAL MAX < LINES
-// prints the answer to each line. Times are in seconds.
+// The C++ library as a program, for tests in Python:
+//   conformance_client translate|each|stream|document SERVER TIMEOUT ATTEMPTS INITIAL MAX [CA CERT
+//   KEY] < LINES
+// prints the answer to each line. Times are in seconds, CA and the like are files. `each` makes a
+// call for each line and prints an error in place of its answer.
 #include <iostream>
 #include <optional>
 #include <string>
@@ -16,6 +18,17 @@ absl::Status Run(Client& client, const std::string& kind) {
   request.set_source_language_code("en");
   request.set_target_language_code("de");
   std::string line;
+  if (kind == "each") {
+    while (std::getline(std::cin, line)) {
+      request.clear_contents();
+      request.add_contents(line);
+      const absl::StatusOr<v1::TranslateResponse> response = client.Translate(request);
+      std::cout << (response.ok() ? response->translations(0).text()
+                                  : absl::StatusCodeToString(response.status().code()))
+                << std::endl;
+    }
+    return absl::OkStatus();
+  }
   if (kind == "document") {
     const auto next = [&line]() -> std::optional<std::string> {
       if (!std::getline(std::cin, line)) return std::nullopt;
@@ -43,8 +56,8 @@ absl::Status Run(Client& client, const std::string& kind) {
 }
 
 int Main(const std::vector<std::string>& arguments) {
-  if (arguments.size() != 7) {
-    std::cerr << "conformance_client KIND SERVER TIMEOUT ATTEMPTS INITIAL MAX\n";
+  if (arguments.size() != 7 && arguments.size() != 10) {
+    std::cerr << "conformance_client KIND SERVER TIMEOUT ATTEMPTS INITIAL MAX [CA CERT KEY]\n";
     return 2;
   }
   ClientOptions options;
@@ -53,6 +66,11 @@ int Main(const std::vector<std::string>& arguments) {
   options.retry.max_attempts = std::stoi(arguments[4]);
   options.retry.initial_backoff = absl::Seconds(std::stod(arguments[5]));
   options.retry.max_backoff = absl::Seconds(std::stod(arguments[6]));
+  if (arguments.size() == 10) {
+    options.tls.ca_file = arguments[7];
+    options.tls.certificate_file = arguments[8];
+    options.tls.key_file = arguments[9];
+  }
   absl::StatusOr<Client> client = Client::Create(options);
   const absl::Status status = client.ok() ? Run(*client, arguments[1]) : client.status();
   if (!status.ok()) std::cerr << ErrorText(status) << "\n";

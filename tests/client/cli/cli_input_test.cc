@@ -311,16 +311,6 @@ TEST_F(CliInputTest, ReadErrorEndsARunAfterTheAnswersBefore) {
   EXPECT_EQ(err_, "linnet: cannot read standard input: Input/output error\n");
 }
 
-TEST_F(CliInputTest, ReadErrorIsNoEndOfTheShell) {
-  Pipe pipe({"one\n"}, [](size_t next) {
-    if (next == 1) FailToRead();
-  });
-  std::istream in(&pipe);
-  EXPECT_EQ(Run({"shell", "--from", "en", "--to", "de"}, in), kExitLocal);
-  EXPECT_EQ(out_, "[de] one\n");
-  EXPECT_EQ(err_, "linnet: cannot read standard input\n");
-}
-
 TEST_F(CliInputTest, TellsATerminalThatItReads) {
   in_is_terminal_ = true;
   EXPECT_EQ(Translate({}, "x\n"), kExitOk);

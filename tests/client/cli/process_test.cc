@@ -90,20 +90,19 @@ TEST_F(ProcessTest, ClosedStandardInputAndOutputAreErrors) {
   EXPECT_EQ(process.Wait(), kExitOk);
 }
 
-TEST_F(ProcessTest, TerminationEndsAShellThatReadsAPipe) {
-  Process process(ProgramDir() / "linnet", {"shell", "--from", "en", "--to", "de"},
-                  server_.address());
-  process.Write("one\n");
-  EXPECT_EQ(process.Read(), "[de] one\n");
-  process.Signal(SIGTERM);  // an interrupt ends the answer alone while there is one
-  EXPECT_EQ(process.Wait(), kExitCode + 1);
-}
-
 TEST_F(ProcessTest, InterruptEndsReading) {
   Process process(ProgramDir() / "linnet", kTranslate, server_.address());
   process.Write("one\n");
   EXPECT_EQ(process.Read(), "[de] one\n");
   process.Signal(SIGINT);
+  EXPECT_EQ(process.Wait(), kExitCode + 1);
+}
+
+TEST_F(ProcessTest, TerminationEndsReading) {
+  Process process(ProgramDir() / "linnet", kTranslate, server_.address());
+  process.Write("one\n");
+  EXPECT_EQ(process.Read(), "[de] one\n");
+  process.Signal(SIGTERM);
   EXPECT_EQ(process.Wait(), kExitCode + 1);
 }
 

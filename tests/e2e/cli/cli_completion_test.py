@@ -36,7 +36,7 @@ def test_bash_completes_commands_flags_files_and_choices(linnet_binary, environm
     for name in ("my letter.txt", "mine.txt", "other"):
         (folder / name).touch()
 
-    assert complete(script, "linnet s", folder) == ["score", "shell", "summarize"]
+    assert complete(script, "linnet s", folder) == ["score", "summarize"]
     assert complete(script, "linnet translate --res", folder) == ["--resume"]
     assert complete(script, "linnet summarize --long", folder) == ["--long-input"]
     assert complete(script, "linnet translate --long", folder) == []
@@ -54,7 +54,7 @@ def test_bash_completes_commands_flags_files_and_choices(linnet_binary, environm
     assert complete(script, "linnet translate --to ", folder) == []
     assert complete(script, "linnet translate text", folder) == []
     assert complete(script, "linnet completion b", folder) == ["bash"]
-    for command in ("translate", "bench", "reload", "shell"):
+    for command in ("translate", "bench", "reload"):
         offered = set(complete(script, f"linnet {command} --", folder))
         shown = subprocess.run([linnet_binary, command, "--help"], capture_output=True, text=True)
         rows = re.findall(r"^ +((?:--?[\w-]+,)*--[\w-]+)", shown.stdout, re.MULTILINE)
@@ -89,7 +89,7 @@ def test_fish_completes_commands_flags_files_and_choices(linnet_binary, environm
         assert done.stderr == ""
         return sorted(row.split("\t")[0] for row in done.stdout.splitlines())
 
-    assert offered("linnet s") == ["score", "shell", "summarize"]
+    assert offered("linnet s") == ["score", "summarize"]
     assert offered("linnet translate --res") == ["--resume"]
     assert offered("linnet translate --long") == []
     assert offered("linnet translate --file m") == ["mine.txt", "my letter.txt"]
