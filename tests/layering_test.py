@@ -14,6 +14,14 @@ def test_dependencies_point_down_only() -> None:
     assert not found, "\n" + "\n".join(found)
 
 
+def test_nothing_outside_research_reads_its_files() -> None:
+    """Imports are in the table; this finds a path."""
+    code = {path: text for path, text in Tree(ROOT).files.items() if path.startswith("tests/")}
+    assert any("tests/data/" in text for text in code.values())
+    readers = {path for path, text in code.items() if "/linnet_research/" in text}
+    assert readers == {"tests/layering.py", "tests/layering_test.py"}  # which hold the rule
+
+
 def test_every_layer_was_read() -> None:
     layers = {layer_of(path) for path in Tree(ROOT).files}
     assert {

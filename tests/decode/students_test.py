@@ -32,7 +32,7 @@ WHEEL = (
     "--hash=sha256:f140fe0a54d0f08e50b9f80624dba60b3956ae28d966cef22e1d9092af309ed3"
 )
 ORACLE = json.loads((marian.HERE / "students.json").read_text(encoding="utf-8"))
-EVERYDAY = (ROOT / "research/linnet_research/texts/everyday-en.txt").read_text("utf-8").splitlines()
+EVERYDAY = (ROOT / "tests/data/everyday-en.txt").read_text("utf-8").splitlines()
 SOURCES = {"enpt": EVERYDAY, "pten": ORACLE["enpt"]["answers"]}
 PAIRS = {"enpt": ("en", "pt"), "pten": ("pt", "en")}
 OFF, ON = "--shortlist=false", "--shortlist=true"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from linnet_model.text_files import read_lines, read_pairs
-from linnet_research.texts import lines_of
+from linnet_research.texts import everyday_sentences
 
 
 def folded(text: str) -> str:
@@ -24,5 +24,5 @@ def held_out(folder: Path) -> set[str]:
     texts = [text for pair in pairs for text in (pair.source, pair.target)]
     for file in folder.glob("refs.*.tsv"):
         texts += [text for line in read_lines(file) for text in line.split("\t")]
-    texts += (*lines_of("everyday-en"), *lines_of("everyday-de"))
+    texts += (*everyday_sentences("en"), *everyday_sentences("de"))
     return {folded(text) for text in texts} - {""}

@@ -1,6 +1,6 @@
 """python -m linnet_research.evaluation.everyday: keeps a reader's verdicts on everyday sentences.
 
-Decodes the hundred sentences of texts/everyday-LANGUAGE.txt with a translator from English or from
+Decodes the hundred sentences of tests/data/everyday-LANGUAGE.txt with a translator from English or
 German, and writes their answers into judgements.json of the bundle, and its card. A verdict is a
 reader's: fill in "verdict" and "reason", and run this again. Verdicts on answers that the next
 version of a bundle still gives are kept, so that only the other answers need to be read.
@@ -20,7 +20,7 @@ from linnet_model.evaluation.decoding import choose_decoding
 from linnet_model.export.card import JUDGEMENTS, KEPT, write_card
 from linnet_model.json_files import read_json, write_json
 from linnet_model.network.model_config import require
-from linnet_research.texts import lines_of
+from linnet_research.texts import everyday_sentences
 
 GOAL = 90  # answers out of a hundred that keep meaning and facts
 MEANING, FACT = "meaning lost", "fact lost"
@@ -72,7 +72,7 @@ def check(rows: list[dict[str, str]]) -> None:
 def judgements(bundle: Path, decode: Path | None) -> dict[str, Any]:
     manifest = read_manifest(bundle)
     language = manifest.get("source_language_code", "several languages")
-    texts = lines_of(f"everyday-{language}")
+    texts = everyday_sentences(language)
     if manifest["task"] != "TASK_TRANSLATE" or not texts:
         raise ConfigError(
             f"{bundle} has the task {manifest['task']} and reads {language}, the sentences are for "

@@ -9,7 +9,7 @@ import pytest
 from linnet_model.config import ConfigError
 from linnet_model.export.card import JUDGEMENTS, judged_part
 from linnet_research.evaluation.everyday import check, judged, main
-from linnet_research.texts import lines_of
+from linnet_research.texts import everyday_sentences
 
 BUNDLES = Path(__file__).resolve().parents[3] / "model" / "bundles"
 PROGRAM = """for line in sys.stdin:
@@ -23,7 +23,7 @@ def row(text: str, answer: str, verdict: str = "", reason: str = "") -> dict[str
 
 def test_both_languages_have_a_hundred_sentences_none_twice():
     for language in ("en", "de"):
-        assert len(set(lines_of(f"everyday-{language}"))) == 100
+        assert len(set(everyday_sentences(language))) == 100
 
 
 def test_verdict_stays_with_same_answer_only():

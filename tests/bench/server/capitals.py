@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import machine
 
 ROOT = Path(__file__).resolve().parents[3]
-SENTENCES = ROOT / "research/linnet_research/texts/everyday-en.txt"
+SENTENCES = ROOT / "tests/data/everyday-en.txt"
 ANSWERS = ROOT / "tests/data/marian/students.json"
 ABBREVIATIONS = {
     "en": """The BBC and CNN showed the report.

