@@ -60,7 +60,7 @@ while (($#)); do
   shift
 done
 [[ $device == cpu ]] || extras+=(cuda)
-[[ $mode != serve ]] || extras+=(http)
+[[ $mode != serve ]] || extras+=(files)
 
 if ((${#models[@]})) && [[ " ${extras[*]} " != *" import "* ]]; then extras+=(import); fi
 

@@ -170,12 +170,20 @@ install_client() {
   "${pip[@]}" -e client/http
 }
 
+# Installs linnet-file in editable mode.
+install_files() {
+  install_http  # the Python client
+  python_packages files "Python packages of linnet-file"
+  once .venv/.linnet-file "$(key_of <client/files/pyproject.toml)" "linnet-file" \
+    .venv/bin/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation -e client/files
+}
+
 # Installs the full torch, and linnet_model in editable mode, so that `import linnet_model` uses this tree.
 install_python() {
   install_cuda
   python_packages python-build "setuptools $(version setuptools)"
   install_import
-  install_http
+  install_files
   python_packages python "Python packages"
   once .venv/.linnet-model "$(key_of <model/pyproject.toml)" "linnet_model" \
     .venv/bin/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation -e model
@@ -222,7 +230,7 @@ install_sentencepiece() {
 
 # ---- all of it
 
-# install EXTRA…: installs the dependencies of a CPU server and those of each EXTRA: `cuda`, `http`, `import`, `python`, `grpc`.
+# install EXTRA…: installs the dependencies of a CPU server and those of each EXTRA: `cuda`, `http`, `files`, `import`, `python`, `grpc`.
 install_dependencies() {
   local extra
   install_packages debian "Debian packages"

@@ -100,6 +100,7 @@ LAYERS = {
     "client/load": f"client/library client/command client/run {API} grpc cli11",
     "client": f"client/library {API} grpc cli11",
     "client/http": f"client {API} grpc http",
+    "client/files": "client grpc markdown yaml",
     # Tests use what they test, and what that uses.
     "tests/support": f"gtest {API} model/ops {RUNTIME} {SERVER}",
     "tests/data": "sentencepiece numpy text-tools torch transformers",
@@ -117,7 +118,8 @@ LAYERS = {
     "tests/bench": f"tests/support gtest benchmark {SERVER} server/port {TORCH} {RUNTIME} model/ops"
     f" {API} torch cld2 cuda icu json python-tests peers transformers plots numpy",
     "tests/decode": f"tests/data {PYTHON} {TRAINING} python-tests",
-    "tests/e2e": "tests/proto client client/http python-tests numpy grpc protobuf http-clients",
+    "tests/e2e": "tests/proto client client/http client/files python-tests numpy grpc protobuf"
+    " http-clients file-readers yaml",
     "tests/gpu": f"{PYTHON} {TRAINING} tests/bench",
     "tests/setup": "tests/gpu torch python-tests",
     "tests/deploy": "tests/data tests/proto python-tests grpc protobuf yaml",
@@ -201,6 +203,10 @@ HEADERS = {
 MODULES = {
     "client": "linnet",  # the package of client/python
     "client/http": "linnet_http",
+    "client/files": "linnet_files",
+    "markdown": "markdown_it",
+    # The libraries of file formats that the files are compared with.
+    "file-readers": "polib pysubs2 webvtt docx pptx openpyxl odfdo lxml",
     "http": "aiohttp prometheus_client",
     "http-clients": "deepl libretranslatepy",
     "packaging": "setuptools",

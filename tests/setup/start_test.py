@@ -112,11 +112,13 @@ def test_tools_adds_full_torch_and_linnet_model(machine):
     status, output = machine.run("start.sh", "--deps", "--tools")
     assert status == 0, output
     called = machine.commands()
-    # Those without a list of packages install the client, linnet-http and linnet_model.
-    assert called[-6:] == [
+    # Those without a list of packages install the client, linnet-http, linnet-file and linnet_model.
+    assert called[-8:] == [
         "pip import.txt",
         "pip http.txt",
         "pip ",
+        "pip ",
+        "pip files.txt",
         "pip ",
         "pip python.txt",
         "pip ",

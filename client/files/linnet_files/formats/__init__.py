@@ -1,0 +1,28 @@
+"""The formats that can be read and written, and how one is found for a file."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from ..document import Document, FileError
+from . import html, po, srt, vtt
+from .format import Format, Options
+
+__all__ = ["FORMATS", "Format", "Options", "find", "read"]
+
+FORMATS: list[Format] = [module.FORMAT for module in (srt, vtt, po, html)]
+
+
+def find(name: str, data: bytes = b"") -> Format:
+    """The format of a file with this name and these first bytes. Raises FileError if it is none."""
+    suffix = PurePath(name).suffix.lower()
+    for format_ in FORMATS:
+        if suffix in format_.extensions:
+            return format_
+    known = " ".join(sorted(it for format_ in FORMATS for it in format_.extensions))
+    raise FileError(f"{suffix or 'a name without an ending'} is no known format: use {known}")
+
+
+def read(name: str, data: bytes, options: Options = Options()) -> Document:  # noqa: B008
+    """Reads a file. Raises FileError if it is damaged, or of no known format."""
+    return find(name, data).read(data, options)
