@@ -160,7 +160,7 @@ TEST_F(CliBusyTest, StopEndsTheWaitForABusyServer) {
     return RefusedForGood(context, grpc::StatusCode::RESOURCE_EXHAUSTED, "TOO_MUCH_WORK");
   };
   EXPECT_EQ(Translate({"-o", Path("out")}, Lines(65)), kExitCode + 1);
-  EXPECT_THAT(err_, StartsWith("linnet: CANCELLED: cancelled\n"));
+  EXPECT_THAT(err_, StartsWith("linnet: CANCELLED: cancelled"));
 }
 
 TEST_F(CliBusyTest, ScoresAndSummariesWaitAsWell) {
