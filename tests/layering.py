@@ -119,7 +119,7 @@ LAYERS = {
     f" {API} torch cld2 cuda icu json python-tests peers transformers plots numpy",
     "tests/decode": f"tests/data {PYTHON} {TRAINING} python-tests",
     "tests/e2e": "tests/proto client client/http client/files python-tests numpy grpc protobuf"
-    " http-clients file-readers yaml",
+    " http-clients file-readers markdown yaml",
     "tests/gpu": f"{PYTHON} {TRAINING} tests/bench",
     "tests/setup": "tests/gpu torch python-tests",
     "tests/deploy": "tests/data tests/proto python-tests grpc protobuf yaml",

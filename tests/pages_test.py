@@ -261,6 +261,7 @@ def every_flag(program) -> set[str]:
     subcommands = re.search(r"^Subcommands:\n(.*?)^$", help_of(linnet), re.MULTILINE | re.DOTALL)
     texts += [help_of(linnet, it) for it in re.findall(r"^  (\w+)", subcommands[1], re.MULTILINE)]
     scripts = [*(ROOT / "model/linnet_model").rglob("*.py"), *ROOT.glob("*.sh")]
+    scripts += (ROOT / "client/files").rglob("*.py")
     scripts += [*(ROOT / "tests").rglob("*.py"), ROOT / "deploy/pin-images"]
     return flags_of("".join([*texts, *(path.read_text() for path in scripts)]))
 

@@ -112,7 +112,7 @@ def test_tools_adds_full_torch_and_linnet_model(machine):
     status, output = machine.run("start.sh", "--deps", "--tools")
     assert status == 0, output
     called = machine.commands()
-    # Those without a list of packages install the client, linnet-http, linnet-file and linnet_model.
+    # Those without a list of packages install the client and the three packages of this tree.
     assert called[-8:] == [
         "pip import.txt",
         "pip http.txt",

@@ -5,7 +5,7 @@ of the file, with the inline codes in it (`document`). `translate` sends the fra
 and the document writes the file with the answers in the slots. All other bytes stay as they are.
 """
 
-from .document import Document, FileError
+from .document import File, FileError
 from .formats import FORMATS, Format, Options, find, read
 from .fragment import Code, Fragment
 from .translate import Answer, Outcome, translate
@@ -15,7 +15,7 @@ __all__ = [
     "FORMATS",
     "Answer",
     "Code",
-    "Document",
+    "File",
     "FileError",
     "Format",
     "Fragment",

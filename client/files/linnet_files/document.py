@@ -5,14 +5,29 @@ from __future__ import annotations
 import codecs
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Protocol
 
 from .fragment import ALONE, Code, Fragment, Part, joined, pairs
 
 Write = Callable[[tuple[Part, ...]], str]
 BLANKS = " \t\r\n\f"
+
+
+class File(Protocol):
+    """A file that was read."""
+
+    @property
+    def fragments(self) -> list[Fragment]: ...
+
+    @property
+    def notes(self) -> list[str]:
+        """What was left alone, for the report."""
+
+    def write(self, answers: Sequence[tuple[Part, ...] | None]) -> bytes:
+        """The file with these answers, one per fragment; None leaves a fragment as it is."""
 
 
 class FileError(Exception):
@@ -29,6 +44,8 @@ class Slot:
     end: int
     fragments: tuple[Fragment, ...]
     write: Callable[[Sequence[tuple[Part, ...] | None]], str]
+    # The source stands elsewhere in the file, so an answer that equals it is written as well.
+    beside_source: bool = False
 
 
 _BOMS = {
@@ -79,8 +96,8 @@ class Source:
 
 @dataclass
 class Document:
-    """A file that was read. `write` puts the answers into their slots; all other characters, and a
-    slot without a changed answer, stay as they are."""
+    """A text file, or a member of an archive. `write` puts the answers into their slots; all other
+    characters, and a slot without a changed answer, stay as they are."""
 
     source: Source
     slots: list[Slot]
@@ -88,35 +105,18 @@ class Document:
     # With "strict" the file becomes UTF-8, and `declare_utf8` says so in it.
     unencodable: str = "strict"
     declare_utf8: Callable[[str], str] = str
-    notes: list[str] = field(default_factory=list)  # what was left alone, for the report
+    notes: list[str] = field(default_factory=list)
 
     @cached_property
     def fragments(self) -> list[Fragment]:
         return [fragment for slot in self.slots for fragment in slot.fragments]
 
     def write(self, answers: Sequence[tuple[Part, ...] | None]) -> bytes:
-        """The file with these answers, one per fragment; None leaves a fragment as it is."""
-        text = self.written(answers)
+        text = written_text(self.source.text, self.slots, answers)
         try:
             return self.source.bom + text.encode(self.source.encoding, self.unencodable)
         except UnicodeEncodeError:
             return self.declare_utf8(text).encode()
-
-    def written(self, answers: Sequence[tuple[Part, ...] | None]) -> str:
-        said: list[str] = []
-        end = number = 0
-        for slot in self.slots:
-            given = [
-                None if answer is None or answer == fragment.parts else answer
-                for fragment, answer in zip(
-                    slot.fragments, answers[number : number + len(slot.fragments)], strict=True
-                )
-            ]
-            number += len(slot.fragments)
-            if not given or any(answer is not None for answer in given):
-                said += [self.source.text[end : slot.start], slot.write(given)]
-                end = slot.end
-        return "".join([*said, self.source.text[end:]])
 
 
 def spliced(write_text: Callable[[str], str]) -> Write:
@@ -143,7 +143,7 @@ class Collector:
         self._parts: list[tuple[Part, int, int]] = []
 
     def add_inner(self, slot: Slot) -> None:
-        """Adds a slot with one fragment within the next code: the text of an attribute."""
+        """Adds a slot within a code: the text of an attribute or of a footnote."""
         self._inner.append(slot)
 
     def add(self, part: Part, start: int, end: int) -> None:
@@ -184,25 +184,65 @@ class Collector:
         fragment = Fragment(joined(kept), place or self._source.place(start))
         inner = [slot for slot in self._inner if start <= slot.start < end]
         self._inner = [slot for slot in self._inner if not start <= slot.start < end]
-        codes = [it for it in parts if isinstance(it[0], Code)]
+        codes = [(it, first, last) for it, first, last in parts if isinstance(it, Code)]
+        self.slots.append(nested(self._source, start, end, fragment, codes, inner, self._write))
 
-        def write(answers: Sequence[tuple[Part, ...] | None]) -> str:
-            raws = {id(code): self._source.text[first:last] for code, first, last in codes}
-            for slot, answer in reversed(list(zip(inner, answers[1:], strict=True))):
-                if answer is not None:
-                    code, first, _ = next(it for it in codes if it[1] <= slot.start < it[2])
-                    raw = raws[id(code)]
-                    said = slot.write([answer])
-                    raws[id(code)] = raw[: slot.start - first] + said + raw[slot.end - first :]
-            return self._write(
-                tuple(
-                    replace(part, raw=raws[id(part)]) if isinstance(part, Code) else part
-                    for part in answers[0] or fragment.parts
+
+def nested(
+    source: Source,
+    start: int,
+    end: int,
+    fragment: Fragment,
+    codes: Sequence[tuple[Code, int, int]],
+    inner: Sequence[Slot],
+    write: Write,
+) -> Slot:
+    """The slot of a fragment with other slots within its codes, whose places are given."""
+
+    def written(answers: Sequence[tuple[Part, ...] | None]) -> str:
+        raws: dict[int, str] = {}
+        for code, first, last in codes:
+            within = [slot for slot in inner if first <= slot.start < last]
+            number = 1 + sum(len(slot.fragments) for slot in inner if slot.start < first)
+            count = sum(len(slot.fragments) for slot in within)
+            if any(it is not None for it in answers[number : number + count]):
+                said = written_text(
+                    source.text, within, answers[number : number + count], first, last
                 )
+                raws[id(code)] = said
+        return write(
+            tuple(
+                replace(part, raw=raws[id(part)]) if id(part) in raws else part  # type: ignore[type-var]
+                for part in answers[0] or fragment.parts
             )
+        )
 
-        fragments = (fragment, *(slot.fragments[0] for slot in inner))
-        self.slots.append(Slot(start, end, fragments, write))
+    fragments = (fragment, *(it for slot in inner for it in slot.fragments))
+    return Slot(start, end, fragments, written)
+
+
+def written_text(
+    text: str,
+    slots: Sequence[Slot],
+    answers: Sequence[tuple[Part, ...] | None],
+    start: int = 0,
+    end: int | None = None,
+) -> str:
+    """The characters `start` to `end` of a file, with the answers in their slots."""
+    said: list[str] = []
+    number = 0
+    for slot in slots:
+        given = [
+            None if answer == fragment.parts and not slot.beside_source else answer
+            for fragment, answer in zip(
+                slot.fragments, answers[number : number + len(slot.fragments)], strict=True
+            )
+        ]
+        number += len(slot.fragments)
+        if not given or any(answer is not None for answer in given):
+            said += [text[start : slot.start], slot.write(given)]
+            start = slot.end
+    return "".join([*said, text[start:end]])
 
 
 def trimmed(parts: Sequence[Part]) -> tuple[int, int]:
@@ -233,13 +273,16 @@ def trimmed(parts: Sequence[Part]) -> tuple[int, int]:
     return first, last
 
 
-def variables(text: str, pattern: re.Pattern[str], start: int = 0) -> Iterable[tuple[Part, int]]:
-    """Splits text at its variables, which become codes; yields each part and where it starts."""
-    end = 0
-    for found in pattern.finditer(text):
-        if found.start() > end:
-            yield text[end : found.start()], start + end
-        yield Code(found[0], is_word=True), start + found.start()
-        end = found.end()
-    if end < len(text):
-        yield text[end:], start + end
+def framed(parts: Sequence[Part]) -> tuple[list[Part], tuple[Part, ...], list[Part]]:
+    """The parts before, in and behind what needs translation, without white space at its ends."""
+    first, last = trimmed(parts)
+    head, core, tail = list(parts[:first]), list(parts[first:last]), list(parts[last:])
+    if core and isinstance(core[0], str):
+        text = core[0].lstrip()
+        head.append(core[0][: len(core[0]) - len(text)])
+        core[0] = text
+    if core and isinstance(core[-1], str):
+        text = core[-1].rstrip()
+        tail.insert(0, core[-1][len(text) :])
+        core[-1] = text
+    return head, joined(core), tail

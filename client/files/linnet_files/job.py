@@ -11,7 +11,7 @@ from pathlib import Path
 
 import linnet
 
-from .document import Document, FileError
+from .document import File, FileError
 from .formats import Options, read
 from .fragment import Fragment, Part
 from .translate import Answer, Client, Memory, Outcome, translate
@@ -41,7 +41,7 @@ class Report:
         return [*said, *self.notes]
 
 
-def load(path: Path, options: Options) -> Document:
+def load(path: Path, options: Options) -> File:
     """Reads a file. Raises FileError if it is too large, damaged, or of no known format."""
     try:
         size = path.stat().st_size
@@ -52,14 +52,14 @@ def load(path: Path, options: Options) -> Document:
         raise FileError(str(error.strerror)) from None
 
 
-def words(document: Document) -> int:
+def words(document: File) -> int:
     return sum(len(fragment.text.split()) for fragment in document.fragments if fragment.has_words)
 
 
 async def translate_document(
     client: Client,
     settings: linnet.TranslateRequest,
-    document: Document,
+    document: File,
     memory: Memory | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> tuple[bytes, Report]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 import xml.parsers.expat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from .document import FileError, Source
@@ -125,6 +125,23 @@ def html_tokens(source: Source) -> Iterator[Token]:
                 inside = TEXT if name == "title" else OTHER
                 yield Token(inside, position, end, raw=text[position:end])
             position = end
+
+
+def local(name: str) -> str:
+    """The name of a tag without its prefix."""
+    return name.rpartition(":")[2]
+
+
+def end_of(tokens: Sequence[Token], position: int) -> int:
+    """The position behind the XML element whose tag is at `position`."""
+    if tokens[position].kind != OPEN:
+        return position + 1
+    depth = 0
+    while True:
+        depth += (tokens[position].kind == OPEN) - (tokens[position].kind == CLOSE)
+        position += 1
+        if depth == 0:
+            return position
 
 
 VOID = {

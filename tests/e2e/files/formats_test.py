@@ -6,12 +6,15 @@ import pytest
 from file_samples import SAMPLES, answers_of, shouted
 from linnet_files import FORMATS, FileError, Options, read
 
+BESIDE = (".po", ".pot", ".xlf", ".xliff")  # these keep the source beside the translation
+
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_file_without_answers_stays_as_it_is(name: str):
     document = read(name, SAMPLES[name])
     assert document.write([None] * len(document.fragments)) == SAMPLES[name]
-    assert document.write([it.parts for it in document.fragments]) == SAMPLES[name]
+    if not name.endswith(BESIDE):
+        assert document.write([it.parts for it in document.fragments]) == SAMPLES[name]
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -20,7 +23,7 @@ def test_a_translated_file_has_the_same_fragments_and_codes(name: str):
     document = read(name, SAMPLES[name], options)
     assert document.fragments
     again = read(name, document.write(answers_of(document)), options)
-    if name.endswith((".po", ".pot", ".xlf")):  # these keep the source beside the translation
+    if name.endswith(BESIDE):
         assert [it.parts for it in again.fragments] == [it.parts for it in document.fragments]
         return
     assert [it.text for it in again.fragments] == [it.text.upper() for it in document.fragments]

@@ -4,13 +4,34 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from ..document import Document, FileError
-from . import html, po, srt, vtt
+from ..document import File, FileError
+from . import (
+    android,
+    docx,
+    epub,
+    html,
+    json_,
+    markdown,
+    odf,
+    po,
+    pptx,
+    srt,
+    vtt,
+    xliff,
+    xlsx,
+    yaml_,
+)
 from .format import Format, Options
 
 __all__ = ["FORMATS", "Format", "Options", "find", "read"]
 
-FORMATS: list[Format] = [module.FORMAT for module in (srt, vtt, po, html)]
+FORMATS: list[Format] = [
+    module.FORMAT
+    for module in (
+        *(srt, vtt, po, xliff, html, markdown, docx, pptx, xlsx, odf, epub),
+        *(json_, yaml_, android),
+    )
+]
 
 
 def find(name: str, data: bytes = b"") -> Format:
@@ -23,6 +44,6 @@ def find(name: str, data: bytes = b"") -> Format:
     raise FileError(f"{suffix or 'a name without an ending'} is no known format: use {known}")
 
 
-def read(name: str, data: bytes, options: Options = Options()) -> Document:  # noqa: B008
+def read(name: str, data: bytes, options: Options = Options()) -> File:  # noqa: B008
     """Reads a file. Raises FileError if it is damaged, or of no known format."""
     return find(name, data).read(data, options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..document import Document
+from ..document import File
 
 
 @dataclass(frozen=True)
@@ -27,4 +27,4 @@ class Format:
     extensions: tuple[str, ...]  # lower case, with the dot
     media_type: str
     # Raises FileError with the place for a damaged file.
-    read: Callable[[bytes, Options], Document]
+    read: Callable[[bytes, Options], File]

@@ -61,3 +61,23 @@ def numbers(rule: str) -> list[set[int]] | None:
     except (ValueError, IndexError, ZeroDivisionError, RecursionError):
         return None
     return forms or None
+
+
+# The categories of Unicode CLDR 44 for whole numbers, beside "one" and "other".
+_CATEGORIES = {
+    "ru uk be pl lt cs sk": ("few", "many"),
+    "sr hr bs ro": ("few",),
+    "fr es it pt ca": ("many",),
+    "sl": ("two", "few"),
+    "ga": ("two", "few", "many"),
+    "mt": ("two", "few", "many"),
+    "ar cy": ("zero", "two", "few", "many"),
+    "he": ("two",),
+    "lv": ("zero",),
+}
+
+
+def categories(language: str) -> tuple[str, ...]:
+    """The plural categories that a language has and English has not."""
+    code = language.lower().split("-")[0]
+    return next((found for codes, found in _CATEGORIES.items() if code in codes.split()), ())

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ..document import Document, FileError, Slot, Source, trimmed
-from ..fragment import Code, Fragment, Part, joined, placed
-from ..variables import parts_of
+from ..document import Document, FileError, Slot, Source
+from ..fragment import Part
+from ..message import Message
 from .format import Format, Options
 from .plurals import numbers, rule_of
 
@@ -174,11 +174,11 @@ def _slots(entry: _Entry, rule: str, options: Options) -> list[Slot]:
         return []
     is_format = _FORMATS.search(entry.flags) is not None
     reorders = _POSITIONAL.search(entry.flags) is not None
-    singular = _Message(strings["msgid"].text, place, is_format, reorders)
+    singular = Message(strings["msgid"].text, place, is_format, reorders)
     if "msgid_plural" not in strings:
         value = strings[targets[0]]
-        return [singular.slot(value.start, value.end, _quoted)]
-    plural = _Message(strings["msgid_plural"].text, place, is_format, reorders)
+        return [singular.slot(value.start, value.end, _quoted, beside_source=True)]
+    plural = Message(strings["msgid_plural"].text, place, is_format, reorders)
     forms = numbers(rule) or numbers(rule_of(options.target)) or []
     same = sorted(it.raw for it in singular.codes) == sorted(it.raw for it in plural.codes)
     fragments = (*singular.fragments, *plural.fragments)
@@ -194,82 +194,7 @@ def _slots(entry: _Entry, rule: str, options: Options) -> list[Slot]:
         return "\n".join(said)
 
     start = entry.keyword_starts[targets[0]]
-    return [Slot(start, strings[targets[-1]].end, fragments, write)]
-
-
-class _Message:
-    """A string: its lines are fragments, or the sentence that was wrapped into them."""
-
-    def __init__(self, text: str, place: str, is_format: bool, reorders: bool):
-        self._is_format, self._reorders = is_format, reorders
-        self._blocks: list[tuple[str, Fragment, str, int]] = []  # what is before and behind; width
-        for block in re.findall(r"(?:[^\n]|\n(?=[a-z]))+\n*|\n+", text):
-            body = block.rstrip("\n")
-            width = max(map(len, body.split("\n"))) if "\n" in body else 0
-            parts = parts_of(body.replace("\n", " "), is_format)
-            first, last = trimmed(parts)
-            head = "".join(_raw(part) for part in parts[:first])
-            tail = "".join(_raw(part) for part in parts[last:]) + block[len(body) :]
-            core = list(parts[first:last])
-            if core and isinstance(core[0], str):
-                head += core[0][: len(core[0]) - len(core[0].lstrip())]
-                core[0] = core[0].lstrip()
-            if core and isinstance(core[-1], str):
-                tail = core[-1][len(core[-1].rstrip()) :] + tail
-                core[-1] = core[-1].rstrip()
-            self._blocks.append((head, Fragment(joined(core), place), tail, width))
-        self.fragments = tuple(block[1] for block in self._blocks)
-        self.codes = [code for fragment in self.fragments for code in fragment.codes]
-
-    def slot(self, start: int, end: int, write: Callable[[str], str]) -> Slot:
-        return Slot(start, end, self.fragments, lambda answers: write(self.write(answers)))
-
-    def write(self, answers: Sequence[tuple[Part, ...] | None]) -> str:
-        said = []
-        for (head, fragment, tail, width), answer in zip(self._blocks, answers, strict=True):
-            text = "".join(map(self._text, self._ordered(fragment.parts, answer or fragment.parts)))
-            if width:
-                text = textwrap.fill(text, max(width, 40), break_long_words=False)
-            said.append(head + text + tail)
-        return "".join(said)
-
-    def _text(self, part: Part) -> str:
-        # All "%" of a format are in codes, so one in the text is a character.
-        return (
-            part.raw
-            if isinstance(part, Code)
-            else part.replace("%", "%%" if self._is_format else "%")
-        )
-
-    def _ordered(self, source: tuple[Part, ...], answer: tuple[Part, ...]) -> tuple[Part, ...]:
-        """The answer with variables that may stand in another order than in the source."""
-        before, now = _arguments(source), _arguments(answer)
-        if [it.raw for it in before] == [it.raw for it in now]:
-            return answer
-        if not self._reorders or any("*" in it.raw or "$" in it.raw for it in before):
-            return placed(source, "".join(it for it in answer if isinstance(it, str)))
-        numbered = {id(it): f"%{number}${it.raw[1:]}" for number, it in enumerate(before, 1)}
-        return tuple(
-            Code(numbered[id(it)], is_word=True) if id(it) in numbered else it for it in answer
-        )
-
-
-def _arguments(parts: Sequence[Part]) -> list[Code]:
-    """The variables that have no name or number."""
-    return [
-        part
-        for part in parts
-        if isinstance(part, Code)
-        and part.is_word
-        and (
-            part.raw == "{}" or re.fullmatch(r"%[^(){}%\d$][^$%]*|%[1-9][\d.]*[a-zA-Z]+", part.raw)
-        )
-        and part.raw != "%m"
-    ]
-
-
-def _raw(part: Part) -> str:
-    return part.raw if isinstance(part, Code) else part
+    return [Slot(start, strings[targets[-1]].end, fragments, write, beside_source=True)]
 
 
 FORMAT = Format("gettext", (".po", ".pot"), "text/x-gettext-translation", _read)

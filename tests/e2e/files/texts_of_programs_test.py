@@ -1,0 +1,189 @@
+"""Markdown, XLIFF, JSON, YAML and Android: keys, code, states and variables stay."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+from file_samples import JSON, MARKDOWN, SAMPLES, XLIFF, answers_of, shouted
+from linnet_files import FileError, Options, read
+from lxml import etree
+from markdown_it import MarkdownIt
+
+RUSSIAN = Options(target="ru")
+
+
+def test_markdown_keeps_all_but_the_text():
+    out = shouted("a.md", MARKDOWN.encode()).decode()
+    lines = out.splitlines()
+    for kept in (
+        *MARKDOWN.splitlines()[:4],
+        "```sh",
+        "echo code",
+        "|--------|--------|",
+        "[ref]: http://x.y",
+    ):
+        assert kept in lines
+    assert "# THE *BIG* TITLE #" in lines
+    assert (
+        'A PARAGRAPH WITH `code`, A [LINK](http://x.y/a_b "T") AND ![AN IMAGE](a.png) THAT WRAPS '
+        "**OVER LINES** AT <https://a.b> AND [REF][ref] OR [TEXT][ref].  "
+    ) in lines
+    assert r"A HARD BREAK & AN ENTITY & ESC \* STAR SNAKE_CASE[^1]." in lines
+    assert "> A QUOTE GOES ON." in lines
+    assert "- [ ] ITEM TWO MORE" in lines
+    assert r"| A HEAD | B \| C |" in lines
+    assert "| CELL `x` | TWO |" in lines
+    assert '<p align="center">HTML TEXT</p>' in lines
+    assert "[^1]: A FOOT NOTE WITH WORDS." in lines
+
+
+def test_markdown_has_the_same_blocks_afterwards():
+    def shape(text: str) -> list[str]:
+        tokens = MarkdownIt("commonmark").enable("table").parse(text)
+        kinds = [it.type for token in tokens for it in (token, *(token.children or []))]
+        return [it for it in kinds if it not in ("text", "softbreak", "text_special")]
+
+    assert shape(shouted("a.md", MARKDOWN.encode()).decode()) == shape(MARKDOWN)
+
+
+@pytest.mark.parametrize(
+    "text", ["1. x", "# x", "- x", "> x", "a *b* [c] `d`", "a <b>", "_a_ b_c", "x | y"]
+)
+def test_an_answer_that_looks_like_markdown_is_text(text: str):
+    document = read("a.md", b"| a |\n|---|\n| word |\n\nword\n")
+    out = document.write([None, (text,), (text,)]).decode()
+    tokens = MarkdownIt("commonmark").enable("table").parse(out)
+    shown = ["".join(it.content for it in token.children) for token in tokens if token.children]
+    assert shown == ["a", text, text]
+
+
+def test_json_keeps_keys_numbers_and_what_programs_read():
+    out = json.loads(shouted("a.json", JSON.encode()))
+    assert out["a"] == {
+        "title": "HELLO {{name}}",
+        "n": 3,
+        "url": "https://x.y/z",
+        "a.b": ["ONE TWO", "x.y"],
+    }
+    assert out["icu"] == "{n, plural, one {# x} other {# y}}"
+    assert read("a.json", JSON.encode()).notes == [
+        "icu: a message with plural or select is left as it is"
+    ]
+
+
+def test_plural_keys_of_the_target_are_added():
+    out = json.loads(shouted("a.json", JSON.encode(), RUSSIAN))
+    assert {it: out[it] for it in out if it.startswith("item_")} == {
+        "item_one": "{{count}} ITEM", "item_other": "{{count}} ITEMS",
+        "item_few": "{{count}} ITEMS", "item_many": "{{count}} ITEMS",
+    }  # fmt: skip
+    assert "item_few" not in json.loads(shouted("a.json", JSON.encode(), Options(target="de")))
+    root = etree.fromstring(shouted("a.xml", SAMPLES["strings.xml"], RUSSIAN))
+    items = {it.get("quantity"): it.text for it in root.iterfind("plurals/item")}
+    assert items == {"one": "%d DOG", "other": "%d DOGS", "few": "%d DOGS", "many": "%d DOGS"}
+
+
+@pytest.mark.parametrize(
+    "value", ["a_b", "x.y.z", "/usr/bin", "#ff0000", "12px", "camelCase", "2026-01-01"]
+)
+def test_values_that_programs_read_are_no_text(value: str):
+    assert not read("a.json", json.dumps([value]).encode()).fragments
+
+
+def test_yaml_keeps_comments_anchors_quotes_and_blocks():
+    data = SAMPLES["values.yaml"]
+    out = shouted("a.yaml", data).decode()
+    assert "title: &t HELLO WORLD   # end comment\n  alt: *t\n  quoted: 'IT''S %{name}'" in out
+    assert "    SECOND LINE.\n\n  # comment after\n  folded: >-\n    FOLDED TEXT GOES ON\n" in out
+    assert 'double: "TAB\\tCAF\u00c9"' in out
+    old, new = yaml.safe_load(data)["en"], yaml.safe_load(out)["en"]
+    assert new["alt"] == new["title"] == "HELLO WORLD"
+    assert list(new) == list(old)
+    assert new["list"] == ["ONE TWO", "THREE: FOUR"]
+    assert new["literal"] == old["literal"].upper()
+    assert new["folded"] == old["folded"].upper()
+    assert new["number"] == 3
+
+
+@pytest.mark.parametrize(
+    "text", ["yes", "3", "a: b", "a # b", "- a", "[a", "null", "@a", "a, b", "", " a", "a:"]
+)
+@pytest.mark.parametrize(
+    "style", ["k: word", "k: [word]", "k: 'word'", 'k: "word"', "k: |\n  word\n"]
+)
+def test_an_answer_that_looks_like_yaml_is_text(text: str, style: str):
+    document = read("a.yaml", style.encode())
+    value = yaml.safe_load(document.write([(text,)]))["k"]
+    expected = text.strip() + "\n" if "|" in style and text else text
+    assert (value[0] if isinstance(value, list) else value) == expected
+
+
+def test_yaml_aliases_do_not_expand():
+    """Nine levels of nine aliases stand for 387 million values."""
+    lines = ["a0: &a0 [two words]"]
+    lines += [f"a{it}: &a{it} [{', '.join([f'*a{it - 1}'] * 9)}]" for it in range(1, 10)]
+    assert len(read("a.yaml", "\n".join(lines).encode()).fragments) == 1
+
+
+def test_xliff_fills_targets_and_keeps_the_rest():
+    out = shouted("a.xlf", XLIFF.encode(), Options(target="de"))
+    root = etree.fromstring(out)
+    space = {"x": root.nsmap[None]}
+    units = {it.get("id"): it for it in root.iterfind(".//x:trans-unit", space)}
+    targets = {name: it.find("x:target", space) for name, it in units.items()}
+    assert root[0].get("target-language") == "de"
+    assert b'<target>HELLO <g id="1">BIG <x id="2"/></g> <ph id="3">%s</ph> WORLD</target>' in out
+    assert targets["2"].get("state") == "translated"
+    assert b'<target state="translated">A <bpt id="1">[</bpt>B<ept id="1">]</ept></target>' in out
+    assert targets["3"].text == "done"
+    assert targets["4"] is None
+    assert targets["5"].text == "WORD"
+    assert units["1"].find("x:note", space).text == "a note"
+
+
+def test_xliff_2_fills_segments():
+    out = shouted("a.xlf", SAMPLES["version2.xliff"], Options(target="de")).decode()
+    assert 'srcLang="en" trgLang="de">' in out
+    assert (
+        '\n<target>SEE <pc id="1">THE <mrk id="m" translate="no">Foo</mrk></pc> AT <ph id="2"/>'
+        " &amp; NOW.</target>"
+    ) in out
+    assert out.count("<target>") == 1
+
+
+def test_a_target_that_equals_its_source_is_written():
+    document = read("a.xlf", XLIFF.encode())
+    assert b"<target>word</target>" in document.write([None, None, ("word",)])
+
+
+def test_android_escapes_quotes_and_keeps_placeholders():
+    document = read("a.xml", SAMPLES["strings.xml"])
+    (first, *_) = document.fragments
+    assert first.text == "Don't do  & "
+    out = document.write([('it\'s "5 < 6" & @',), *[None] * (len(document.fragments) - 1)])
+    assert rb"""<string name="a">it\'s \"5 &lt; 6\" &amp; @</string>""" in out
+    assert b"<![CDATA[<p>HI %s</p>]]>" in shouted("a.xml", SAMPLES["strings.xml"])
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.json", '{"a": "b",}', "line 1, column 11: Illegal trailing comma|line 1, column 11"),
+        ("a.json", "[" * 100_000, "nested too deeply"),
+        ("a.yaml", "a: [b\nc: d", "line 2, column 2: "),
+        ("a.yaml", "a: *b", "line 1, column 4: found undefined alias"),
+        ("a.xlf", "<tmx/>", "the root element is not <xliff>"),
+        ("a.xml", "<manifest/>", "the root element is not <resources>"),
+        ("a.xml", "<resources>", "line 1, column 11: no element found"),
+    ],
+)
+def test_damaged_values_are_refused_with_their_place(name: str, text: str, message: str):
+    with pytest.raises(FileError, match=message):
+        read(name, text.encode())
+
+
+def test_every_sample_gives_codes_back():
+    for name in ("page.md", "values.json", "values.yaml", "strings.xml", "version1.xlf"):
+        assert answers_of(read(name, SAMPLES[name]))
