@@ -335,6 +335,18 @@ def differences() -> str:
             "–",
         ],
         [
+            f"the same with a shortlist, float32, {total}",
+            str(ours["shortlist_identical"]),
+            str(theirs["shortlist_identical"]),
+            "–",
+        ],
+        [
+            f"answers with a token that only other texts of the batch list, {total}",
+            str(ours["shortlist_foreign"]),
+            str(theirs["shortlist_foreign"]),
+            "–",
+        ],
+        [
             f"texts that are read alike composed and decomposed, of {results['marked']}",
             str(ours["read_alike"]),
             "–",
