@@ -122,7 +122,7 @@ LAYERS = {
     " http-clients file-readers markdown yaml",
     "tests/gpu": f"{PYTHON} {TRAINING} tests/bench",
     "tests/setup": "tests/gpu torch python-tests",
-    "tests/deploy": "tests/data tests/proto python-tests grpc protobuf yaml",
+    "tests/deploy": "tests/data tests/proto client/http python-tests grpc protobuf yaml",
     # Experiments: they use the product and its tests; no layer above uses them.
     "research/linnet_research": f"{PYTHON} {TRAINING}",
     "research/bench": f"research/linnet_research tests/bench {PYTHON} {TRAINING}",
@@ -174,6 +174,7 @@ EXCEPTIONS = {
     "tests/deploy/edge_test.py": "tests/e2e",  # raw HTTP/2, certificates of clients
     "tests/e2e/security/proxy_test.py": "tests/deploy",  # HAProxy
     "tests/e2e/soak_test.py": "tests/bench",  # the facts of a machine
+    "tests/e2e/http/*_test.py": "tests/deploy http browser",  # programs of Debian and PyPI
     "bench_echo_server": "grpc",
     "bench_batching": "json",
     "tests/conftest.py": "python-tests",
@@ -209,6 +210,7 @@ MODULES = {
     "file-readers": "polib pysubs2 webvtt docx pptx openpyxl odfdo lxml",
     "http": "aiohttp prometheus_client",
     "http-clients": "deepl libretranslatepy",
+    "browser": "selenium axe_selenium_python",
     "packaging": "setuptools",
     "model/linnet_model/network": "linnet_model.network linnet_model.network.*",
     "model/linnet_model/data": "linnet_model.data linnet_model.data.*",

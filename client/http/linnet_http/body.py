@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -115,17 +116,24 @@ async def read_bytes(request: web.Request, maximum: int) -> bytes:
     if said is not None and said > maximum:
         raise _too_large(maximum)
     found = bytearray()
+    async with _in_time():
+        async for chunk in request.content.iter_any():
+            found += chunk
+            if len(found) > maximum:
+                raise _too_large(maximum)
+    return bytes(found)
+
+
+@contextlib.asynccontextmanager
+async def _in_time() -> AsyncIterator[None]:
+    """Raises Problem if the body takes too long to arrive."""
     try:
         async with asyncio.timeout(BODY_SECONDS):
-            async for chunk in request.content.iter_any():
-                found += chunk
-                if len(found) > maximum:
-                    raise _too_large(maximum)
+            yield
     except TimeoutError:
         raise Problem(
             408, f"the body did not arrive within {BODY_SECONDS} s", "BODY_TOO_SLOW"
         ) from None
-    return bytes(found)
 
 
 def _too_large(maximum: int) -> Problem:
@@ -209,7 +217,8 @@ async def read_fields(request: web.Request, maximum: int) -> Fields:
     charset = (request.charset or "utf-8").lower()
     if kind == "multipart/form-data":
         try:
-            return Fields(await _multipart(request))
+            async with _in_time():
+                return Fields(await _multipart(request))
         except web.HTTPRequestEntityTooLarge:
             raise _too_large(maximum) from None
         except (ValueError, AssertionError) as error:

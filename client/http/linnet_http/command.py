@@ -79,9 +79,11 @@ def _work(
     fork."""
     from aiohttp import web
 
+    from . import connection
     from .app import make
     from .glossaries import Glossaries
 
+    connection.use()
     app = make(options, Glossaries(options.glossaries))
     app.cleanup_ctx.append(lambda _: _end_with(parent))
     # aiohttp 3.14 counts shutdown_timeout twice.
@@ -90,6 +92,7 @@ def _work(
         sock=listener,
         ssl_context=tls,
         handler_cancellation=True,
+        keepalive_timeout=connection.KEEP_ALIVE_SECONDS,
         shutdown_timeout=_DRAIN_SECONDS / 2,
         access_log=None,
         print=None,

@@ -28,6 +28,7 @@ class Options:
     max_body_bytes: int = 4 << 20  # as linnet-server's limit on a message
     max_texts: int = 1024  # texts of a request, as linnet-server's default
     key_required: bool = False  # tell clients that the server asks for tokens
+    shared_cache: bool = False  # caches may keep what callers with tokens asked for, for all
     glossaries: Path = Path("linnet-glossaries.sqlite")  # made if it is not there
 
 
@@ -77,6 +78,11 @@ def parse(arguments: list[str] | None = None) -> Options:
     )
     add("--url-tokens", action="store_true", help="accept tokens in URLs, where proxies log them")
     add("--key-required", action="store_true", help="tell clients that they need a token")
+    add(
+        "--shared-cache",
+        action="store_true",
+        help="let caches keep answers to callers with tokens, which others can then read",
+    )
     add(
         "--glossaries",
         type=Path,

@@ -62,6 +62,9 @@ class Problem(Exception):
     def of(cls, error: linnet.LinnetError) -> Problem:
         status = 413 if error.reason in _TOO_LARGE else _STATUS.get(error.code, 500)
         message = error.message
+        if status == 429 and not error.reason:
+            # gRPC's own: it calls a message over its limit exhausted, which clients would repeat.
+            status, message = 413, "the request or its answer is too large: send less text at once"
         retry_after = error.retry_delay
         if status == 503 and not error.reason:
             # gRPC's own text names addresses of the network behind this front end.

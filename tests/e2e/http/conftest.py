@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
+import signal
+import socket
 import subprocess
 import sys
 import urllib.error
 import urllib.request
+from contextlib import suppress
 from dataclasses import dataclass, field
 from email.message import Message
 from pathlib import Path
 
 import pytest
+from fake_server import FakeServer
+from random_bundles import random_bundle
 
 ROOT = Path(__file__).resolve().parents[3]
 START_SECONDS = 120
@@ -57,6 +64,30 @@ class Door:
         else:
             kind, data = "application/json", json.dumps(body).encode()
         return self.send("POST", path, data, **{"Content_Type": kind, **headers})
+
+    def connect(self) -> socket.socket:
+        host, port = self.url.removeprefix("http://").split(":")
+        return socket.create_connection((host, int(port)), timeout=60)
+
+    def raw(self, sent: bytes) -> bytes:
+        """What comes back for bytes that are no request of urllib, until the connection ends."""
+        with self.connect() as client:
+            client.sendall(sent)
+            found = b""
+            with suppress(ConnectionResetError):
+                while part := client.recv(1 << 16):
+                    found += part
+            return found
+
+    def worker(self) -> int:
+        """The process that answers."""
+        pid = self.process.pid
+        (child,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return int(child)
+
+    def resident_bytes(self) -> int:
+        status = Path(f"/proc/{self.worker()}/status").read_text()
+        return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) << 10
 
     def stop(self, seconds: float = 60) -> int:
         if self.process.poll() is None:
@@ -121,3 +152,33 @@ def run_door(site):
         )
 
     return run
+
+
+@pytest.fixture
+def fake(linnet):
+    """fake(behave) → FakeServer"""
+    servers = []
+
+    def start(behave=lambda number: None, **options) -> FakeServer:
+        servers.append(FakeServer(linnet, behave, **options))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.server.stop(None)
+
+
+@pytest.fixture
+def reloadable(start, bundles, tmp_path):
+    """A server, and a function that gives it other weights for en-de."""
+    models = tmp_path / "models"
+    shutil.copytree(bundles / "en-de", models / "en-de" / "1")
+    server = start(models=models)
+
+    def reload() -> None:
+        random_bundle(tmp_path / "en-de", "--seed", "8", "--task", "translate")
+        shutil.copytree(tmp_path / "en-de", models / "en-de" / "2")
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_for('linnet_model_reloads_total{result="ok"}', lambda count: count == 1)
+
+    return server, reload

@@ -109,24 +109,6 @@ def test_wrong_settings_of_a_document_have_a_status(door):
     assert said.json["error"]["reason"] == "MODEL_NOT_FOUND"
 
 
-def test_equal_gets_have_equal_answers_and_tags(door):
-    path = "/v1/translate?q=one+two&source=en&target=de"
-    first, second = door.get(path), door.get(path)
-    assert first.body == second.body
-    tag = first.headers["Etag"]
-    assert not tag.startswith("W/")
-    assert first.headers["Cache-Control"] == "no-cache"
-    again = door.get(path, If_None_Match=tag)
-    assert (again.status, again.body) == (304, b"")
-    assert again.headers["Etag"] == tag
-    assert door.get(path, If_None_Match='"other"').status == 200
-
-
-def test_an_answer_to_a_token_is_private(door):
-    said = door.get("/v1/translate?q=one&source=en&target=de", Authorization="Bearer abc")
-    assert said.headers["Cache-Control"] == "private, no-cache"
-
-
 @pytest.mark.parametrize(
     ("body", "wrong"),
     [

@@ -27,6 +27,7 @@ class LibreTranslate(Face):
             self.route("POST", "/detect", self._detect),
             self.route("GET", "/languages", self._languages),
             self.route("GET", "/frontend/settings", self._settings),
+            self.route("GET", "/spec", self._spec),
         ]
 
     def error(self, problem: Problem, status: int) -> Any:
@@ -101,6 +102,71 @@ class LibreTranslate(Face):
                 "supportedFilesFormat": [],
             }
         )
+
+    async def _spec(self, request: web.Request) -> web.Response:
+        return answer(_SPEC)
+
+
+def _operation(fields: str, schema: dict[str, Any], method: str = "post") -> dict[str, Any]:
+    """An operation of Swagger 2.0 whose form has these fields; "*" marks those it needs."""
+    return {
+        method: {
+            "produces": ["application/json"],
+            "consumes": ["application/json", "application/x-www-form-urlencoded"],
+            "parameters": [
+                {
+                    "name": name.rstrip("*"),
+                    "in": "formData",
+                    "type": "integer" if name == "alternatives" else "string",
+                    "required": name.endswith("*"),
+                }
+                for name in fields.split()
+            ],
+            "responses": {
+                "200": {"description": "The answer", "schema": schema},
+                **{
+                    status: {"description": said, "schema": _ERROR}
+                    for status, said in _PROBLEMS.items()
+                },
+            },
+        }
+    }
+
+
+def _object(**properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties}
+
+
+def _array(items: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": items}
+
+
+_STRING, _NUMBER = {"type": "string"}, {"type": "number"}
+_ERROR = _object(error=_STRING)
+_PROBLEMS = {
+    "400": "The request is wrong, or no model translates these languages",
+    "403": "The API key is missing or unknown",
+    "413": "The request is too large",
+    "429": "The server is busy: retry after Retry-After seconds",
+    "503": "The server cannot be reached",
+}
+_DETECTED = _object(confidence=_NUMBER, language=_STRING)
+_TRANSLATED = _object(
+    translatedText=_STRING, detectedLanguage=_DETECTED, alternatives=_array(_STRING)
+)
+_LANGUAGE = _object(code=_STRING, name=_STRING, targets=_array(_STRING))
+_SPEC = {
+    "swagger": "2.0",
+    "info": {"title": "LibreTranslate", "version": "1.9.6", "description": "Served by Linnet"},
+    "basePath": "/",
+    "paths": {
+        "/translate": _operation("q* source* target* format alternatives api_key", _TRANSLATED),
+        "/detect": _operation("q* api_key", _array(_DETECTED)),
+        "/languages": _operation("", _array(_LANGUAGE), "get"),
+        "/frontend/settings": _operation("", _object(), "get"),
+        "/health": _operation("", _object(status=_STRING), "get"),
+    },
+}
 
 
 def _detected(one: Answer, source: str) -> dict[str, Any]:

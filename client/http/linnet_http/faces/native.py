@@ -4,10 +4,10 @@ names; streams are server-sent events."""
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 from collections.abc import Awaitable, Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import linnet
 from aiohttp import web
@@ -17,11 +17,10 @@ from linnet.v1 import text_service_pb2 as api
 
 from ..body import parse_json, read_bytes
 from ..caller import metadata_of
-from ..problem import Problem
-from ..translator import Caller, Job
+from ..problem import Problem, invalid
+from ..translator import Caller
 from .base import Face, answer
 
-Method = Callable[[Any], Awaitable[Message]]
 # Proxies close a connection that is silent for long; a comment is no event.
 PING_SECONDS = 15.0
 
@@ -33,44 +32,48 @@ def to_json(message: Message) -> dict[str, Any]:
     return found
 
 
+@dataclass(frozen=True)
+class Method:
+    """A method of TextService: the last part of its path, its messages, and how it is called."""
+
+    path: str
+    request: type[Message]
+    response: type[Message]  # of one answer; the last event of a stream
+    call: str  # of linnet.AsyncClient
+    kind: Literal["unary", "stream", "document"] = "unary"
+
+
+_TRANSLATE = api.TranslateRequest, api.TranslateResponse
+_SUMMARIZE = api.SummarizeRequest, api.SummarizeResponse
+_DETECT = api.DetectLanguageRequest, api.DetectLanguageResponse
+METHODS = (
+    Method("translate", *_TRANSLATE, "translate"),
+    Method("summarize", *_SUMMARIZE, "summarize"),
+    Method("score", api.ScoreRequest, api.ScoreResponse, "score"),
+    Method("detect-language", *_DETECT, "detect_language"),
+    Method("translate/stream", *_TRANSLATE, "stream_translate", "stream"),
+    Method("summarize/stream", *_SUMMARIZE, "stream_summarize", "stream"),
+    Method("translate/document", *_TRANSLATE, "translate_document", "document"),
+    Method("summarize/document", *_SUMMARIZE, "summarize_document", "document"),
+)
+
+
 class Native(Face):
     name = "native"
 
     def routes(self) -> list[web.RouteDef]:
-        client = self.translator.client
-        post, get = "POST", "GET"
+        serve = {"unary": self._unary, "stream": self._stream, "document": self._document}
         return [
-            self.route(post, "/v1/translate", self._unary(api.TranslateRequest, client.translate)),
-            self.route(post, "/v1/summarize", self._unary(api.SummarizeRequest, client.summarize)),
-            self.route(post, "/v1/score", self._unary(api.ScoreRequest, client.score)),
-            self.route(
-                post,
-                "/v1/detect-language",
-                self._unary(api.DetectLanguageRequest, client.detect_language),
+            *(
+                self.route(
+                    "POST",
+                    f"/v1/{it.path}",
+                    serve[it.kind](it.request, getattr(self.translator.client, it.call)),
+                )
+                for it in METHODS
             ),
-            self.route(
-                post,
-                "/v1/translate/stream",
-                self._stream(api.TranslateRequest, client.stream_translate),
-            ),
-            self.route(
-                post,
-                "/v1/summarize/stream",
-                self._stream(api.SummarizeRequest, client.stream_summarize),
-            ),
-            self.route(
-                post,
-                "/v1/translate/document",
-                self._document(api.TranslateRequest, client.translate_document),
-            ),
-            self.route(
-                post,
-                "/v1/summarize/document",
-                self._document(api.SummarizeRequest, client.summarize_document),
-            ),
-            self.route(get, "/v1/translate", self._get_translate),
-            self.route(get, "/v1/models", self._models),
-            self.route(get, "/v1/models/{name}", self._model),
+            self.route("GET", "/v1/models", self._models),
+            self.route("GET", "/v1/models/{name}", self._model),
         ]
 
     def error(self, problem: Problem, status: int) -> Any:
@@ -86,7 +89,7 @@ class Native(Face):
         """The body as a message, and the caller."""
         return _parsed(await self._json(request), kind), self.caller(request, {})
 
-    def _unary(self, kind: type[Message], method: Method) -> Any:
+    def _unary(self, kind: type[Message], method: Callable[[Any], Awaitable[Message]]) -> Any:
         async def handler(request: web.Request) -> web.Response:
             message, caller = await self._message(request, kind)
             return answer(to_json(await self.translator.call(caller, method, message)))
@@ -118,8 +121,11 @@ class Native(Face):
             lines = body.get("lines")
             if not isinstance(lines, list) or not all(isinstance(it, str) for it in lines):
                 raise Problem(400, "lines must be a list of strings", "BAD_FIELD", field="lines")
+            keep_order = body.get("keep_order", True)
+            if not isinstance(keep_order, bool):
+                raise invalid("keep_order", "must be true or false")
             settings = _parsed(body.get("settings", {}), kind)
-            caller, keep_order = self.caller(request, {}), body.get("keep_order", True) is True
+            caller = self.caller(request, {})
             with linnet.call_metadata(*metadata_of(caller.token, caller.address)):
                 results = method(settings, lines, keep_order=keep_order)
 
@@ -180,25 +186,6 @@ class Native(Face):
         finally:
             reader.cancel()
             await asyncio.gather(reader, return_exceptions=True)
-
-    async def _get_translate(self, request: web.Request) -> web.StreamResponse:
-        """GET with q, source (optional) and target. The answer has no timings, so equal requests
-        have equal answers while the model is the same, and a strong ETag."""
-        query = request.query
-        text, target = query.get("q", ""), query.get("target", "")
-        for name in ("q", "target"):
-            if not query.get(name):
-                raise Problem(400, f"{name} is missing", "MISSING", field=name)
-        caller = self.caller(request, {})
-        job = Job((text,), query.get("source", ""), target, query.get("model", ""))
-        (one,) = await self.translator.translate(caller, job)
-        said = answer({"text": one.text, "detected_language": one.detected, "model": one.model})
-        said.etag = hashlib.sha256(said.body).hexdigest()[:32]  # type: ignore[arg-type]
-        said.headers["Cache-Control"] = "private, no-cache" if caller.token else "no-cache"
-        if any(it.value in (said.etag.value, "*") for it in request.if_none_match or ()):  # type: ignore[union-attr]
-            headers = {"ETag": said.headers["ETag"], "Cache-Control": said.headers["Cache-Control"]}
-            return web.Response(status=304, headers=headers)
-        return said
 
     async def _models(self, request: web.Request) -> web.Response:
         call = self.translator.call
