@@ -6,8 +6,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 
 usage() {
   cat <<'U'
-usage: ./start.sh [--model NAME]… [--build | --check | --deps] [--tools] [--import] [--patched-grpc] [--device cpu|cuda]
-                  [-- FLAGS…]
+usage: ./start.sh [--model NAME]… [--build | --check | --deps] [--tools] [--import] [--http]
+                  [--patched-grpc] [--device cpu|cuda] [-- FLAGS…]
 
 Installs what is missing (Debian 12), builds, starts linnet-server with the models in model/bundles and
 linnet-http with its web page, shows a translation and a summary, and serves until Ctrl-C. The second
@@ -21,6 +21,7 @@ time it takes seconds.
   --deps          install the dependencies only
   --tools         also make .venv/bin/python with linnet_model and the full torch (5 GB), for training and tests
   --import        also fetch what linnet-model needs beside LibTorch (300 MB), to package it
+  --http          also install linnet-http without serving (serving installs it), to package it
   --patched-grpc  also build gRPC from Debian's source package with the patches of deps/grpc (5 minutes), which the
                   programs then load in place of Debian's: for a server that other machines reach (SECURITY.md)
   --device cuda   also fetch LibTorch's CUDA libraries (3 GB), build the CUDA operators, and serve on the GPU
@@ -43,6 +44,7 @@ while (($#)); do
       ;;
     --tools) extras+=(python) ;;
     --import) extras+=(import) ;;
+    --http) extras+=(http) ;;
     --patched-grpc) extras+=(grpc) ;;
     --device)
       device=${2:-}

@@ -21,10 +21,12 @@ foreach(program linnet-server linnet-decode)
 endforeach()
 install(FILES deploy/systemd/linnet-server.service DESTINATION lib/systemd/system COMPONENT server)
 # In /etc if the prefix is /usr, as in the packages; otherwise below the prefix.
-install(CODE "string(REGEX REPLACE \"/usr/?$\" \"\" root \"\${CMAKE_INSTALL_PREFIX}\")
-file(INSTALL DESTINATION \"\${root}/etc/default\" TYPE FILE RENAME linnet-server
-     FILES \"${CMAKE_SOURCE_DIR}/deploy/systemd/linnet-server.default\")"
-  COMPONENT etc)
+foreach(service server http)
+  install(CODE "string(REGEX REPLACE \"/usr/?$\" \"\" root \"\${CMAKE_INSTALL_PREFIX}\")
+file(INSTALL DESTINATION \"\${root}/etc/default\" TYPE FILE RENAME linnet-${service}
+     FILES \"${CMAKE_SOURCE_DIR}/deploy/systemd/linnet-${service}.default\")"
+    COMPONENT etc_${service})
+endforeach()
 install(FILES README.md CHANGELOG.md SECURITY.md DESTINATION share/doc/linnet-server COMPONENT server)
 install(DIRECTORY docs DESTINATION share/doc/linnet-server COMPONENT server FILES_MATCHING PATTERN "*.md")
 
@@ -37,6 +39,16 @@ install(PROGRAMS "${stage}-model/bin/linnet-model" DESTINATION ${private}/bin CO
 file(CREATE_LINK "../${private}/bin/linnet-model" "${CMAKE_BINARY_DIR}/links/linnet-model" SYMBOLIC)
 install(FILES "${CMAKE_BINARY_DIR}/links/linnet-model" DESTINATION bin COMPONENT model)
 install(FILES CHANGELOG.md DESTINATION share/doc/linnet-model COMPONENT model)
+
+# ---- linnet-http: the program with its Python packages, in a folder of its own
+install(CODE "file(REMOVE_RECURSE \"${stage}-http\")
+execute_process(COMMAND \"${CMAKE_SOURCE_DIR}/deploy/stage_http.py\" \"${stage}-http\" COMMAND_ERROR_IS_FATAL ANY)"
+  COMPONENT http)
+install(DIRECTORY "${stage}-http/" DESTINATION lib/linnet-http COMPONENT http USE_SOURCE_PERMISSIONS)
+file(CREATE_LINK "../lib/linnet-http/bin/linnet-http" "${CMAKE_BINARY_DIR}/links/linnet-http" SYMBOLIC)
+install(FILES "${CMAKE_BINARY_DIR}/links/linnet-http" DESTINATION bin COMPONENT http)
+install(FILES deploy/systemd/linnet-http.service DESTINATION lib/systemd/system COMPONENT http)
+install(FILES CHANGELOG.md docs/HTTP.md DESTINATION share/doc/linnet-http COMPONENT http)
 
 # ---- linnet-client
 set_target_properties(linnet linnet-load PROPERTIES INSTALL_RPATH "\$ORIGIN/../lib/linnet-client")
@@ -74,7 +86,7 @@ configure_file(cmake/linnet_client.pc.in "${CMAKE_BINARY_DIR}/linnet_client.pc" 
 install(FILES "${CMAKE_BINARY_DIR}/linnet_client.pc" DESTINATION lib/pkgconfig COMPONENT dev)
 
 # ---- in each package: documentation in Debian's folders
-foreach(component server model client dev)
+foreach(component server model http client dev)
   install(FILES LICENSE DESTINATION share/doc/linnet-${component} RENAME copyright COMPONENT ${component})
 endforeach()
 
@@ -94,10 +106,12 @@ set(CPACK_PACKAGE_NAME linnet)
 set(CPACK_PACKAGE_CONTACT "The Linnet developers <linnet@localhost>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Translates and summarises over gRPC with convolutional sequence models")
 set(CPACK_GENERATOR DEB TZST)
-set(CPACK_COMPONENTS_ALL server model client dev etc)
+set(CPACK_COMPONENTS_ALL server model http client dev etc_server etc_http)
 set(CPACK_COMPONENTS_GROUPING ONE_PER_GROUP)
 set(CPACK_COMPONENT_SERVER_GROUP server)
-set(CPACK_COMPONENT_ETC_GROUP server)
+set(CPACK_COMPONENT_ETC_SERVER_GROUP server)
+set(CPACK_COMPONENT_HTTP_GROUP http)
+set(CPACK_COMPONENT_ETC_HTTP_GROUP http)
 set(CPACK_COMPONENT_MODEL_GROUP model)
 set(CPACK_COMPONENT_CLIENT_GROUP client)
 set(CPACK_COMPONENT_DEV_GROUP dev)
@@ -107,7 +121,7 @@ set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_COMPRESSION_TYPE zstd)
 set(CPACK_DEBIAN_PACKAGE_SECTION net)
-foreach(group server model client dev)
+foreach(group server model http client dev)
   string(TOUPPER ${group} GROUP)
   set(CPACK_DEBIAN_${GROUP}_PACKAGE_NAME linnet-${group})
 endforeach()
@@ -115,10 +129,12 @@ set(CPACK_DEBIAN_SERVER_PACKAGE_DEPENDS "libc6 (>= 2.36), ${runtime}")
 # The extension modules are built for Python 3.11, and LibTorch is the server's.
 set(CPACK_DEBIAN_MODEL_PACKAGE_DEPENDS "linnet-server (= ${PROJECT_VERSION}), python3 (>= 3.11), python3 (<< 3.12)")
 set(CPACK_DEBIAN_CLIENT_PACKAGE_DEPENDS "libc6 (>= 2.36), libabsl20220623, libc-ares2, libprotobuf32, libre2-9, libssl3, libstdc++6, zlib1g")
+set(CPACK_DEBIAN_HTTP_PACKAGE_DEPENDS "libc6 (>= 2.36), python3 (>= 3.11), python3 (<< 3.12)")
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libabsl-dev, libgrpc++-dev, libprotobuf-dev")
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_SERVER_PACKAGE_CONTROL_EXTRA "${CMAKE_SOURCE_DIR}/deploy/systemd/conffiles")
+set(CPACK_DEBIAN_HTTP_PACKAGE_CONTROL_EXTRA "${CMAKE_SOURCE_DIR}/deploy/systemd/http/conffiles")
 include(CPack)
-foreach(group server model client dev)
+foreach(group server model http client dev)
   cpack_add_component_group(${group})
 endforeach()

@@ -129,6 +129,8 @@ def brought(what: str, notices: str, cuda: bool) -> list[Component]:
         return []
     if what == "linnet-model":  # torch without its libraries, which are the server's
         return [*map(wheel, section("libtorch")[:1] + section("import"))]
+    if what == "linnet-http":
+        return [*map(wheel, section("http"))]
     found = [grpc(), *headers(notices)]
     if what == "linnet-client":
         return found

@@ -90,15 +90,20 @@ def normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def copy_packages(python: Path, place: Place = shutil.copy2) -> None:
-    wanted = {normal(name): version for name, version in pinned("import").items()}
-    wanted["torch"] = pinned("libtorch")["torch"]
+def torch_and_importers() -> dict[str, str]:
+    return pinned("import") | {"torch": pinned("libtorch")["torch"]}
+
+
+def copy_packages(
+    python: Path, wanted: dict[str, str], extra: str, place: Place = shutil.copy2
+) -> None:
+    """Copies installed packages, by name and version. `extra` of start.sh installs them."""
     installed = {normal(it.metadata["Name"]): it for it in distributions(path=[str(SITE)])}
     for name, version in wanted.items():
-        found = installed.get(name)
+        found = installed.get(normal(name))
         if found is None or found.version.partition("+")[0] != version:
             has = f"{name} {found.version}" if found else f"no {name}"
-            fail(f"{SITE} has {has}, not {version}: run ./start.sh --deps --import")
+            fail(f"{SITE} has {has}, not {version}: run ./start.sh --deps --{extra}")
         assert found is not None
         for file in files_of(found):
             target = python / file
@@ -222,7 +227,7 @@ def link(source: Path, target: Path) -> None:
 def link_checkout(folder: Path) -> None:
     """Fills the folder with links to what this checkout has installed and built."""
     python, libraries = folder / "python", folder / "python/torch/lib"
-    copy_packages(python, link)
+    copy_packages(python, torch_and_importers(), "import", link)
     libraries.mkdir(parents=True)
     for name in (*COPIED, *CPU):
         link(SITE / "torch/lib" / name, libraries / name)
@@ -238,12 +243,29 @@ def link_checkout(folder: Path) -> None:
     text = COMMAND.replace('"$here:$PATH"', f'"{built}/bin:$PATH"')
     text = text.replace("$here/../lib/liblinnet_ops.so", f"{built}/lib/liblinnet_ops.so")
     # Without -B: Python keeps what it compiles beside the links.
-    write_command(folder, text.replace("/usr/bin/python3 -I -B", f"{ROOT}/.venv/bin/python -I"))
+    write_command(
+        folder,
+        "linnet-model",
+        text.replace("/usr/bin/python3 -I -B", f"{ROOT}/.venv/bin/python -I"),
+    )
 
 
-def write_command(folder: Path, text: str) -> None:
-    (folder / "bin").mkdir(exist_ok=True)
-    command = folder / "bin/linnet-model"
+def finish(folder: Path, name: str, command: str, *ours: Path) -> None:
+    """Adds Linnet's own packages and the command, and compiles all."""
+    for package in ours:
+        skip = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(package, folder / "python" / package.name, ignore=skip)
+    # Compiled here, as the folder cannot be written where it runs; times of files do not matter.
+    python = folder / "python"
+    compileall.compile_dir(
+        python, quiet=2, workers=0, invalidation_mode=UNCHECKED, stripdir=str(python)
+    )
+    write_command(folder, name, command)
+
+
+def write_command(folder: Path, name: str, text: str) -> None:
+    (folder / "bin").mkdir(parents=True, exist_ok=True)
+    command = folder / "bin" / name
     command.write_text(text)
     command.chmod(0o755)
 
@@ -276,15 +298,9 @@ def main() -> None:
     if options.links:
         link_checkout(folder)
         return
-    copy_packages(python)
+    copy_packages(python, torch_and_importers(), "import")
     torch_libraries(python)
-    skip = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "model/linnet_model", python / "linnet_model", ignore=skip)
-    # Compiled here, as the folder cannot be written where it runs; times of files do not matter.
-    compileall.compile_dir(
-        python, quiet=2, workers=0, invalidation_mode=UNCHECKED, stripdir=str(python)
-    )
-    write_command(folder, COMMAND)
+    finish(folder, "linnet-model", COMMAND, ROOT / "model/linnet_model")
     if options.only:
         only(folder)
 

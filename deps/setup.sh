@@ -160,6 +160,7 @@ install_import() { python_packages import "Python packages of the importers"; }
 install_http() {
   python_packages python-build "setuptools $(version setuptools)"
   python_packages http "Python packages of linnet-http"
+  python_packages http-build "What builds the Python client"
   once .venv/.linnet-client "$(cat client/python/linnet/*.py client/python/setup.py proto/linnet/v1/*.proto client/*/pyproject.toml | key_of)" \
     "linnet-http and the Python client" install_client
 }

@@ -18,7 +18,8 @@ FILE = ROOT / "docker-compose.yml"
 OVERRIDE = ROOT / "docker-compose.gpu.yml"
 LAID_OVER = sorted(ROOT.glob("docker-compose.*.yml"))
 SERVICES = yaml.safe_load(FILE.read_text())["services"]
-SERVERS = [name for name, service in SERVICES.items() if "build" in service]
+BUILT = {name: service for name, service in SERVICES.items() if "build" in service}
+SERVERS = [name for name, service in BUILT.items() if service["build"]["target"] == "cpu"]
 
 
 def with_defaults(text: str) -> str:
@@ -169,6 +170,46 @@ def test_fetching_service_runs_a_command_of_linnet_model():
     catalog = (ROOT / "model/linnet_model/fetch/catalog.toml").read_text()
     assert name in tomllib.loads(catalog)["model"]
     assert flags == ["--keep", "--out", "/var/lib/linnet"]
+
+
+def overlay(name: str) -> dict:
+    return yaml.safe_load((ROOT / f"docker-compose.{name}.yml").read_text())["services"]
+
+
+@pytest.mark.parametrize("file", ["", "tls", "edge"])
+def test_linnet_http_finds_the_server_and_its_metrics(file, linnet_http_options):
+    services = overlay(file) if file else SERVICES
+    options = linnet_http_options(services["http"]["command"])
+    host, _, port = options.server.partition(":")
+    names = {*SERVICES, *services}
+    for service in services.values():
+        if isinstance(service.get("networks"), dict):
+            names |= set((service["networks"].get("default") or {}).get("aliases", []))
+    assert host in names
+    assert host == ("edge" if file == "edge" else "linnet" if file == "tls" else "server")
+    assert port == ("50050" if file == "edge" else "50051")
+    assert options.server_metrics == "server:9464"
+
+
+def test_linnet_http_of_the_tls_overlay_trusts_the_authority_of_the_page(linnet_http_options):
+    http = overlay("tls")["http"]
+    options = linnet_http_options(http["command"])
+    assert options.key_required
+    (volume,) = http["volumes"]
+    assert volume.removesuffix(":ro").rpartition(":")[2] == str(options.ca_file.parent)
+    page = (ROOT / "docs/TLS.md").read_text()
+    assert "secrets/client" in page
+    assert f"/{options.ca_file.name}" in page
+
+
+def test_glossaries_of_linnet_http_survive_restarts(linnet_http_options):
+    (volume,) = SERVICES["http"]["volumes"]
+    dockerfile = (ROOT / "deploy/Dockerfile").read_text()
+    (entry,) = re.findall(r'^ENTRYPOINT \["linnet-http", (.*)\]$', dockerfile, re.MULTILINE)
+    options = linnet_http_options([it.strip('"') for it in entry.split(", ")])
+    folder = volume.partition(":")[2]
+    assert str(options.glossaries.parent) == folder
+    assert f"install --directory --owner linnet --group linnet {folder}" in dockerfile
 
 
 def test_every_published_port_leads_to_one_service():

@@ -71,6 +71,14 @@ def model_image(engine) -> str:
 
 
 @pytest.fixture(scope="session")
+def linnet_http_options():
+    """Reads flags as linnet-http does; wrong ones end it."""
+    from linnet_http.options import parse
+
+    return parse
+
+
+@pytest.fixture(scope="session")
 def packed(tmp_path_factory) -> Path:
     """A folder with the packages that cpack makes of the release build.
 

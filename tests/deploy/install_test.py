@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 from programs import ROOT
 
+BUILD = ROOT / "build/release"
 
-def install(prefix: str, destination: Path | None = None) -> None:
+
+def install(component: str, prefix: str, destination: Path | None = None) -> None:
     """Installs only the settings of the service: the rest needs a build."""
     environment = {**os.environ, "DESTDIR": str(destination) if destination else ""}
     subprocess.run(
-        ["cmake", "--install", ROOT / "build/release", "--component", "etc", "--prefix", prefix],
+        ["cmake", "--install", BUILD, "--component", component, "--prefix", prefix],
         check=True,
         capture_output=True,
         env=environment,
@@ -27,15 +29,16 @@ def files(folder: Path) -> list[str]:
 
 
 @pytest.mark.usefixtures("binaries")
-def test_install_writes_only_below_the_prefix(tmp_path):
-    install(str(tmp_path / "x"))
-    assert files(tmp_path) == ["x/etc/default/linnet-server"]
+@pytest.mark.parametrize("service", ["server", "http"])
+def test_install_writes_only_below_the_prefix(tmp_path, service):
+    install(f"etc_{service}", str(tmp_path / "x"))
+    assert files(tmp_path) == [f"x/etc/default/linnet-{service}"]
 
 
 @pytest.mark.usefixtures("binaries")
 @pytest.mark.parametrize("prefix", ["/usr", "/usr/"])
 def test_packages_install_the_defaults_in_etc(tmp_path, prefix):
-    install(prefix, tmp_path)
+    install("etc_server", prefix, tmp_path)
     assert files(tmp_path) == ["etc/default/linnet-server"]
 
 
@@ -52,5 +55,5 @@ def test_page_builds_packages_with_existing_targets():
     assert "cpack" in block
     cmake = "".join(path.read_text() for path in ROOT.glob("CMakeLists.txt"))
     assert "add_custom_target(programs)" in cmake
-    for name in ("linnet-server", "linnet-model", "linnet-client", "linnet-dev"):
+    for name in ("linnet-server", "linnet-model", "linnet-http", "linnet-client", "linnet-dev"):
         assert f"| `{name}` |" in page

@@ -6,9 +6,11 @@ it is; installed_test.py installs them in a container.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 BUILD = ROOT / "build/release"
 VERSION = re.search(r"project\(linnet VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())[1]
-NAMES = ("linnet-server", "linnet-model", "linnet-client", "linnet-dev")
+NAMES = ("linnet-server", "linnet-model", "linnet-http", "linnet-client", "linnet-dev")
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +87,26 @@ def test_unpacked_server_answers_unpacked_client(unpacked, served):
     assert str(ROOT / ".deps") not in maps
     assert str(ROOT / ".venv") not in maps
     assert str(BUILD) not in maps
+
+
+def test_unpacked_linnet_http_answers_with_its_own_packages_alone(unpacked, served, tmp_path):
+    command = [unpacked / "usr/bin/linnet-http", "--server", served.grpc, "--listen", "127.0.0.1:0"]
+    command += ["--server-metrics", "", "--glossaries", tmp_path / "glossaries"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd="/") as running:
+        try:
+            address = running.stdout.readline().strip().removeprefix("ready http=")
+            body = b"q=Where is the train station?&source=en&target=de"
+            with urllib.request.urlopen(f"http://{address}/translate", body) as reply:
+                assert json.load(reply)["translatedText"] == "Wo ist der Bahnhof?"
+            children = Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text()
+            maps = Path(f"/proc/{children.split()[0]}/maps").read_text()
+        finally:
+            running.terminate()
+    assert running.returncode == 0
+    assert str(unpacked / "usr/lib/linnet-http/python/grpc") in maps
+    assert str(ROOT / ".venv") not in maps
+    assert "/usr/local/lib" not in maps
+    assert "/usr/lib/python3/dist-packages" not in maps
 
 
 def output(*command: str | Path) -> str:
@@ -191,7 +213,7 @@ def test_tarball_is_relocatable(packed, tmp_path):
 
 
 def test_every_package_contains_the_licence(unpacked):
-    for name in ("server", "model", "client", "dev"):
+    for name in ("server", "model", "http", "client", "dev"):
         installed = unpacked / f"usr/share/doc/linnet-{name}/copyright"
         assert installed.read_text() == (ROOT / "LICENSE").read_text()
 

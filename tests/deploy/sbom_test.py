@@ -211,9 +211,17 @@ def test_models_are_only_in_the_server(image, package):
     assert [name for name in client if name.startswith("pkg:deb/debian/grpc@")]
 
 
-def test_package_of_linnet_model_lists_its_python_packages(package):
-    found = parts(run("package", package("linnet-model", "linnet-server, python3")))
-    for line in section("libtorch")[:1] + section("import"):
+@pytest.mark.parametrize(
+    ("package_name", "lines"),
+    [
+        ("linnet-model", section("libtorch")[:1] + section("import")),
+        ("linnet-http", section("http")),
+    ],
+)
+def test_packages_in_python_list_their_wheels(package, package_name, lines):
+    found = parts(run("package", package(package_name, "linnet-server, python3")))
+    assert lines
+    for line in lines:
         name, version, _ = re.fullmatch(r"(\S+)==(\S+) --hash=sha256:(\w+)", line).groups()
         assert f"pkg:pypi/{name}@{version}" in found
     assert "pkg:deb/debian/linnet-server" in found

@@ -43,7 +43,7 @@ def test_unused_parts_of_wheels_are_left_out(stage, name, taken):
 def test_missing_package_is_named_with_the_way_out(stage, tmp_path, monkeypatch):
     monkeypatch.setattr(stage, "SITE", tmp_path)
     with pytest.raises(SystemExit) as ended:
-        stage.copy_packages(tmp_path / "python")
+        stage.copy_packages(tmp_path / "python", stage.torch_and_importers(), "import")
     assert "has no certifi, not " in str(ended.value)
     assert "run ./start.sh --deps --import" in str(ended.value)
 

@@ -5,28 +5,42 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from programs import ROOT, skip
 
 UNIT = ROOT / "deploy/systemd/linnet-server.service"
+HTTP_UNIT = UNIT.with_name("linnet-http.service")
 MAX_EXPOSED = 15  # tenths: systemd calls 1.5 "OK" and most services of a Debian are beyond 9
 
 
 @pytest.fixture
 def unit(tmp_path, program):
+    return usable(UNIT, program("linnet-server"), tmp_path)
+
+
+@pytest.fixture
+def http_unit(tmp_path):
+    return usable(HTTP_UNIT, Path(sys.executable).with_name("linnet-http"), tmp_path)
+
+
+def usable(unit: Path, program: Path, folder: Path) -> Path:
     """The unit with the program of this build, because the package is not installed."""
     if not shutil.which("systemd-analyze"):
         skip("there is no systemd-analyze")
-    text = UNIT.read_text().replace("/usr/bin/linnet-server", str(program("linnet-server")))
+    text = unit.read_text().replace(f"/usr/bin/{unit.stem}", str(program))
     text = re.sub(r"^Documentation=.*\n", "", text, flags=re.MULTILINE)
-    path = tmp_path / UNIT.name
+    path = folder / unit.name
     path.write_text(text)
     return path
 
 
-def test_systemd_accepts_every_line(unit):
-    done = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True)
+def test_systemd_accepts_every_line(unit, http_unit):
+    done = subprocess.run(
+        ["systemd-analyze", "verify", unit, http_unit], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     assert "Unknown" not in done.stderr, done.stderr
 
@@ -48,10 +62,28 @@ def test_systemd_accepts_the_drop_in_of_the_page(unit, program):
     assert set(re.findall(r"%d/(\S+)", lines)) == copied
 
 
-def test_the_unit_is_hardened(unit):
+def test_the_units_are_hardened(unit, http_unit):
     command = ["systemd-analyze", "security", "--offline=true", f"--threshold={MAX_EXPOSED}"]
-    done = subprocess.run([*command, unit], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout[-400:]
+    for one in (unit, http_unit):
+        done = subprocess.run([*command, one], capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout[-400:]
+
+
+def test_the_unit_of_linnet_http_has_its_flags_and_time(linnet_http_options):
+    text = HTTP_UNIT.read_text()
+    (command,) = re.findall(
+        r"^ExecStart=/usr/bin/linnet-http (.*) \$LINNET_HTTP_FLAGS$", text, re.M
+    )
+    options = linnet_http_options(command.split())
+    (state,) = re.findall(r"^StateDirectory=(.*)$", text, re.M)
+    assert str(options.glossaries.parent) == f"%S/{state}"
+    (example,) = re.findall(
+        r"^#LINNET_HTTP_FLAGS=(.*)$", HTTP_UNIT.with_suffix(".default").read_text(), re.M
+    )
+    linnet_http_options(example.split())
+    from linnet_http.command import _DRAIN_SECONDS
+
+    assert int(re.search(r"^TimeoutStopSec=(\d+)$", text, re.M)[1]) > _DRAIN_SECONDS
 
 
 def test_stop_timeout_covers_lame_duck_and_drain():

@@ -113,9 +113,10 @@ def test_tools_adds_full_torch_and_linnet_model(machine):
     assert status == 0, output
     called = machine.commands()
     # Those without a list of packages install the client and the three packages of this tree.
-    assert called[-8:] == [
+    assert called[-9:] == [
         "pip import.txt",
         "pip http.txt",
+        "pip http-build.txt",
         "pip ",
         "pip ",
         "pip files.txt",
@@ -131,6 +132,12 @@ def test_import_adds_the_packages_of_linnet_model(machine):
     status, output = machine.run("start.sh", "--deps", "--import")
     assert status == 0, output
     assert machine.commands()[-1] == "pip import.txt"
+
+
+def test_http_adds_linnet_http(machine):
+    status, output = machine.run("start.sh", "--deps", "--http")
+    assert status == 0, output
+    assert machine.commands()[-4:] == ["pip http.txt", "pip http-build.txt", "pip ", "pip "]
 
 
 def fetched(commands: list[str]) -> list[str]:

@@ -112,9 +112,9 @@ def test_all_adds_sanitizers_and_containers(machine):
     assert "cmake --build --preset tsan --target tests/server/all" in called
     assert "cmake --build --preset fuzz --target tests/fuzz/all" in called
     assert "cmake --build --preset asan --target programs" in called
-    # The suites plus sanitizer, transport, soak, research and deployment.
-    assert called.count("pytest") == 7
-    assert output.splitlines()[-1] == "tests: 30 passed, 0 failed, 10 skipped"
+    # The suites plus sanitizer, transport, soak, http, research and deployment.
+    assert called.count("pytest") == 8
+    assert output.splitlines()[-1] == "tests: 33 passed, 0 failed, 11 skipped"
 
 
 def test_research_is_tested_on_request(machine):
