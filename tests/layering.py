@@ -175,6 +175,7 @@ EXCEPTIONS = {
     "tests/e2e/security/proxy_test.py": "tests/deploy",  # HAProxy
     "tests/e2e/soak_test.py": "tests/bench",  # the facts of a machine
     "tests/e2e/http/*_test.py": "tests/deploy http browser",  # programs of Debian and PyPI
+    "tests/bench/server/http_*.py": "client http",  # the asyncio client, and clients of HTTP
     "bench_echo_server": "grpc",
     "bench_batching": "json",
     "tests/conftest.py": "python-tests",

@@ -19,6 +19,7 @@ _TEXT = {"type": "string"}
 _INT64 = {"type": "string", "pattern": r"^-?[0-9]+$"}
 # Of the JSON of protobuf: https://protobuf.dev/programming-guides/json.
 _FLOAT = {"anyOf": [{"type": "number"}, {"enum": ["NaN", "Infinity", "-Infinity"]}]}
+_MESSAGES = {"google.protobuf.Duration": {"type": "string", "pattern": r"^-?[0-9]+(\.[0-9]+)?s$"}}
 _SCALARS: dict[int, Schema] = {
     FieldDescriptor.TYPE_BOOL: {"type": "boolean"},
     FieldDescriptor.TYPE_STRING: _TEXT,
@@ -181,7 +182,9 @@ def _field(field: FieldDescriptor, schemas: dict[str, Schema]) -> Schema:
     if field.message_type and field.message_type.GetOptions().map_entry:
         values = field.message_type.fields_by_name["value"]
         return {"type": "object", "additionalProperties": _field(values, schemas)}
-    if field.message_type:
+    if field.message_type and field.message_type.full_name in _MESSAGES:
+        one = _MESSAGES[field.message_type.full_name]
+    elif field.message_type:
         one = _described(field.message_type, schemas)
     elif field.enum_type:
         one = {"type": "string", "enum": [it.name for it in field.enum_type.values]}

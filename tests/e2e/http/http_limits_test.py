@@ -100,7 +100,9 @@ def test_a_head_that_cannot_be_read_is_json_and_is_not_repeated(open_door, serve
 def slow_request(kind: str) -> web.Request:
     """A request whose body does not come."""
     loop = asyncio.get_running_loop()
-    payload = StreamReader(BaseProtocol(loop), 1 << 16, loop=loop)
+    protocol = BaseProtocol(loop)
+    protocol.connection_made(asyncio.Transport())
+    payload = StreamReader(protocol, 1 << 16, loop=loop)
     payload.feed_data(b"--a\r\n" if "multipart" in kind else b"{")
     headers = {"Content-Type": kind, "Transfer-Encoding": "chunked"}
     return make_mocked_request("POST", "/translate", headers, payload=payload)
