@@ -183,7 +183,7 @@ def _field(field: FieldDescriptor, schemas: dict[str, Schema]) -> Schema:
         values = field.message_type.fields_by_name["value"]
         return {"type": "object", "additionalProperties": _field(values, schemas)}
     if field.message_type and field.message_type.full_name in _MESSAGES:
-        one = _MESSAGES[field.message_type.full_name]
+        one: Schema = _MESSAGES[field.message_type.full_name]
     elif field.message_type:
         one = _described(field.message_type, schemas)
     elif field.enum_type:
