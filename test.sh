@@ -35,6 +35,7 @@ and with --long, which takes some hours, in place of these three
 and
   unicode    100,000 texts of any characters, each answered with text
   imports    2000 damaged models of each family, imported
+  markup     100,000 fragments of markup, whose tags return once and in their tree
   simulation a million calls against admission, batching and supervision on a virtual clock
   long       what pytest marks as long
 
@@ -217,6 +218,7 @@ if [[ $long ]]; then
   suite transport env LINNET_TRANSPORT_SECONDS=600 .venv/bin/python -m pytest tests/e2e/security/transport_test.py -q --junitxml="$logs/pytest-transport.xml"
   suite imports env LINNET_IMPORT_MUTATIONS=2000 .venv/bin/python -m pytest tests/linnet_model/importers/import_mutations_test.py -q --junitxml="$logs/pytest-imports.xml"
   suite simulation env LINNET_SIMULATION_CALLS=1000000 build/release/bin/linnet_server_test --gtest_filter='SimulationTest.*' --gtest_output="xml:$logs/simulation.xml"
+  suite markup env LINNET_MARKUP_FRAGMENTS=100000 build/release/bin/linnet_markup_test --gtest_output="xml:$logs/markup.xml"
   suite result .venv/bin/python tests/bench/security/long_runs.py --logs "$logs"
   suite long env LINNET_ATTACK_RESULT="$PWD/tests/bench/results" .venv/bin/python -m pytest -m long tests -q --junitxml="$logs/pytest-long.xml"
   suite soak env LINNET_SOAK_MINUTES=120 LINNET_SOAK_RESULT="$PWD/tests/bench/results" .venv/bin/python -m pytest -m slow tests/e2e/soak_test.py -q --junitxml="$logs/pytest-soak.xml"

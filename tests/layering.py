@@ -28,7 +28,7 @@ RUNTIME = (
 TORCH = "model/torch model/torch/decoding model/torch/encoder model/torch/module"
 SERVER = (
     "server/base server/cache server/schedule server/admission server/metrics server/identity"
-    " server/models server/request server/text server/admin server/config"
+    " server/models server/markup server/request server/text server/admin server/config"
 )
 CLIENT = "client/library client/run client/command client/cli client/load"
 TRAINING = "torch numpy sentencepiece safetensors scoring progress"  # of the Python side
@@ -79,10 +79,11 @@ LAYERS = {
     f" {RUNTIME} {API} json",
     "server/models": "server/base server/cache server/schedule server/admission server/metrics"
     f" {RUNTIME} {API} json",
+    "server/markup": "absl",
     "server/request": "server/base server/cache server/schedule server/admission server/metrics"
     f" server/models {RUNTIME} {API} cld2",
     "server/text": "server/base server/cache server/schedule server/admission server/metrics"
-    f" server/identity server/models server/request {RUNTIME} {API}",
+    f" server/identity server/models server/markup server/request {RUNTIME} {API}",
     "server/admin": "server/base server/cache server/schedule server/admission server/metrics"
     f" server/models {RUNTIME} {API}",
     "server/config": "server/base server/cache server/schedule server/admission server/metrics"
@@ -183,6 +184,7 @@ EXCEPTIONS = {
 }
 # Library or layer -> the headers, Python modules and CMake targets that mean it.
 HEADERS = {
+    "server/markup": "server/markup/named_references.inc",  # generated
     "client": "linnet/client.h",  # as it is installed
     "proto": "proto/* linnet/v1/* google/rpc/* grpc/health/*",
     "grpc": "grpcpp/* grpc/[!h]* *.grpc.pb.h",

@@ -57,6 +57,15 @@ TEXTS = {
     "symbols": '<a href="x">1 &lt; 2</a> {"a": [1e999, NaN]} \\ `\u201c\u2019',
 }
 
+MARKUP = {
+    "inline": "An <a href=\"x\" title='T'>inline <b>link</b></a>.<br> 1 &lt; 2 &amp; &euro;",
+    "blocks": "<ul>\n <li> one <p>two. <i>Three<p>four</i></ul><pre> x\n</pre>",
+    "copied": 'a <code>b</code><img alt="c d">e <i translate=no>f <i>g</i></i><!-- h -->',
+    "raw": "<script><!-- <script>a</script> --></script><title>b <c> &amp;</title><style>d",
+    "broken": "</p><b <i a=\"b'>c</ d></>&notit;&#x110000;&#12<!--->",
+    "xml": "<?p ?><!DOCTYPE d [<!ENTITY e '>'>]><x:g id='1'/>a &e; <![CDATA[<b>]]> c",
+}
+
 TRANSLATE: dict[str, dict[str, Any]] = {
     "plain": {},
     "options": {"options": {"beam_size": 4, "n_best": 3, "length_penalty": 0.5, "temperature": 2}},
@@ -331,6 +340,10 @@ def main() -> None:
             f"{name}-{kind}": f"{kind}{text}".encode()
             for name, text in TEXTS.items()
             for kind in "abcde"
+        },
+        "markup": {
+            name: f"{'b' if name == 'xml' else 'a'}a{text}".encode()
+            for name, text in MARKUP.items()
         },
         "request": requests(),
         "manifest": manifests(),

@@ -1,0 +1,389 @@
+#include "server/markup/marked_text.h"
+
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+
+namespace linnet::server {
+namespace {
+
+using TokenKind = MarkupToken::Kind;
+
+template <typename T>
+int64_t BytesOf(const std::vector<T>& items) {
+  return static_cast<int64_t>(items.capacity() * sizeof(T));
+}
+
+}  // namespace
+
+// Reads the tokens of a fragment into a MarkedText.
+class MarkedText::Reader {
+ public:
+  Reader(absl::string_view fragment, const MarkupOptions& options, MarkedText& out)
+      : fragment_(fragment), options_(options), out_(out) {}
+
+  void Read() {
+    MarkupTokenizer tokenizer(fragment_, options_.syntax);
+    MarkupToken token;
+    while (tokenizer.Next(token)) {
+      if (copied_.has_value()) {
+        ReadCopied(token);
+      } else {
+        ReadToken(token);
+      }
+    }
+    if (copied_.has_value()) EndCopied(static_cast<int>(fragment_.size()));
+    EndBlock();
+    for (const Open& open : open_) Unpair(open);
+  }
+
+ private:
+  // An element without its end so far.
+  struct Open {
+    std::string name;
+    int code = -1;  // of an inline element
+  };
+  // An element that is copied, and the elements of its name within it.
+  struct Copied {
+    std::string name;
+    ElementKind kind;
+    int begin = 0;
+    int depth = 1;
+  };
+
+  std::string NameOf(const MarkupToken& tag) const {
+    std::string name(tag.name);
+    if (options_.syntax == MarkupSyntax::kHtml) absl::AsciiStrToLower(&name);
+    return name;
+  }
+
+  void ReadToken(const MarkupToken& token) {
+    switch (token.kind) {
+      case TokenKind::kText:
+        return AddText(token.begin, token.end);
+      case TokenKind::kStartTag:
+        return ReadStart(token);
+      case TokenKind::kEndTag:
+        return ReadEnd(token);
+      case TokenKind::kCopied:
+      case TokenKind::kOther:
+        AddCode(Code::Kind::kEmpty, {token.begin, token.end}, token.kind == TokenKind::kCopied);
+    }
+  }
+
+  void ReadStart(const MarkupToken& tag) {
+    const ElementKind kind = KindOf(tag, options_);
+    if (kind.splits) EndBlock();
+    // What is copied has no text, and neither have its attributes.
+    if (!kind.copied) {
+      for (const MarkupAttribute& attribute : tag.attributes) AddAttribute(attribute);
+    }
+    const ByteRange bytes = {tag.begin, tag.end};
+    if (kind.empty) {
+      if (!kind.splits) AddCode(Code::Kind::kEmpty, bytes, kind.visible);
+      return;
+    }
+    if (kind.copied) {
+      copied_ = {.name = NameOf(tag), .kind = kind, .begin = tag.begin};
+      return;
+    }
+    Open open = {.name = NameOf(tag)};
+    if (!kind.splits) {
+      open.code = static_cast<int>(out_.codes_.size());
+      AddCode(Code::Kind::kOpen, bytes);
+    } else {
+      blocks_.push_back(open_.size());
+    }
+    by_name_[open.name].push_back(open_.size());
+    open_.push_back(std::move(open));
+  }
+
+  void ReadEnd(const MarkupToken& tag) {
+    const std::string name = NameOf(tag);
+    const auto found = by_name_.find(name);
+    const bool known = found != by_name_.end() && !found->second.empty();
+    const bool block = known ? open_[found->second.back()].code < 0 : KindOf(tag, options_).splits;
+    if (block) EndBlock();
+    // The end of an inline element does not end the blocks within it.
+    if (!known || (!block && !blocks_.empty() && blocks_.back() > found->second.back())) {
+      if (!block) AddCode(Code::Kind::kEmpty, {tag.begin, tag.end}, false, /*closes=*/true);
+      return;
+    }
+    const size_t opened = found->second.back();
+    while (open_.size() > opened + 1) {
+      Unpair(open_.back());
+      Pop();
+    }
+    if (!block) {
+      const int partner = open_.back().code;
+      const auto code = static_cast<int>(out_.codes_.size());
+      AddCode(Code::Kind::kClose, {tag.begin, tag.end});
+      out_.codes_[code].partner = partner;
+      out_.codes_[partner].partner = code;
+    }
+    Pop();
+  }
+
+  void Pop() {
+    by_name_[open_.back().name].pop_back();
+    if (!blocks_.empty() && blocks_.back() + 1 == open_.size()) blocks_.pop_back();
+    open_.pop_back();
+  }
+
+  void Unpair(const Open& open) const {
+    if (open.code >= 0) out_.codes_[open.code].kind = Code::Kind::kEmpty;
+  }
+
+  void ReadCopied(const MarkupToken& token) {
+    const bool start = token.kind == TokenKind::kStartTag;
+    if (!start && token.kind != TokenKind::kEndTag) return;
+    if (!SameName(token.name, copied_->name, options_.syntax)) return;
+    if (start) {
+      if (!KindOf(token, options_).empty) ++copied_->depth;
+    } else if (--copied_->depth == 0) {
+      EndCopied(token.end);
+    }
+  }
+
+  void EndCopied(int end) {
+    const Copied copied = *std::exchange(copied_, std::nullopt);
+    if (copied.kind.splits) {
+      EndBlock();
+    } else {
+      AddCode(Code::Kind::kEmpty, {copied.begin, end}, copied.kind.visible);
+    }
+  }
+
+  int End() const { return static_cast<int>(out_.text_.size()); }
+
+  void AddCode(Code::Kind kind, ByteRange source, bool visible = false, bool closes = false) {
+    Code& code = out_.codes_.emplace_back();
+    code.source = source;
+    code.kind = kind;
+    code.visible = visible;
+    code.closes = closes;
+    code.line = line_;
+    // Until the block ends, counted from its begin.
+    code.at = static_cast<int>(block_.size());
+    code.space_before = space_;
+    if (!visible) return;
+    last_visible_ = static_cast<int>(out_.codes_.size()) - 1;
+    space_ = false;
+  }
+
+  // Adds bytes of a block's line.
+  void Add(absl::string_view bytes, ByteRange source, bool same) {
+    AddTo(block_, block_pieces_, bytes, source, same);
+    last_visible_ = -1;
+    space_ = false;
+  }
+
+  static void AddTo(std::string& text, std::vector<Piece>& pieces, absl::string_view bytes,
+                    ByteRange source, bool same) {
+    const bool joins =
+        same && !pieces.empty() && pieces.back().same && pieces.back().source.end == source.begin;
+    if (joins) {
+      pieces.back().source.end = source.end;
+    } else {
+      pieces.push_back({static_cast<int>(text.size()), source, same});
+    }
+    text.append(bytes.data(), bytes.size());
+  }
+
+  void AddText(int begin, int end) {
+    const absl::string_view text = fragment_.substr(0, end);
+    for (int at = begin; at < end;) {
+      decoded_.clear();
+      int length = 0;
+      if (text[at] == '&') {
+        length = DecodeReference(text, at, options_.syntax, /*in_attribute=*/false, decoded_);
+        // An entity of a DTD stands for a text that is not here.
+        if (length == 0 && options_.syntax == MarkupSyntax::kXml) {
+          if (length = EntityLength(text, at); length > 0) {
+            AddCode(Code::Kind::kEmpty, {at, at + length}, /*visible=*/true);
+            at += length;
+            continue;
+          }
+        }
+      }
+      const absl::string_view bytes =
+          length == 0 ? text.substr(at, 1) : absl::string_view(decoded_);
+      const ByteRange source = {at, at + std::max(length, 1)};
+      if (bytes.size() == 1 && IsMarkupSpace(bytes.front())) {
+        AddSpace(source, length == 0);
+      } else {
+        Add(bytes, source, length == 0);
+      }
+      at = source.end;
+    }
+  }
+
+  // Folds white space: none at the begin of a line, and one blank for several.
+  void AddSpace(ByteRange source, bool same) {
+    if (last_visible_ >= 0) out_.codes_[last_visible_].space_after = true;
+    if (block_.empty() || block_.back() == ' ') {
+      space_ = true;
+      return;
+    }
+    const int visible = std::exchange(last_visible_, -1);
+    Add(" ", source, same);
+    last_visible_ = visible;
+    space_ = true;
+  }
+
+  void AddAttribute(const MarkupAttribute& attribute) {
+    if (!IsTextAttribute(attribute, options_)) return;
+    const auto begin = static_cast<int>(attribute.value.data() - fragment_.data());
+    const int end = begin + static_cast<int>(attribute.value.size());
+    std::string& text = attribute_text_;
+    const auto plain = static_cast<int>(text.size());
+    const absl::string_view source = fragment_.substr(0, end);
+    for (int at = begin; at < end;) {
+      decoded_.clear();
+      const int length = source[at] == '&' ? DecodeReference(source, at, options_.syntax,
+                                                             /*in_attribute=*/true, decoded_)
+                                           : 0;
+      const ByteRange bytes = {at, at + std::max(length, 1)};
+      AddTo(text, attribute_pieces_,
+            length == 0 ? source.substr(at, 1) : absl::string_view(decoded_), bytes, length == 0);
+      at = bytes.end;
+    }
+    if (static_cast<int>(text.size()) == plain) return;
+    block_attributes_.push_back({.source = {begin, end},
+                                 .plain = {plain, static_cast<int>(text.size())},
+                                 .quote = attribute.quote});
+    text.push_back('\n');
+  }
+
+  // Ends the line of a block.
+  void EndBlock() {
+    const int attributes_begin = End();
+    for (AttributeText& attribute : block_attributes_) {
+      attribute.plain = {attributes_begin + attribute.plain.begin,
+                         attributes_begin + attribute.plain.end};
+      out_.attributes_.push_back(attribute);
+    }
+    Move(attribute_text_, attribute_pieces_);
+    const int begin = End();
+    for (; placed_ < out_.codes_.size(); ++placed_) out_.codes_[placed_].at += begin;
+    Move(block_, block_pieces_);
+    if (End() > begin) out_.text_.push_back('\n');
+    block_attributes_.clear();
+    last_visible_ = -1;
+    space_ = true;
+    ++line_;
+  }
+
+  void Move(std::string& text, std::vector<Piece>& pieces) {
+    const int begin = End();
+    for (Piece& piece : pieces) {
+      piece.begin += begin;
+      out_.pieces_.push_back(piece);
+    }
+    out_.text_ += text;
+    text.clear();
+    pieces.clear();
+  }
+
+  const absl::string_view fragment_;
+  const MarkupOptions& options_;
+  MarkedText& out_;
+
+  std::vector<Open> open_;
+  std::unordered_map<std::string, std::vector<size_t>> by_name_;  // indices into open_
+  std::vector<size_t> blocks_;                                    // the same, of blocks
+  std::optional<Copied> copied_;
+  // The block so far.
+  std::string block_;
+  std::vector<Piece> block_pieces_;
+  std::string attribute_text_;
+  std::vector<Piece> attribute_pieces_;
+  std::vector<AttributeText> block_attributes_;
+  size_t placed_ = 0;      // codes before this block
+  int line_ = 0;           // blocks before this one, empty ones too
+  int last_visible_ = -1;  // the code after which no text came so far
+  bool space_ = true;      // white space or the begin of the line is on the left of this place
+  std::string decoded_;
+};
+
+MarkedText::MarkedText(absl::string_view fragment, const MarkupOptions& options) {
+  Reader(fragment, options, *this).Read();
+}
+
+ByteRange MarkedText::SourceOf(int begin, int end) const {
+  const auto piece_at = [&](int at) -> const Piece& {
+    return *std::prev(
+        std::upper_bound(pieces_.begin(), pieces_.end(), at,
+                         [](int place, const Piece& piece) { return place < piece.begin; }));
+  };
+  const Piece& first = piece_at(begin);
+  const Piece& last = piece_at(end - 1);
+  return {first.source.begin + (first.same ? begin - first.begin : 0),
+          last.same ? last.source.begin + end - last.begin : last.source.end};
+}
+
+const AttributeText* MarkedText::AttributeAt(int at) const {
+  const auto after = std::upper_bound(
+      attributes_.begin(), attributes_.end(), at,
+      [](int place, const AttributeText& attribute) { return place < attribute.plain.begin; });
+  if (after == attributes_.begin() || std::prev(after)->plain.end <= at) return nullptr;
+  return &*std::prev(after);
+}
+
+bool MarkedText::HasCodes(int begin, int end) const {
+  const auto next = std::upper_bound(codes_.begin(), codes_.end(), begin,
+                                     [](int at, const Code& code) { return at < code.at; });
+  return next != codes_.end() && next->at < end;
+}
+
+SegmentCodes MarkedText::CodesOf(absl::string_view fragment, int begin, int end, int previous_end,
+                                 int next_begin) const {
+  const auto index = [this](auto code) { return static_cast<int>(code - codes_.begin()); };
+  const int inner_begin = index(std::upper_bound(
+      codes_.begin(), codes_.end(), begin, [](int at, const Code& code) { return at < code.at; }));
+  const int inner_end = std::max(
+      inner_begin, index(std::lower_bound(codes_.begin(), codes_.end(), end,
+                                          [](const Code& code, int at) { return code.at < at; })));
+  SegmentCodes found = {.begin = inner_begin, .end = inner_end};
+  // Tags at the edge come with the segment if the other one of their pair is inside of it.
+  for (int i = inner_begin; i < inner_end; ++i) {
+    const int partner = codes_[i].partner;
+    if (partner < 0 || codes_[partner].line != codes_[i].line) continue;
+    if (partner < found.begin && codes_[partner].at >= previous_end) found.begin = partner;
+    if (partner >= found.end && codes_[partner].at <= next_begin) found.end = partner + 1;
+  }
+  const ByteRange text = SourceOf(begin, end);
+  found.source = text;
+  if (found.begin < inner_begin) found.source.begin = codes_[found.begin].source.begin;
+  if (found.end > inner_end) found.source.end = codes_[found.end - 1].source.end;
+  const auto append_between = [&](int from, int to, int code, int last, std::string& out) {
+    for (; code < last; ++code) {
+      absl::StrAppend(&out, fragment.substr(from, codes_[code].source.begin - from));
+      from = codes_[code].source.end;
+    }
+    absl::StrAppend(&out, fragment.substr(from, to - from));
+  };
+  append_between(found.source.begin, text.begin, found.begin, inner_begin, found.before);
+  append_between(text.end, found.source.end, inner_end, found.end, found.behind);
+  return found;
+}
+
+int64_t MarkedText::bytes() const {
+  return static_cast<int64_t>(text_.capacity()) + BytesOf(pieces_) + BytesOf(codes_) +
+         BytesOf(attributes_);
+}
+
+int64_t MarkedText::MaxBytes(int64_t fragment_bytes) {
+  // A code has at least three bytes ("<b>"), a piece two; vectors may hold twice what they need,
+  // and an element that is open has a name in two places.
+  constexpr int64_t kBytesPerByte =
+      2 * (static_cast<int64_t>(sizeof(Code) + sizeof(std::string) * 2) / 3 +
+           static_cast<int64_t>(sizeof(Piece)) + 1);
+  return 4096 + kBytesPerByte * fragment_bytes;
+}
+
+}  // namespace linnet::server

@@ -1,0 +1,362 @@
+#include "server/markup/projection.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <tuple>
+
+namespace linnet::server {
+namespace {
+
+// A range of words.
+struct WordRun {
+  int begin = 0;
+  int end = 0;
+  bool empty() const { return begin >= end; }
+  bool contains(int word) const { return begin <= word && word < end; }
+  friend bool operator==(const WordRun&, const WordRun&) = default;
+};
+
+// An element of the segment, a code without content, or the segment itself.
+struct Node {
+  int open = -1;  // codes; an element that began or ends in another segment lacks one
+  int close = -1;
+  bool element = false;
+  ByteRange text;  // bytes of the segment
+  std::vector<int> children = {};
+  WordRun source = {};  // words
+  WordRun target = {};
+  // The place of a node without words: at word target.begin, or behind the word before it.
+  bool behind = false;
+  bool bound() const { return element && (open < 0 || close < 0); }  // to an edge of its parent
+};
+
+class Projection {
+ public:
+  Projection(std::span<const Code> codes, int begin, int end, int base, const WordLinks& words)
+      : codes_(codes), words_(words), taken_(words.target.size()) {
+    const int source_end = words.source.empty() ? 0 : words.source.back().end;
+    MakeTree(begin, end, base, source_end);
+    IndexLinks();
+  }
+
+  std::vector<PlacedCode> Places() {
+    // Parents come before their children: the tree was numbered so by Order.
+    for (const int node : Order()) PlaceChildren(node);
+    return Write();
+  }
+
+ private:
+  int NewNode(Node node) {
+    nodes_.push_back(std::move(node));
+    return static_cast<int>(nodes_.size()) - 1;
+  }
+
+  void MakeTree(int begin, int end, int base, int length) {
+    NewNode({.element = true, .text = {0, length}});
+    std::vector<int> open = {0};
+    for (int i = begin; i < end; ++i) {
+      const Code& code = codes_[i];
+      const int at = std::clamp(code.at - base, 0, length);
+      const bool paired = begin <= code.partner && code.partner < end;
+      if (code.kind == Code::Kind::kClose && paired) {
+        nodes_[open.back()].close = i;
+        nodes_[open.back()].text.end = at;
+        open.pop_back();
+      } else if (code.kind == Code::Kind::kClose) {
+        // It began in an earlier segment, so it holds all before this place.
+        const int node = NewNode({.close = i, .element = true, .text = {0, at}});
+        std::swap(nodes_[node].children, nodes_[0].children);
+        nodes_[0].children.push_back(node);
+      } else {
+        const bool element = code.kind == Code::Kind::kOpen;
+        const int node =
+            NewNode({.open = i, .element = element, .text = {at, element ? length : at}});
+        nodes_[open.back()].children.push_back(node);
+        if (element) open.push_back(node);
+      }
+    }
+    nodes_[0].source = {0, static_cast<int>(words_.source.size())};
+    nodes_[0].target = {0, static_cast<int>(words_.target.size())};
+  }
+
+  void IndexLinks() {
+    links_of_.resize(words_.target.size() + 1);
+    sums_.resize(words_.target.size());
+    for (const WordLink& link : words_.links) {
+      ++links_of_[link.target + 1];
+      sums_[link.target] += link.weight;
+    }
+    std::partial_sum(links_of_.begin(), links_of_.end(), links_of_.begin());
+    sorted_.resize(words_.links.size());
+    std::vector<int> next(links_of_.begin(), links_of_.end());
+    std::vector<float> best(words_.source.size(), 0);
+    aligned_.assign(words_.source.size(), -1);
+    for (const WordLink& link : words_.links) {
+      sorted_[next[link.target]++] = link;
+      if (link.weight <= best[link.source]) continue;
+      best[link.source] = link.weight;
+      aligned_[link.source] = link.target;
+    }
+  }
+
+  // All nodes, each before its children.
+  std::vector<int> Order() const {
+    std::vector<int> order = {0};
+    for (size_t i = 0; i < order.size(); ++i) {
+      for (const int child : nodes_[order[i]].children) order.push_back(child);
+    }
+    return order;
+  }
+
+  // The weight of a target word within an element less that outside of it, from -1 to 1.
+  float ValueOf(int word, const WordRun& source) const {
+    float inside = 0;
+    for (int i = links_of_[word]; i < links_of_[word + 1]; ++i) {
+      if (source.contains(sorted_[i].source)) inside += sorted_[i].weight;
+    }
+    return sums_[word] > 0 ? 2 * inside / sums_[word] - 1 : 0;
+  }
+
+  void PlaceChildren(int index) {
+    FindWords(index);
+    const std::vector<int>& children = nodes_[index].children;
+    const WordRun parent = nodes_[index].target;
+    // Those that are bound to an edge first, then those with the greatest sum.
+    std::vector<std::tuple<int, float, int>> elements;
+    for (const int child : children) {
+      Node& node = nodes_[child];
+      if (!node.element || node.source.empty()) continue;
+      if (node.source == nodes_[index].source) {  // so that deep trees take linear time
+        node.target = parent;
+        return PlaceEmpty(index);
+      }
+      const float sum = node.bound() ? 0 : BestRun(node, parent).second;
+      elements.emplace_back(node.bound() ? 0 : 1, -sum, child);
+    }
+    std::sort(elements.begin(), elements.end());
+    for (const auto& [rank, sum, child] : elements) {
+      Node& node = nodes_[child];
+      node.target = BestRun(node, parent).first;
+      SetTaken(node.target, true);
+    }
+    for (const auto& [rank, sum, child] : elements) SetTaken(nodes_[child].target, false);
+    PlaceEmpty(index);
+  }
+
+  void SetTaken(const WordRun& run, bool taken) {
+    std::fill(taken_.begin() + run.begin, taken_.begin() + std::max(run.begin, run.end), taken);
+  }
+
+  // The words of the children: a word at the edge of two belongs to the first.
+  void FindWords(int index) {
+    int next = nodes_[index].source.begin;
+    for (const int child : nodes_[index].children) {
+      Node& node = nodes_[child];
+      const auto first =
+          std::upper_bound(words_.source.begin(), words_.source.end(), node.text.begin,
+                           [](int at, const ByteRange& word) { return at < word.end; });
+      const auto last =
+          std::lower_bound(words_.source.begin(), words_.source.end(), node.text.end,
+                           [](const ByteRange& word, int at) { return word.begin < at; });
+      node.source.begin = std::max(next, static_cast<int>(first - words_.source.begin()));
+      node.source.end =
+          std::min(nodes_[index].source.end, static_cast<int>(last - words_.source.begin()));
+      if (!node.element || node.text.begin >= node.text.end) node.source.end = node.source.begin;
+      if (!node.source.empty()) next = node.source.end;
+    }
+  }
+
+  // The run of free words within the parent's with the greatest sum of values, and that sum; an
+  // empty one if no word has a value above 0.
+  std::pair<WordRun, float> BestRun(const Node& node, const WordRun& parent) const {
+    if (node.bound()) return {EdgeRun(node, parent), 0.0f};
+    WordRun best = {parent.begin, parent.begin};
+    float best_sum = 0;
+    float sum = 0;
+    int begin = parent.begin;
+    for (int word = parent.begin; word < parent.end; ++word) {
+      sum += taken_[word] ? -sum : ValueOf(word, node.source);
+      if (sum > best_sum) best = {begin, word + 1}, best_sum = sum;
+      if (sum <= 0) begin = word + 1, sum = 0;
+    }
+    return {best, best_sum};
+  }
+
+  // The same of an element that is bound to the edge of its parent. It may hold other words to
+  // reach one of its own.
+  WordRun EdgeRun(const Node& node, const WordRun& parent) const {
+    const bool from_begin = node.open < 0;
+    const int edge = from_begin ? parent.begin : parent.end;
+    WordRun best = {edge, edge};
+    float best_sum = 0;
+    float sum = 0;
+    bool own = false;
+    for (int i = 0; i < parent.end - parent.begin; ++i) {
+      const int word = from_begin ? parent.begin + i : parent.end - 1 - i;
+      if (taken_[word]) break;
+      const float value = ValueOf(word, node.source);
+      sum += value;
+      own |= value > 0;
+      if (!own || (!best.empty() && sum <= best_sum)) continue;
+      best = from_begin ? WordRun{parent.begin, word + 1} : WordRun{word, parent.end};
+      best_sum = sum;
+    }
+    return best;
+  }
+
+  // The target word that is aligned best with a source word, if both are in the node; or -1.
+  int AlignedIn(const Node& node, int word) const {
+    if (!node.source.contains(word)) return -1;
+    const int target = aligned_[word];
+    return target >= 0 && node.target.contains(target) ? target : -1;
+  }
+
+  // Places the children without words of their own.
+  void PlaceEmpty(int index) {
+    Node& parent = nodes_[index];
+    std::vector<WordRun> runs;
+    // What is not bound to an edge lies between what is.
+    WordRun room = parent.target;
+    for (const int child : parent.children) {
+      const Node& node = nodes_[child];
+      if (node.target.empty()) continue;
+      if (node.element && node.open < 0) {
+        room.begin = node.target.end;
+      } else if (node.bound()) {
+        room.end = node.target.begin;
+      } else {
+        runs.push_back(node.target);
+      }
+    }
+    std::sort(runs.begin(), runs.end(),
+              [](const WordRun& a, const WordRun& b) { return a.begin < b.begin; });
+    // The run of a sibling around a place between words; its edge takes the code.
+    const auto around = [&](int place) -> const WordRun* {
+      const auto after =
+          std::lower_bound(runs.begin(), runs.end(), place,
+                           [](const WordRun& run, int at) { return run.begin < at; });
+      if (after == runs.begin() || std::prev(after)->end <= place) return nullptr;
+      return &*std::prev(after);
+    };
+    int previous = parent.target.begin;
+    bool behind = false;
+    for (const int child : parent.children) {
+      Node& node = nodes_[child];
+      if (!node.target.empty()) {
+        previous = node.target.end;
+        behind = true;
+        continue;
+      }
+      if (node.bound()) {
+        node.behind = node.open >= 0;
+        node.target.begin = node.target.end = node.behind ? parent.target.end : parent.target.begin;
+        continue;
+      }
+      const Code& code = codes_[node.open];
+      const auto right =
+          std::upper_bound(words_.source.begin(), words_.source.end(), node.text.begin,
+                           [](int at, const ByteRange& word) { return at < word.end; });
+      const auto right_word = static_cast<int>(right - words_.source.begin());
+      const int after = AlignedIn(parent, right_word);
+      const int before = AlignedIn(parent, right_word - 1);
+      const bool left = !node.element &&
+                        (code.closes || (code.visible && !code.space_before && code.space_after));
+      if (before >= 0 && (left || after < 0)) {
+        const WordRun* const sibling = around(before + 1);
+        previous = sibling == nullptr ? before + 1 : sibling->end;
+        behind = true;
+      } else if (after >= 0) {
+        const WordRun* const sibling = around(after);
+        previous = sibling == nullptr ? after : sibling->begin;
+        behind = false;
+      }
+      previous = std::clamp(previous, room.begin, std::max(room.begin, room.end));
+      node.target = {previous, previous};
+      node.behind = behind;
+    }
+  }
+
+  // Writes the codes of the tree in the order of the words.
+  std::vector<PlacedCode> Write() {
+    std::vector<PlacedCode> placed;
+    struct Level {
+      int node = 0;
+      std::vector<int> children;
+      size_t next = 0;
+      bool behind = false;  // of what it writes, if it has no words
+    };
+    std::vector<Level> levels;
+    const auto enter = [&](int index, bool behind) {
+      std::vector<int> children = std::move(nodes_[index].children);
+      const WordRun run = nodes_[index].target;
+      const auto key = [&](int child) {
+        const Node& node = nodes_[child];
+        int rank =
+            3;  // at one place: what is behind a word, what is before one, elements with words
+        if (node.target.empty()) rank = node.behind ? 1 : 2;
+        if (node.target.empty() && node.bound()) rank = node.open < 0 ? 0 : 4;
+        return std::make_pair(node.target.begin, rank);
+      };
+      if (!run.empty()) {
+        std::stable_sort(children.begin(), children.end(),
+                         [&](int a, int b) { return key(a) < key(b); });
+      }
+      levels.push_back({index, std::move(children), 0, behind});
+    };
+    enter(0, false);
+    while (!levels.empty()) {
+      Level& level = levels.back();
+      const Node& node = nodes_[level.node];
+      if (level.next == level.children.size()) {
+        if (node.close >= 0)
+          placed.push_back(
+              Place(node.close, node.target.end, node.target.empty() ? level.behind : true));
+        levels.pop_back();
+        continue;
+      }
+      const int child = level.children[level.next++];
+      const Node& inner = nodes_[child];
+      bool behind = level.behind;
+      if (!node.target.empty()) {
+        behind =
+            inner.target.empty() && ((inner.behind && inner.target.begin > node.target.begin) ||
+                                     inner.target.begin == node.target.end);
+      }
+      if (inner.open >= 0) placed.push_back(Place(inner.open, inner.target.begin, behind));
+      enter(child, behind);
+    }
+    return placed;
+  }
+
+  PlacedCode Place(int code, int place, bool behind) const {
+    const std::vector<ByteRange>& words = words_.target;
+    PlacedCode placed = {.code = code, .behind = behind};
+    if (behind) {
+      placed.at = place == 0 ? 0 : words[place - 1].end;
+    } else {
+      placed.at = place < std::ssize(words) ? words[place].begin
+                  : words.empty()           ? 0
+                                            : words.back().end;
+    }
+    return placed;
+  }
+
+  const std::span<const Code> codes_;
+  const WordLinks& words_;
+  std::vector<Node> nodes_;
+  std::vector<int> links_of_;  // of target word t, sorted_[links_of_[t], links_of_[t + 1])
+  std::vector<WordLink> sorted_;
+  std::vector<float> sums_;   // of the weights of each target word
+  std::vector<int> aligned_;  // the target word of each source word
+  std::vector<bool> taken_;   // target words of the siblings placed so far
+};
+
+}  // namespace
+
+std::vector<PlacedCode> ProjectCodes(std::span<const Code> codes, int begin, int end, int base,
+                                     const WordLinks& words) {
+  return Projection(codes, begin, end, base, words).Places();
+}
+
+}  // namespace linnet::server

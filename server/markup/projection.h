@@ -1,0 +1,51 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "server/markup/marked_text.h"
+
+namespace linnet::server {
+
+// A link between two words: its weight is the share of the attention of the target word that is on
+// the source word.
+struct WordLink {
+  int source = 0;  // indices of words
+  int target = 0;
+  float weight = 0;
+};
+
+// The words of a segment and of its translation, each in order and not overlapping, as bytes of
+// their texts, and how they are aligned.
+struct WordLinks {
+  std::vector<ByteRange> source;
+  std::vector<ByteRange> target;
+  std::vector<WordLink> links;
+};
+
+// The place of a code in a translation.
+struct PlacedCode {
+  int code = 0;         // index in MarkedText::codes
+  int at = 0;           // byte of the translation
+  bool behind = false;  // it belongs to the word on its left, otherwise to the one on its right
+};
+
+// Places codes [begin, end) of a segment, whose text starts at byte `base` of the plain text, in
+// its translation. Returns each of them once, in the order of the answer.
+//
+// The elements keep their tree: each has the parent that it has in the source, and no two overlap.
+// From the outside to the inside, an element gets the run of words of its parent's run that
+// maximises the sum of (weight within the element - weight outside of it) over its words; of
+// siblings the one with the greatest sum chooses first. A word that a tag splits belongs to the
+// element as a whole. An element that began in an earlier segment gets a run from the first word
+// on, and one that ends in a later segment one up to the last word.
+//
+// An element without words, and every other code, stands before the word with the greatest weight
+// on its right neighbour, or, if it is attached to its left neighbour alone, behind that of the
+// left one; without such a word, behind the code before it.
+std::vector<PlacedCode> ProjectCodes(std::span<const Code> codes, int begin, int end, int base,
+                                     const WordLinks& words);
+
+}  // namespace linnet::server

@@ -1,0 +1,181 @@
+#include "server/markup/marked_answer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_split.h"
+#include "tests/server/markup/marked_fixture.h"
+
+namespace linnet::server {
+namespace {
+
+constexpr MarkupOptions kHtml = {};
+const MarkupOptions kXml = {.syntax = MarkupSyntax::kXml};
+
+std::string PlainText(const std::string& fragment, const MarkupOptions& options = kHtml) {
+  return MarkedText(fragment, options).text();
+}
+
+// Translates word by word: each into capitals, in the order that `order` gives, or in that of the
+// source.
+std::string Translated(const std::string& fragment, const MarkupOptions& options = kHtml,
+                       std::vector<int> order = {}) {
+  return AnswerOf(
+      fragment, options,
+      [&](absl::string_view source, std::string& translation, MarkedAnswer::Segment& segment) {
+        segment.words.source = WordRanges(source);
+        const auto count = static_cast<int>(segment.words.source.size());
+        for (int i = 0; i < count; ++i) {
+          const int from = static_cast<int>(order.size()) == count ? order[i] : i;
+          const ByteRange& word = segment.words.source[from];
+          if (!translation.empty()) translation += ' ';
+          const auto begin = static_cast<int>(translation.size());
+          translation += absl::AsciiStrToUpper(source.substr(word.begin, word.end - word.begin));
+          segment.words.target.push_back({begin, static_cast<int>(translation.size())});
+          segment.words.links.push_back({from, i, 1});
+        }
+      });
+}
+
+TEST(MarkedTextTest, BlocksAreLines) {
+  EXPECT_EQ(PlainText("<h1>A</h1><p>b <b>c</b></p>d<br>e<ul><li>f<li>g</ul>"),
+            "A\nb c\nd\ne\nf\ng\n");
+}
+
+TEST(MarkedTextTest, FoldsWhiteSpace) {
+  EXPECT_EQ(PlainText(" <p> a\n\t b <b> c</b> <i> d </i></p>\n"), "a b c d \n");
+  EXPECT_EQ(PlainText("a&nbsp; &nbsp;b"), "a\u00a0 \u00a0b\n");
+}
+
+TEST(MarkedTextTest, DecodesReferences) {
+  EXPECT_EQ(PlainText("AT&amp;T &lt;b&gt; &euro;5 &unknown;"), "AT&T <b> €5 &unknown;\n");
+}
+
+TEST(MarkedTextTest, WhatIsNotTranslatedIsNoText) {
+  EXPECT_EQ(PlainText("Run <code>ls <b>x</b></code> now<script>a<b></script>!"), "Run now!\n");
+  EXPECT_EQ(PlainText("<div translate=no>a <div>b</div>c</div><p>c</p>"), "c\n");
+  EXPECT_EQ(PlainText("<i class='x notranslate'>a <i>b</i></i> c"), "c\n");
+  EXPECT_EQ(PlainText("<x>a</x><y>b</y>", {.ignore_tags = {"x"}}), "b\n");
+}
+
+TEST(MarkedTextTest, InlineTagsDoNotChangeTheText) {
+  EXPECT_EQ(PlainText("un<b>believ</b>able <i>news</i><!-- c -->."), "unbelievable news.\n");
+}
+
+TEST(MarkedTextTest, TagsThatSplit) {
+  EXPECT_EQ(PlainText("a<x>b</x>c<p>d</p>", {.splitting_tags = {"x"}, .non_splitting_tags = {"p"}}),
+            "a\nb\ncd\n");
+  EXPECT_EQ(PlainText("<p>a</p><P>b</P>", kXml), "ab\n");
+}
+
+TEST(MarkedTextTest, AttributesComeBeforeTheirBlock) {
+  const std::string fragment = "<p title='One'>a <img alt=\"Two &amp; three\" src=x> b</p><p>c";
+  EXPECT_EQ(PlainText(fragment), "a b\nc\n");
+  EXPECT_EQ(PlainText(fragment, {.attributes = true}), "One\nTwo & three\na b\nc\n");
+}
+
+TEST(MarkedTextTest, KnowsTheSource) {
+  const std::string fragment = "<p>a&amp;b  <b>cd</b></p>";
+  const MarkedText text(fragment, kHtml);
+  ASSERT_EQ(text.text(), "a&b cd\n");
+  EXPECT_EQ(text.SourceOf(0, 1), (ByteRange{3, 4}));
+  EXPECT_EQ(text.SourceOf(1, 2), (ByteRange{4, 9}));
+  EXPECT_EQ(text.SourceOf(2, 6), (ByteRange{9, 17}));
+  EXPECT_TRUE(text.HasCodes(0, 6));
+  EXPECT_FALSE(text.HasCodes(4, 6));
+}
+
+TEST(MarkedAnswerTest, CodesFollowTheirWords) {
+  const std::string fragment = "<p>the <b>red</b> house</p>";
+  EXPECT_EQ(Translated(fragment), "<p>THE <b>RED</b> HOUSE</p>");
+  EXPECT_EQ(Translated(fragment, kHtml, {2, 1, 0}), "<p>HOUSE <b>RED</b> THE</p>");
+  EXPECT_EQ(Translated(fragment, kHtml, {0, 2, 1}), "<p>THE HOUSE <b>RED</b></p>");
+}
+
+TEST(MarkedAnswerTest, ElementsKeepTheirTree) {
+  const std::string fragment = "<a>x <b>y z</b></a> <i>w</i>";
+  EXPECT_EQ(Translated(fragment, kHtml, {3, 2, 1, 0}), "<i>W</i> <a><b>Z Y</b> X</a>");
+  // y comes between the words of the others: its element goes with the greater run.
+  EXPECT_EQ(Translated(fragment, kHtml, {1, 0, 3, 2}), "<a><b>Y</b> X</a> <i>W</i> Z");
+}
+
+TEST(MarkedAnswerTest, TagThatSplitsAWordMovesToItsEdge) {
+  EXPECT_EQ(Translated("un<b>believ</b>able news"), "<b>UNBELIEVABLE</b> NEWS");
+  EXPECT_EQ(Translated("a<wbr>b c"), "<wbr>AB C");
+}
+
+TEST(MarkedAnswerTest, EmptyElementsGoBeforeTheWordOnTheirRight) {
+  const std::string fragment = "see <img src=a> x and <i></i> y";
+  EXPECT_EQ(Translated(fragment), "SEE <img src=a> X AND <i></i>Y");
+  EXPECT_EQ(Translated(fragment, kHtml, {3, 2, 1, 0}), "<i></i>Y AND <img src=a> X SEE");
+}
+
+TEST(MarkedAnswerTest, NoteMarksStayBehindTheirWord) {
+  EXPECT_EQ(Translated("see<img> x y", kHtml, {1, 0, 2}), "X SEE<img> Y");
+}
+
+TEST(MarkedAnswerTest, CopiedElementsKeepTheirBlanks) {
+  EXPECT_EQ(Translated("run <code>a</code> now"), "RUN <code>a</code> NOW");
+  EXPECT_EQ(Translated("run <code>a</code> now", kHtml, {1, 0}), "<code>a</code> NOW RUN");
+}
+
+TEST(MarkedAnswerTest, ElementsAcrossSegments) {
+  const std::string fragment = "one <b>two. three</b> four";
+  EXPECT_EQ(Translated(fragment), "ONE <b>TWO. THREE</b> FOUR");
+  EXPECT_EQ(Translated(fragment, kHtml, {1, 0}), "<b>TWO. ONE FOUR THREE</b>");
+}
+
+TEST(MarkedAnswerTest, RestoresWhatIsBetweenSegments) {
+  const std::string fragment =
+      " <ul>\n  <li> <b> A.  B </b>\n<!-- c --><pre> x\n </pre> <script>y</script>\n12</ul>\n";
+  EXPECT_EQ(Translated(fragment), fragment);
+}
+
+TEST(MarkedAnswerTest, EscapesText) {
+  EXPECT_EQ(Translated("a &lt; b &amp; <b>c</b> &copy; 'd'"), "A &lt; B &amp; <b>C</b> © 'D'");
+}
+
+TEST(MarkedAnswerTest, WritesAttributes) {
+  const MarkupOptions options = {.attributes = true};
+  EXPECT_EQ(
+      Translated(
+          "<p title='a &amp; \"b\"'>c <img src=x alt=d> e <i aria-label=\"f. g\" lang=en>h</i></p>",
+          options),
+      "<p title='A &amp; \"B\"'>C <img src=x alt=\"D\"> E <i aria-label=\"F. G\" "
+      "lang=en>H</i></p>");
+  EXPECT_EQ(Translated("<img alt='a' title=\"\"><img alt='b'>", options),
+            "<img alt='A' title=\"\"><img alt='B'>");
+}
+
+TEST(MarkedAnswerTest, UnpairedTagsAreKept) {
+  EXPECT_EQ(Translated("a <b>b c</i> d"), "A <b>B C</i> D");
+  EXPECT_EQ(Translated("a <b><i>b</b> c</i> d"), "A <b><i>B</b> C</i> D");
+  EXPECT_EQ(Translated("<p>a <b>b<p>c</b> d", kHtml), "<p>A <b>B<p>C</b> D");
+}
+
+TEST(MarkedAnswerTest, EntityOfADtdIsKept) {
+  EXPECT_EQ(Translated("a &product; b", kXml), "A &product; B");
+}
+
+TEST(MarkedAnswerTest, TellsTheRangesOfWords) {
+  const std::string fragment = "<p>x <b>y</b> &amp; z</p>";
+  const MarkedText text(fragment, kHtml);
+  MarkedAnswer answer(fragment, text);
+  const WordLinks words = {
+      {{0, 1}, {2, 3}, {4, 5}, {6, 7}}, {{0, 1}, {2, 3}, {4, 5}, {6, 7}}, {{1, 1, 1}}};
+  const MarkedAnswer::Part part = answer.Add({0, 7, "X Y & Z", false, words, 8});
+  ASSERT_EQ(part.text(), "<p>X <b>Y</b> &amp; Z");
+  EXPECT_EQ(part.translation(), (ByteRange{3, 21}));
+  EXPECT_EQ(part.RangeOf(0, 1), (ByteRange{3, 4}));
+  EXPECT_EQ(part.RangeOf(2, 3), (ByteRange{8, 9}));
+  EXPECT_EQ(part.RangeOf(4, 5), (ByteRange{14, 19}));
+  EXPECT_EQ(part.RangeOf(6, 7), (ByteRange{20, 21}));
+}
+
+}  // namespace
+}  // namespace linnet::server

@@ -1,0 +1,243 @@
+// Laws of the codes over random fragments, translations and alignments.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "server/markup/markup_tokenizer.h"
+#include "tests/server/markup/marked_fixture.h"
+
+namespace linnet::server {
+namespace {
+
+class Random {
+ public:
+  explicit Random(uint32_t seed) : engine_(seed) {}
+  int Below(int end) { return static_cast<int>(engine_() % static_cast<uint32_t>(end)); }
+  bool OneIn(int n) { return Below(n) == 0; }
+
+ private:
+  std::mt19937 engine_;
+};
+
+// A fragment of properly nested elements, each with an id of its own.
+class Fragment {
+ public:
+  explicit Fragment(Random& random) : random_(random) {}
+
+  std::string Make() {
+    std::string out;
+    for (int i = random_.Below(4); i >= 0; --i) Block(0, out);
+    return out;
+  }
+
+ private:
+  void Block(int depth, std::string& out) {
+    static constexpr const char* kBlocks[] = {"p", "div", "li", "td"};
+    const std::string name = kBlocks[random_.Below(4)];
+    absl::StrAppend(&out, "<", name, " id=n", ++ids_, ">", random_.OneIn(2) ? "\n  " : "");
+    if (depth < 2 && random_.OneIn(4)) {
+      for (int i = random_.Below(3); i >= 0; --i) Block(depth + 1, out);
+    } else {
+      Line(0, out);
+    }
+    absl::StrAppend(&out, "</", name, ">", random_.OneIn(2) ? "\n" : "");
+  }
+
+  void Line(int depth, std::string& out) {
+    static constexpr const char* kInline[] = {"b", "i", "a", "span"};
+    for (int i = random_.Below(4); i >= 0; --i) {
+      switch (random_.Below(depth < 4 ? 8 : 5)) {
+        case 0:
+          absl::StrAppend(&out, random_.OneIn(2) ? "<img id=n" : "<wbr id=n", ++ids_, ">");
+          break;
+        case 1:
+          if (random_.OneIn(3)) {
+            absl::StrAppend(&out, "<br id=n", ++ids_, ">");
+          } else {
+            absl::StrAppend(&out, "<!-- n", ++ids_, "-->");
+          }
+          break;
+        case 2:
+          absl::StrAppend(&out, " <code id=n", ids_ + 1, ">c &amp; <b id=n", ids_ + 2,
+                          ">d</b></code>", random_.OneIn(2) ? " " : "");
+          ids_ += 2;
+          break;
+        case 3:
+        case 4:
+          Words(out);
+          break;
+        default: {
+          const std::string name = kInline[random_.Below(4)];
+          absl::StrAppend(&out, "<", name, " id=n", ++ids_, ">");
+          Line(depth + 1, out);
+          absl::StrAppend(&out, "</", name, ">");
+        }
+      }
+    }
+  }
+
+  void Words(std::string& out) {
+    static constexpr const char* kWords[] = {"a",      "bc", " d ",   "e. ",
+                                             " &lt;f", "g,", "  h\n", "12. "};
+    for (int i = random_.Below(4); i >= 0; --i) out += kWords[random_.Below(8)];
+  }
+
+  Random& random_;
+  int ids_ = 0;
+};
+
+// Tags and other marks in any order.
+std::string TagSoup(Random& random) {
+  static constexpr const char* kParts[] = {
+      "<b>",      "</b>",       "<i>",  "</i>",  "<p>",
+      "</p>",     "<br>",       "<!--", "-->",   "<img alt='a b'>",
+      "word",     "x. ",        " ",    "&amp;", "<pre>",
+      "</pre>",   "<a href=\"", "\">",  "<",     "<script>",
+      "</script>"};
+  std::string out;
+  for (int i = random.Below(20); i >= 0; --i) out += kParts[random.Below(21)];
+  return out;
+}
+
+// Words of a translation without regard to the source, and links at random. Every word is another
+// one, so that their order shows.
+struct RandomTranslation {
+  Random& random;
+  int words = 0;
+  std::vector<std::string> all = {};
+
+  void operator()(absl::string_view source, std::string& translation,
+                  MarkedAnswer::Segment& segment) {
+    const bool attribute = random.OneIn(10);
+    segment.words.source = WordRanges(source);
+    for (int i = random.Below(8); i > 0 && !attribute; --i) {
+      if (!translation.empty()) translation += ' ';
+      const auto begin = static_cast<int>(translation.size());
+      all.push_back(absl::StrCat(random.OneIn(5) ? "&" : "t", ++words));
+      translation += all.back();
+      segment.words.target.push_back({begin, static_cast<int>(translation.size())});
+    }
+    const auto sources = static_cast<int>(segment.words.source.size());
+    const auto targets = static_cast<int>(segment.words.target.size());
+    for (int target = 0; target < targets; ++target) {
+      for (int i = random.Below(4); i > 0; --i)
+        segment.words.links.push_back(
+            {random.Below(sources), target, static_cast<float>(random.Below(10)) / 10});
+    }
+  }
+};
+
+// The marks of a fragment, sorted; those without text have one character that is not white space.
+std::vector<std::string> Marks(const std::string& fragment) {
+  MarkupTokenizer tokenizer(fragment, MarkupSyntax::kHtml);
+  MarkupToken token;
+  std::vector<std::string> marks;
+  while (tokenizer.Next(token)) {
+    if (token.kind != MarkupToken::Kind::kText)
+      marks.push_back(fragment.substr(token.begin, token.end - token.begin));
+  }
+  std::sort(marks.begin(), marks.end());
+  return marks;
+}
+
+// The parent of each element, by their tags, if every end tag closes the last element that is open.
+std::map<std::string, std::string> Parents(const std::string& fragment) {
+  MarkupTokenizer tokenizer(fragment, MarkupSyntax::kHtml);
+  MarkupToken token;
+  std::map<std::string, std::string> parents;
+  std::vector<std::pair<std::string, std::string>> open = {{"", ""}};
+  while (tokenizer.Next(token)) {
+    const std::string mark = fragment.substr(token.begin, token.end - token.begin);
+    const std::string name(token.name);
+    if (token.kind == MarkupToken::Kind::kStartTag || token.kind == MarkupToken::Kind::kOther)
+      parents[mark] = open.back().second;
+    if (token.kind == MarkupToken::Kind::kStartTag && name != "img" && name != "wbr" &&
+        name != "br")
+      open.emplace_back(name, mark);
+    if (token.kind == MarkupToken::Kind::kEndTag) {
+      EXPECT_EQ(open.back().first, name) << fragment;
+      if (open.size() > 1) open.pop_back();
+    }
+  }
+  return parents;
+}
+
+// How many fragments each law is tried on.
+int Fragments() {
+  const char* const count = std::getenv("LINNET_MARKUP_FRAGMENTS");
+  return count == nullptr ? 1000 : std::atoi(count);
+}
+
+TEST(MarkupPropertyTest, CodesReturnOnceInTheirTree) {
+  for (int seed = 0; seed < Fragments(); ++seed) {
+    Random random(seed);
+    const std::string fragment = Fragment(random).Make();
+    RandomTranslation translation = {random};
+    const std::string answer = AnswerOf(fragment, {}, std::ref(translation));
+    ASSERT_EQ(Marks(answer), Marks(fragment)) << fragment << "\n" << answer;
+    ASSERT_EQ(Parents(answer), Parents(fragment)) << fragment << "\n" << answer;
+    const std::string text = MarkedText(answer, {}).text();
+    const std::vector<std::string> words =
+        absl::StrSplit(text, absl::ByAnyChar(" \n"), absl::SkipEmpty());
+    ASSERT_EQ(words, translation.all) << fragment << "\n" << answer;
+  }
+  RecordProperty("fragments", Fragments());
+}
+
+TEST(MarkupPropertyTest, MarksOfTagSoupReturnOnce) {
+  for (int seed = 0; seed < Fragments(); ++seed) {
+    Random random(seed);
+    const std::string fragment = TagSoup(random);
+    const std::string answer = AnswerOf(fragment, {}, RandomTranslation{random});
+    ASSERT_EQ(Marks(answer), Marks(fragment)) << fragment << "\n" << answer;
+  }
+}
+
+TEST(MarkupPropertyTest, InlineTagsDoNotChangeTheText) {
+  for (int seed = 0; seed < Fragments(); ++seed) {
+    Random random(seed);
+    const std::string fragment = Fragment(random).Make();
+    MarkupTokenizer tokenizer(fragment, MarkupSyntax::kHtml);
+    MarkupToken token;
+    std::string without;
+    int code = 0;
+    while (tokenizer.Next(token)) {
+      const std::string name(token.name);
+      if (name == "code") code += token.kind == MarkupToken::Kind::kStartTag ? 1 : -1;
+      const bool is_inline =
+          name == "b" || name == "i" || name == "a" || name == "span" || name == "wbr";
+      if (!is_inline || code > 0) without += fragment.substr(token.begin, token.end - token.begin);
+    }
+    ASSERT_EQ(MarkedText(fragment, {}).text(), MarkedText(without, {}).text()) << fragment;
+  }
+}
+
+TEST(MarkupPropertyTest, DeepAndWideFragmentsTakeLinearTime) {
+  constexpr int kCount = 20000;
+  std::string deep, wide;
+  for (int i = 0; i < kCount; ++i) deep += "<b><img>";
+  deep += "a b c";
+  for (int i = 0; i < kCount; ++i) deep += "</b>";
+  deep += " d";
+  for (int i = 0; i < kCount; ++i) wide += i % 2 == 0 ? "<i>" : "</b>&";
+  for (const std::string& fragment : {deep, wide}) {
+    Random random(1);
+    const std::string answer = AnswerOf(fragment, {}, RandomTranslation{random});
+    EXPECT_EQ(Marks(answer), Marks(fragment));
+    const MarkedText text(fragment, {});
+    EXPECT_LE(text.bytes(), MarkedText::MaxBytes(std::ssize(fragment)));
+  }
+}
+
+}  // namespace
+}  // namespace linnet::server

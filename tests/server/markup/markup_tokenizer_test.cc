@@ -1,0 +1,148 @@
+#include "server/markup/markup_tokenizer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/markup/character_references.h"
+
+namespace linnet::server {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr MarkupSyntax kHtml = MarkupSyntax::kHtml;
+constexpr MarkupSyntax kXml = MarkupSyntax::kXml;
+
+// The tokens, each with a letter for its kind.
+std::vector<std::string> Tokens(absl::string_view fragment, MarkupSyntax syntax = kHtml) {
+  MarkupTokenizer tokenizer(fragment, syntax);
+  MarkupToken token;
+  std::vector<std::string> tokens;
+  int end = 0;
+  while (tokenizer.Next(token)) {
+    EXPECT_EQ(token.begin, end);
+    EXPECT_GT(token.end, token.begin);
+    end = token.end;
+    constexpr absl::string_view kKinds = "TCSEO";
+    tokens.push_back(absl::StrCat(kKinds.substr(static_cast<int>(token.kind), 1), " ",
+                                  fragment.substr(token.begin, token.end - token.begin)));
+  }
+  EXPECT_EQ(end, static_cast<int>(fragment.size()));
+  return tokens;
+}
+
+std::vector<std::string> Attributes(absl::string_view tag) {
+  MarkupTokenizer tokenizer(tag, kHtml);
+  MarkupToken token;
+  tokenizer.Next(token);
+  std::vector<std::string> attributes;
+  for (const MarkupAttribute& attribute : token.attributes)
+    attributes.push_back(absl::StrCat(attribute.name, "=", attribute.value));
+  return attributes;
+}
+
+std::string Decoded(absl::string_view text, MarkupSyntax syntax = kHtml,
+                    bool in_attribute = false) {
+  std::string out;
+  const int length = DecodeReference(text, 0, syntax, in_attribute, out);
+  return absl::StrCat(length, " ", out);
+}
+
+TEST(MarkupTokenizerTest, TagsAndText) {
+  EXPECT_THAT(Tokens("a <b class=x>c</b > d<br/>"),
+              ElementsAre("T a ", "S <b class=x>", "T c", "E </b >", "T  d", "S <br/>"));
+}
+
+TEST(MarkupTokenizerTest, LessThanThatStartsNoTagIsText) {
+  EXPECT_THAT(Tokens("1 < 2, a <3, <"), ElementsAre("T 1 < 2, a <3, <"));
+  EXPECT_THAT(Tokens("a </> b </ c>"), ElementsAre("T a ", "O </>", "T  b ", "O </ c>"));
+  EXPECT_THAT(Tokens("a </> b", kXml), ElementsAre("T a </> b"));
+}
+
+TEST(MarkupTokenizerTest, AttributesInThreeQuotings) {
+  EXPECT_THAT(Attributes("<a href=/x/>"), ElementsAre("href=/x/"));
+  EXPECT_THAT(Attributes("<a a='>' b = \"'\" c=d'e f/>"), ElementsAre("a=>", "b='", "c=d'e", "f="));
+  EXPECT_THAT(Attributes("<a =b c=>"), ElementsAre("=b=", "c="));
+}
+
+TEST(MarkupTokenizerTest, WhatIsCutOffIsKept) {
+  EXPECT_THAT(Tokens("a <b c='>"), ElementsAre("T a ", "O <b c='>"));
+  EXPECT_THAT(Tokens("a <!-- b -> c"), ElementsAre("T a ", "O <!-- b -> c"));
+  EXPECT_THAT(Tokens("a <b"), ElementsAre("T a ", "O <b"));
+}
+
+TEST(MarkupTokenizerTest, CommentsAndDeclarations) {
+  EXPECT_THAT(Tokens("<!doctype html>a<!-- > -->b<!-->c<!--->d<!-- x --!>e<?p ?>"),
+              ElementsAre("O <!doctype html>", "T a", "O <!-- > -->", "T b", "O <!-->", "T c",
+                          "O <!--->", "T d", "O <!-- x --!>", "T e", "O <?p ?>"));
+  EXPECT_THAT(Tokens("<?p a > b?>c<!DOCTYPE d [<!ENTITY e '>'>]>f", kXml),
+              ElementsAre("O <?p a > b?>", "T c", "O <!DOCTYPE d [<!ENTITY e '>'>]>", "T f"));
+}
+
+TEST(MarkupTokenizerTest, CdataIsASectionOfXmlAlone) {
+  EXPECT_THAT(Tokens("<![CDATA[a <b> ]] c]]>d", kXml),
+              ElementsAre("C <![CDATA[a <b> ]] c]]>", "T d"));
+  EXPECT_THAT(Tokens("<![CDATA[a <b> ]]>d"), ElementsAre("O <![CDATA[a <b>", "T  ]]>d"));
+}
+
+TEST(MarkupTokenizerTest, RawTextEndsWithItsOwnTag) {
+  EXPECT_THAT(Tokens("<style>a<b></p></STYLE >c"),
+              ElementsAre("S <style>", "C a<b></p>", "E </STYLE >", "T c"));
+  EXPECT_THAT(Tokens("<title>a <b> &amp;</title>"),
+              ElementsAre("S <title>", "T a <b> &amp;", "E </title>"));
+  EXPECT_THAT(Tokens("<script></script>a"), ElementsAre("S <script>", "E </script>", "T a"));
+  EXPECT_THAT(Tokens("<script>a</scriptx>"), ElementsAre("S <script>", "C a</scriptx>"));
+  EXPECT_THAT(Tokens("<style>a</style>", kXml), ElementsAre("S <style>", "T a", "E </style>"));
+}
+
+TEST(MarkupTokenizerTest, ScriptInAComment) {
+  EXPECT_THAT(Tokens("<script><!-- <script>a</script>b --></script>c"),
+              ElementsAre("S <script>", "C <!-- <script>a</script>b -->", "E </script>", "T c"));
+  EXPECT_THAT(Tokens("<script><!--><script>a</script>c"),
+              ElementsAre("S <script>", "C <!--><script>a", "E </script>", "T c"));
+}
+
+TEST(CharacterReferenceTest, NamesOfHtml) {
+  EXPECT_EQ(Decoded("&amp;"), "5 &");
+  EXPECT_EQ(Decoded("&euro;"), "6 €");
+  EXPECT_EQ(Decoded("&euro"), "0 ");
+  EXPECT_EQ(Decoded("&copy 2024"), "5 ©");
+  EXPECT_EQ(Decoded("&notit;"), "4 ¬");
+  EXPECT_EQ(Decoded("&notin;"), "7 ∉");
+  EXPECT_EQ(Decoded("&NotEqualTilde;"), "15 ≂̸");
+  EXPECT_EQ(Decoded("&CounterClockwiseContourIntegral;"), "33 ∳");
+  EXPECT_EQ(Decoded("&unknown;"), "0 ");
+  EXPECT_EQ(Decoded("& "), "0 ");
+}
+
+TEST(CharacterReferenceTest, NamesWithoutSemicolonInAttributes) {
+  EXPECT_EQ(Decoded("&copy=1", kHtml, true), "0 ");
+  EXPECT_EQ(Decoded("&copyx", kHtml, true), "0 ");
+  EXPECT_EQ(Decoded("&copy;x", kHtml, true), "6 ©");
+  EXPECT_EQ(Decoded("&copy ", kHtml, true), "5 ©");
+}
+
+TEST(CharacterReferenceTest, Numbers) {
+  EXPECT_EQ(Decoded("&#65;"), "5 A");
+  EXPECT_EQ(Decoded("&#x1F600;"), "9 😀");
+  EXPECT_EQ(Decoded("&#65a"), "4 A");
+  EXPECT_EQ(Decoded("&#128;"), "6 €");
+  EXPECT_EQ(Decoded("&#0;"), "4 �");
+  EXPECT_EQ(Decoded("&#xD800;"), "8 �");
+  EXPECT_EQ(Decoded("&#99999999999999;"), "17 �");
+  EXPECT_EQ(Decoded("&#x;"), "0 ");
+}
+
+TEST(CharacterReferenceTest, NamesOfXml) {
+  EXPECT_EQ(Decoded("&apos;", kXml), "6 '");
+  EXPECT_EQ(Decoded("&euro;", kXml), "0 ");
+  EXPECT_EQ(Decoded("&lt", kXml), "0 ");
+  EXPECT_EQ(Decoded("&#65", kXml), "0 ");
+}
+
+}  // namespace
+}  // namespace linnet::server
