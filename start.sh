@@ -62,7 +62,7 @@ while (($#)); do
   shift
 done
 [[ $device == cpu ]] || extras+=(cuda)
-[[ $mode != serve ]] || extras+=(files)
+[[ $mode != serve ]] || extras+=(http)
 
 if ((${#models[@]})) && [[ " ${extras[*]} " != *" import "* ]]; then extras+=(import); fi
 
@@ -156,7 +156,7 @@ start_http() {
   for address in 127.0.0.1:8080 127.0.0.1:0; do
     set -m
     .venv/bin/linnet-http --server "$grpc" --server-metrics "$metrics" --listen "$address" \
-      --glossaries build/glossaries.sqlite </dev/null >"$logs/http.log" 2>&1 &
+      --glossaries build/glossaries.sqlite --documents build/documents </dev/null >"$logs/http.log" 2>&1 &
     set +m
     http_pid=$!
     until line=$(grep --text -m 1 '^ready ' "$logs/http.log"); do

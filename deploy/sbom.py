@@ -130,7 +130,7 @@ def brought(what: str, notices: str, cuda: bool) -> list[Component]:
     if what == "linnet-model":  # torch without its libraries, which are the server's
         return [*map(wheel, section("libtorch")[:1] + section("import"))]
     if what == "linnet-http":
-        return [*map(wheel, section("http"))]
+        return [*map(wheel, [*section("http"), *section("files")])]
     found = [grpc(), *headers(notices)]
     if what == "linnet-client":
         return found

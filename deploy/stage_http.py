@@ -3,9 +3,9 @@
 
     deploy/stage_http.py DIR        for the package and the image
 
-DIR/python holds linnet_http, the Python client and the packages [http] of deps/versions.txt, from
-.deps/python (./start.sh --deps --http). Debian's own grpcio and aiohttp are too old. The folder may
-lie anywhere; it needs Debian's python3.
+DIR/python holds linnet_http, linnet_files, the Python client and the packages [http] and [files] of
+deps/versions.txt, from .deps/python (./start.sh --deps --http). Debian's own grpcio and aiohttp are
+too old. The folder may lie anywhere; it needs Debian's python3.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 
 from stage_model import ROOT, SITE, copy_packages, fail, finish, pinned
 
+PACKAGES = (ROOT / "client/http/linnet_http", ROOT / "client/files/linnet_files")
 COMMAND = """#!/bin/sh
 # linnet-http with the Python packages of this folder.
 here=$(dirname -- "$(readlink -f -- "$0")")
@@ -35,8 +36,8 @@ def main() -> None:
     if not client.is_dir():
         fail(f"{SITE} has no Python client: run ./start.sh --deps --http")
     shutil.rmtree(folder / "python", ignore_errors=True)
-    copy_packages(folder / "python", pinned("http"), "http")
-    finish(folder, "linnet-http", COMMAND, client, ROOT / "client/http/linnet_http")
+    copy_packages(folder / "python", pinned("http", "files"), "http")
+    finish(folder, "linnet-http", COMMAND, client, *PACKAGES)
 
 
 if __name__ == "__main__":

@@ -156,27 +156,20 @@ install_cuda() { python_packages cuda "CUDA libraries of LibTorch"; }
 
 install_import() { python_packages import "Python packages of the importers"; }
 
-# Installs the Python client, and linnet-http in editable mode.
+# Installs the Python client, and linnet-http and linnet-file in editable mode.
 install_http() {
   python_packages python-build "setuptools $(version setuptools)"
   python_packages http "Python packages of linnet-http"
   python_packages http-build "What builds the Python client"
+  python_packages files "Python packages of linnet-file"
   once .venv/.linnet-client "$(cat client/python/linnet/*.py client/python/setup.py proto/linnet/v1/*.proto client/*/pyproject.toml | key_of)" \
-    "linnet-http and the Python client" install_client
+    "linnet-http, linnet-file and the Python client" install_client
 }
 
 install_client() {
   local -a pip=(.venv/bin/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation)
   "${pip[@]}" --force-reinstall client/python
-  "${pip[@]}" -e client/http
-}
-
-# Installs linnet-file in editable mode.
-install_files() {
-  install_http  # the Python client
-  python_packages files "Python packages of linnet-file"
-  once .venv/.linnet-file "$(key_of <client/files/pyproject.toml)" "linnet-file" \
-    .venv/bin/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation -e client/files
+  "${pip[@]}" -e client/files -e client/http
 }
 
 # Installs the full torch, and linnet_model in editable mode, so that `import linnet_model` uses this tree.
@@ -184,7 +177,7 @@ install_python() {
   install_cuda
   python_packages python-build "setuptools $(version setuptools)"
   install_import
-  install_files
+  install_http
   python_packages python "Python packages"
   once .venv/.linnet-model "$(key_of <model/pyproject.toml)" "linnet_model" \
     .venv/bin/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation -e model
@@ -231,7 +224,7 @@ install_sentencepiece() {
 
 # ---- all of it
 
-# install EXTRA…: installs the dependencies of a CPU server and those of each EXTRA: `cuda`, `http`, `files`, `import`, `python`, `grpc`.
+# install EXTRA…: installs the dependencies of a CPU server and those of each EXTRA: `cuda`, `http`, `import`, `python`, `grpc`.
 install_dependencies() {
   local extra
   install_packages debian "Debian packages"

@@ -100,7 +100,7 @@ LAYERS = {
     "client/cli": f"client/library client/command client/run {API} cli11",
     "client/load": f"client/library client/command client/run {API} grpc cli11",
     "client": f"client/library {API} grpc cli11",
-    "client/http": f"client {API} grpc http",
+    "client/http": f"client client/files {API} grpc http",
     "client/files": "client grpc markdown yaml",
     # Tests use what they test, and what that uses.
     "tests/support": f"gtest {API} model/ops {RUNTIME} {SERVER}",

@@ -215,7 +215,7 @@ def test_models_are_only_in_the_server(image, package):
     ("package_name", "lines"),
     [
         ("linnet-model", section("libtorch")[:1] + section("import")),
-        ("linnet-http", section("http")),
+        ("linnet-http", [*section("http"), *section("files")]),
     ],
 )
 def test_packages_in_python_list_their_wheels(package, package_name, lines):

@@ -298,6 +298,8 @@ def site(tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def linnet(site):
     sys.path.insert(0, str(site))
+    for name in [it for it in sys.modules if it.partition(".")[0] == "linnet"]:
+        del sys.modules[name]  # of linnet_files, which has the one of the environment
     import linnet
 
     assert Path(linnet.__file__).is_relative_to(site)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from .fragment import Fragment, Part, from_xml, placed, to_xml
 
 _XML = "application/xml"
 _DETECTED_CHARACTERS = 10_000
+# Characters that XML cannot have; a model may write them.
+_CONTROLS = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
 class Outcome(Enum):
@@ -128,13 +131,17 @@ async def translate(
 
     # Fragments with codes as XML; an answer that lost a code is asked for again without them.
     forms = {number: to_xml(fragments[number].parts) for number in pending(True)}
-    if "mime_type" in settings.DESCRIPTOR.fields_by_name:
+    try:
         said = await asker.ask(_XML, [text for text, _ in forms.values()])
-        for number, (text, codes) in forms.items():
-            answer = said.get(text)
-            parts = from_xml(answer, codes) if isinstance(answer, str) else None
-            if parts is not None:
-                answers[number] = Answer(parts, Outcome.TRANSLATED)
+    except linnet.LinnetError as error:
+        if not error.field.endswith("mime_type"):
+            raise
+        said = {}  # a server that reads no markup
+    for number, (text, codes) in forms.items():
+        answer = said.get(text)
+        parts = from_xml(answer, codes) if isinstance(answer, str) else None
+        if parts is not None:
+            answers[number] = Answer(parts, Outcome.TRANSLATED)
     rest = sorted(pending(True) + pending(False))
     said = await asker.ask("", [fragments[number].text for number in rest])
     for number in rest:
@@ -195,7 +202,7 @@ class _Asker:
                     raise result
                 said[asked[number]] = result
             else:
-                said[asked[number]] = text = result.translations[0].text
+                said[asked[number]] = text = _CONTROLS.sub("", result.translations[0].text)
                 self.memory.put(kind, asked[number], text)
             self.came(count[asked[number]])
         return said

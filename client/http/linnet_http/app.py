@@ -11,11 +11,13 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 
 from . import metrics, openapi, server_metrics
+from .documents import Documents
 from .faces.answers import Answers
 from .faces.base import FACE, Face
 from .faces.deepl import DeepL
 from .faces.deepl_glossaries import DeepLGlossaries
 from .faces.dialects import Dialects
+from .faces.files import DeepLDocuments, LibreTranslateFiles
 from .faces.google import Google
 from .faces.libretranslate import LibreTranslate
 from .faces.native import METHODS, Native
@@ -43,6 +45,7 @@ _EXPOSED = "Content-Location, ETag, Retry-After, X-Linnet-Ignored"
 def make(options: Options, glossaries: Glossaries) -> web.Application:
     """The application of one process. It connects to the server with its first request."""
     translator = Translator(options)
+    documents = Documents(options.documents, translator)
     libretranslate = LibreTranslate(translator, options)
     native = Native(translator, options)
     faces = [
@@ -50,6 +53,8 @@ def make(options: Options, glossaries: Glossaries) -> web.Application:
         Dialects(libretranslate),
         DeepL(translator, options, glossaries),
         DeepLGlossaries(translator, options, glossaries),
+        DeepLDocuments(translator, options, glossaries, documents),
+        LibreTranslateFiles(translator, options, documents),
         Google(translator, options),
         native,
         Answers(translator, options),
@@ -58,6 +63,7 @@ def make(options: Options, glossaries: Glossaries) -> web.Application:
     app[_OPTIONS], app[_TRANSLATOR], app[_FALLBACK] = options, translator, native
 
     async def stop(_: web.Application) -> None:
+        await documents.close()
         await translator.close()
 
     app.on_shutdown.append(stop)  # ends streams; aiohttp would wait for them

@@ -30,6 +30,8 @@ class Options:
     key_required: bool = False  # tell clients that the server asks for tokens
     shared_cache: bool = False  # caches may keep what callers with tokens asked for, for all
     glossaries: Path = Path("linnet-glossaries.sqlite")  # made if it is not there
+    documents: Path = Path("linnet-documents")  # folder, made if it is not there
+    max_file_bytes: int = 16 << 20
 
 
 def _networks(text: str) -> tuple[Network, ...]:
@@ -90,6 +92,14 @@ def parse(arguments: list[str] | None = None) -> Options:
         metavar="FILE",
         help="keeps the glossaries of DeepL's API (default %(default)s)",
     )
+    add(
+        "--documents",
+        type=Path,
+        default=default.documents,
+        metavar="FOLDER",
+        help="keeps files to translate and their results for an hour (default %(default)s)",
+    )
+    add("--max-file-bytes", type=int, default=default.max_file_bytes, help="(default %(default)s)")
     add("--max-body-bytes", type=int, default=default.max_body_bytes, help="(default %(default)s)")
     add("--version", action="version", version=f"linnet-http {__version__}")
     given = parser.parse_args(arguments)
@@ -99,6 +109,8 @@ def parse(arguments: list[str] | None = None) -> Options:
         parser.error(f"--timeout is {given.timeout:g} s, it must be above 0 and at most 24 h")
     if not 1024 <= given.max_body_bytes <= 1 << 30:
         parser.error(f"--max-body-bytes is {given.max_body_bytes}, it must be 1024 to 1 GiB")
+    if not 1024 <= given.max_file_bytes <= 64 << 20:
+        parser.error(f"--max-file-bytes is {given.max_file_bytes}, it must be 1024 to 64 MiB")
     if bool(given.tls_certificate) != bool(given.tls_key):
         parser.error("--tls-certificate and --tls-key belong together: give both, or none")
     return Options(**vars(given))

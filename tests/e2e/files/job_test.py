@@ -38,9 +38,8 @@ def test_each_format_is_translated(name: str, tmp_path: Path):
     assert report.words > 0
     out = (tmp_path / "out").read_bytes()
     assert out != SAMPLES[name]
-    has_codes = any(it.codes for it in report.fragments)
-    if not has_codes:
-        assert out == shouted(name, SAMPLES[name], Options(target="de"))
+    assert out == shouted(name, SAMPLES[name], Options(target="de"))
+    assert not report.counts()[Outcome.FORCED]
     assert sorted(os.listdir(tmp_path)) == sorted([name, "out"])
 
 
@@ -105,6 +104,26 @@ def test_codes_that_an_answer_lost_are_placed_and_reported():
     (answer,) = asyncio.run(translate(Forgetful(), SETTINGS, [fragment]))
     assert answer.outcome == Outcome.FORCED
     assert answer.parts == ("Hallo", Code("%s", is_word=True), " dort")
+
+
+def test_control_characters_of_an_answer_are_dropped():
+    client = Shouter()
+    (answer,) = asyncio.run(translate(client, SETTINGS, [Fragment(("a\x1b\uffffb\tc",))]))
+    assert answer.parts == ("AB\tC",)
+
+
+def test_a_server_without_markup_gets_plain_text():
+    class Plain(Shouter):
+        async def translate_document(self, settings, lines):
+            if settings.mime_type:
+                raise linnet.LinnetError.local("not supported", field="settings.mime_type")
+            async for result in super().translate_document(settings, lines):
+                yield result
+
+    fragment = Fragment(("Hello ", Code("%s", is_word=True)))
+    (answer,) = asyncio.run(translate(Plain(), SETTINGS, [fragment]))
+    assert answer.parts == ("HELLO ", Code("%s", is_word=True))
+    assert answer.outcome == Outcome.FORCED
 
 
 def test_the_language_is_that_of_the_whole_file():

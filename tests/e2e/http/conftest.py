@@ -23,6 +23,7 @@ from random_bundles import random_bundle
 
 ROOT = Path(__file__).resolve().parents[3]
 START_SECONDS = 120
+PACKAGES = f"{os.pathsep}{ROOT / 'client/http'}{os.pathsep}{ROOT / 'client/files'}"
 
 
 @dataclass
@@ -107,10 +108,11 @@ def open_door(site, tmp_path_factory):
             "--listen": "127.0.0.1:0",
             "--server-metrics": "",
             "--glossaries": str(folder / "glossaries.sqlite"),
+            "--documents": str(folder / "documents"),
         }.items():
             if flag not in flags:
                 command += [flag, value]
-        path = f"{site}{os.pathsep}{ROOT / 'client/http'}"
+        path = f"{site}{PACKAGES}"
         log = folder / "log"
         with log.open("w") as stderr:
             process = subprocess.Popen(
@@ -145,7 +147,7 @@ def run_door(site):
     def run(*flags: str) -> subprocess.CompletedProcess:
         return subprocess.run(
             [sys.executable, "-m", "linnet_http", *flags],
-            env={**os.environ, "PYTHONPATH": f"{site}{os.pathsep}{ROOT / 'client/http'}"},
+            env={**os.environ, "PYTHONPATH": f"{site}{PACKAGES}"},
             capture_output=True,
             text=True,
             timeout=60,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from aiohttp import web
+from linnet_files import FORMATS
 
 from ..body import Fields
 from ..languages import from_libre, name_of
@@ -92,14 +93,14 @@ class LibreTranslate(Face):
             {
                 "apiKeys": self.options.key_required,
                 "charLimit": -1,
-                "filesTranslation": False,
+                "filesTranslation": True,
                 "frontendTimeout": 500,
                 "keyRequired": self.options.key_required,
                 "language": {
                     side: {"code": code, "name": name_of(code)} for side, code in first.items()
                 },
                 "suggestions": False,
-                "supportedFilesFormat": [],
+                "supportedFilesFormat": sorted(it for one in FORMATS for it in one.extensions),
             }
         )
 

@@ -10,12 +10,14 @@ export class ApiError extends Error {
 }
 
 async function send(path, body, token, signal) {
-  const headers = { 'Content-Type': 'application/json' };
+  const isForm = body instanceof FormData;
+  const headers = isForm ? {} : { 'Content-Type': 'application/json' };
   if (token) headers.Authorization = `Bearer ${token}`;
   let response;
   try {
     response = await fetch(path, {
-      method: body ? 'POST' : 'GET', headers, signal, body: body ? JSON.stringify(body) : undefined,
+      method: body ? 'POST' : 'GET', headers, signal,
+      body: isForm ? body : body ? JSON.stringify(body) : undefined,
     });
   } catch (error) {
     if (error.name === 'AbortError') throw error;
@@ -24,13 +26,19 @@ async function send(path, body, token, signal) {
   if (response.ok) return response;
   let message = `The server answered with status ${response.status}.`;
   try {
-    message = (await response.json()).error.message;
+    const said = await response.json();
+    message = said.message || said.error.message;
   } catch { /* a proxy answered, not Linnet */ }
   throw new ApiError(response.status, message, response.headers.get('Retry-After'));
 }
 
 export async function call(path, body, token, signal) {
   return (await send(path, body, token, signal)).json();
+}
+
+// The bytes of an answer.
+export async function download(path, body, token) {
+  return (await send(path, body, token)).blob();
 }
 
 // Yields {event, data} of a stream of server-sent events. Throws ApiError for the event "error", and

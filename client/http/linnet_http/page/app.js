@@ -1,6 +1,7 @@
 // The page: settings, the text, its answer while it arrives, word alignments, other translations.
 import { ApiError, call, stream } from './api.js';
 import { showAnswer } from './answer.js';
+import { translateFile } from './file.js';
 
 const get = (id) => document.getElementById(id);
 const text = get('text');
@@ -267,6 +268,19 @@ get('swap').addEventListener('click', () => {
 get('token').addEventListener('change', () => {
   sessionStorage.setItem('token', token());
   start().then(update);
+});
+get('file').addEventListener('change', async (event) => {
+  const [file] = event.target.files;
+  if (!file) return;
+  showError(null);
+  try {
+    await translateFile(file, get('source').value, get('target').value, token(), get('progress'), get('result'));
+  } catch (error) {
+    showError(error);
+    if (!(error instanceof ApiError)) throw error;
+  } finally {
+    event.target.value = ''; // the same file can be chosen again
+  }
 });
 get('copy').addEventListener('click', () => navigator.clipboard.writeText(answer.textContent));
 get('share').addEventListener('click', () => {

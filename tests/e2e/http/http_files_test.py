@@ -1,0 +1,154 @@
+"""Files through the APIs of DeepL and LibreTranslate, with their own clients."""
+
+from __future__ import annotations
+
+import io
+import os
+import time
+import urllib.request
+import uuid
+
+import deepl
+import pytest
+from file_samples import SAMPLES
+from linnet_files import find, read
+
+SMALL = b"1\n00:00:01,000 --> 00:00:02,000\none two three\n"
+# One file of each format.
+NAMES = list({find(name).name: name for name in SAMPLES}.values())
+
+
+@pytest.fixture
+def translator(door):
+    return deepl.DeepLClient("key", server_url=door.url)
+
+
+def form(name: str, data: bytes, **fields: str) -> tuple[bytes, str]:
+    """A body of multipart/form-data, and its type."""
+    mark = uuid.uuid4().hex
+    body = b"".join(
+        f'--{mark}\r\nContent-Disposition: form-data; name="{it}"\r\n\r\n{value}\r\n'.encode()
+        for it, value in fields.items()
+    )
+    head = f'--{mark}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'
+    body += head.encode() + data + f"\r\n--{mark}--\r\n".encode()
+    return body, f"multipart/form-data; boundary={mark}"
+
+
+def send(door, path: str, name: str, data: bytes, **fields: str):
+    body, kind = form(name, data, **fields)
+    return door.send("POST", path, body, Content_Type=kind)
+
+
+def looks_translated(name: str, data: bytes) -> None:
+    before, after = read(name, SAMPLES[name]), read(name, data)
+    assert data != SAMPLES[name]
+    if not name.endswith((".po", ".pot", ".xlf", ".xliff")):
+        assert len(after.fragments) == len(before.fragments)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_deepls_client_translates_a_document(translator, name: str):
+    source, out = io.BytesIO(SAMPLES[name]), io.BytesIO()
+    source.name = name
+    status = translator.translate_document(source, out, source_lang="EN", target_lang="DE")
+    assert status.done
+    assert status.billed_characters > 0
+    looks_translated(name, out.getvalue())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_libretranslate_translates_a_file(door, name: str):
+    said = send(door, "/translate_file", name, SAMPLES[name], source="en", target="de")
+    assert said.status == 200, said.body
+    url = said.json["translatedFileUrl"]
+    assert url.startswith(door.url)
+    with urllib.request.urlopen(url) as reply:
+        stem, _, suffix = name.partition(".")
+        assert f"{stem}_de.{suffix}" in reply.headers["Content-Disposition"]
+        looks_translated(name, reply.read())
+
+
+def test_settings_list_the_formats(door):
+    said = door.get("/frontend/settings").json
+    assert said["filesTranslation"] is True
+    assert {".docx", ".srt"} <= set(said["supportedFilesFormat"])
+
+
+def test_a_document_needs_its_key(door, translator):
+    handle = translator.translate_document_upload(
+        SMALL, source_lang="EN", target_lang="DE", filename="a.srt"
+    )
+    path = f"/v2/document/{handle.document_id}"
+    assert door.post(path, {"document_key": handle.document_key}).status == 200
+    for wrong in (path, path + "/result", "/v2/document/" + "0" * 32, "/v2/document/.."):
+        said = door.post(wrong, {"document_key": "0" * 64})
+        assert said.status == 404, wrong
+    assert door.post(path, {}).json == {"message": "document_key is missing"}
+
+
+def test_unusable_files_are_refused_with_their_place(door):
+    for name, data, message in (
+        ("a.xyz", b"x", "a.xyz: .xyz is no known format"),
+        ("a.srt", b"hello", "a.srt: line 1: 'hello' is outside of a cue"),
+        ("../../a.docx", b"PK", "a.docx: the archive cannot be read"),
+    ):
+        said = send(door, "/v2/document", name, data, target_lang="DE")
+        assert said.status == 400
+        assert said.json["message"].startswith(message), said.json
+        said = send(door, "/translate_file", name, data, source="en", target="de")
+        assert said.status == 400
+        assert said.json["error"].startswith(message)
+
+
+def test_wrong_requests_are_refused(door):
+    assert door.post("/v2/document", {"target_lang": "DE"}).status == 415
+    assert send(door, "/v2/document", "a.srt", b"", target_lang="DE").status == 400
+    assert send(door, "/v2/document", "a.srt", SMALL).json == {"message": "target_lang is missing"}
+    said = send(door, "/v2/document", "a.srt", SMALL, target_lang="DE", output_format="docx")
+    assert said.status == 400
+    assert "must be the format of the file" in said.json["message"]
+
+
+def test_an_unknown_language_is_told_by_the_status(door):
+    said = send(door, "/v2/document", "a.srt", SMALL, source_lang="EN", target_lang="XX").json
+    path, key = f"/v2/document/{said['document_id']}", {"document_key": said["document_key"]}
+    while (state := door.post(path, key).json)["status"] in ("queued", "translating"):
+        time.sleep(0.05)
+    assert state["status"] == "error"
+    assert "xx" in state["error_message"].lower()
+    assert door.post(path + "/result", key).status == 503
+
+
+@pytest.fixture(scope="module")
+def small_door(open_door, server, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("documents")
+    door = open_door(server.grpc, "--max-file-bytes", "2000", "--documents", str(folder))
+    return door, folder
+
+
+def test_a_large_file_is_refused(small_door):
+    door, _ = small_door
+    said = send(door, "/v2/document", "a.srt", SMALL + b" " * 2000, target_lang="DE")
+    assert said.status == 413
+    assert said.json == {"message": "file has more than 2000 bytes: split the file"}
+
+
+def test_old_documents_go_and_lost_ones_fail(small_door):
+    door, folder = small_door
+    first = send(door, "/v2/document", "a.srt", SMALL, source_lang="EN", target_lang="DE").json
+    path, key = f"/v2/document/{first['document_id']}", {"document_key": first["document_key"]}
+    while door.post(path, key).json["status"] != "done":
+        time.sleep(0.05)
+    document = folder / first["document_id"]
+    state = document / "state.json"
+    state.write_text(state.read_text().replace('"done"', '"translating"', 1))
+    past = time.time() - 100
+    os.utime(state, (past, past))
+    assert door.post(path, key).json["error_message"] == ("the translation was lost: send it again")
+    past -= 4000
+    for entry in (*document.iterdir(), document):
+        os.utime(entry, (past, past))
+    send(door, "/v2/document", "a.srt", SMALL, source_lang="EN", target_lang="DE")
+    assert not document.exists()
+    assert door.post(path, key).status == 404
