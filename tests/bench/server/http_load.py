@@ -72,6 +72,7 @@ async def load(
     begin = time.perf_counter() + warmup
     end = begin + seconds
     took: list[float] = []
+    every = 0
 
     def of(first: int) -> Iterator[bytes]:
         number = first
@@ -80,6 +81,8 @@ async def load(
             number += concurrency
 
     def answered(duration: float, _: bytes) -> None:
+        nonlocal every
+        every += 1
         if begin <= time.perf_counter() < end:
             took.append(duration)
 
@@ -89,7 +92,8 @@ async def load(
         for n in range(concurrency)
     ]
     await asyncio.gather(*(caller.done for _, caller in made))
-    return {"per_second": len(took) / seconds, "median_ms": 1e3 * median(took)}
+    rate = len(took) / seconds
+    return {"per_second": rate, "median_ms": 1e3 * median(took), "answered": every}
 
 
 async def alone(

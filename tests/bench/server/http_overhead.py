@@ -69,33 +69,50 @@ def http_load(cores: list[int], *flags: str) -> dict[str, Any]:
     return dict(json.loads(done.stdout))
 
 
-def alone(cores: list[int], grpc: str, http: str, file: Path) -> dict[str, float]:
+def cpu_ms(process: subprocess.Popen[str]) -> float:
+    """The processor time that the worker of linnet-http has used."""
+    pid = process.pid
+    (child,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
+    return 1e3 * (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+Door = tuple[str, subprocess.Popen[str]]
+
+
+def alone(cores: list[int], grpc: str, door: Door, file: Path) -> dict[str, float]:
     """Medians of the milliseconds of a sentence, and of what HTTP adds to the same sentence."""
-    found = http_load(cores, "--http", http, "--grpc", grpc, "--file", str(file))
+    before = cpu_ms(door[1])
+    found = http_load(cores, "--http", door[0], "--grpc", grpc, "--file", str(file))
+    used = cpu_ms(door[1]) - before
     added = [one - other for one, other in zip(found["http"], found["grpc"], strict=True)]
     return {
         "grpc_ms": median(found["grpc"]),
         "http_ms": median(found["http"]),
         "added_ms": median(added),
+        "cpu_ms": used / len(added),
     }
 
 
 def under_load(
-    options: argparse.Namespace, placement: Placement, grpc: str, http: str, file: Path
+    options: argparse.Namespace, placement: Placement, grpc: str, door: Door, file: Path
 ) -> dict[str, float]:
     """Sentences per second of both ways."""
     warmup, seconds = options.seconds / 4, options.seconds
     count = str(options.concurrency)
+    before = cpu_ms(door[1])
     by_http = http_load(
-        placement.rest, "--http", http, "--file", str(file), "--concurrency", count,
+        placement.rest, "--http", door[0], "--file", str(file), "--concurrency", count,
         "--warmup", str(warmup), "--seconds", str(seconds),
     )  # fmt: skip
+    used = cpu_ms(door[1]) - before
     flags = ["--concurrency", count, "--warmup", f"{warmup}s", "--duration", f"{seconds}s"]
     by_grpc = server_overhead.load(options, placement, grpc, file, *flags)
     return {
         "grpc_per_second": by_grpc["texts_per_second"],
         "http_per_second": by_http["per_second"],
         "http_median_ms": by_http["median_ms"],
+        "cpu_ms": used / by_http["answered"],
     }
 
 
@@ -114,11 +131,11 @@ def measure(options: argparse.Namespace, cores: list[int]) -> dict[str, Any]:
         on_first = Placement(placement.engine, placement.engine)
         with (
             server_overhead.server(options, on_first, options.compute, beam) as grpc,
-            front_end(placement.rest, grpc) as (http, _),
+            front_end(placement.rest, grpc) as door,
         ):
             return {
-                "alone": rounds(partial(alone, placement.rest, grpc, http, file)),
-                "load": rounds(partial(under_load, options, placement, grpc, http, file)),
+                "alone": rounds(partial(alone, placement.rest, grpc, door, file)),
+                "load": rounds(partial(under_load, options, placement, grpc, door, file)),
             }
 
 
@@ -137,12 +154,14 @@ def markdown(results: dict[str, Any]) -> str:
             f"{median(one['grpc_ms']):.2f} ms",
             f"{median(one['http_ms']):.2f} ms",
             f"{added:.2f} ms more (wanted: at most {MAX_ADDED_MS} ms)",
+            f"{median(one['cpu_ms']):.2f} ms",
         ],
         [
             f"{results['concurrency']} requests in flight",
             f"{median(load['grpc_per_second']):.1f}/s",
             f"{median(load['http_per_second']):.1f}/s",
             f"{share:.1%} (wanted: at least {MIN_SHARE:.0%})",
+            f"{median(load['cpu_ms']):.2f} ms",
         ],
     ]
     about = (
@@ -152,7 +171,7 @@ def markdown(results: dict[str, Any]) -> str:
         "with one worker and the clients have the second one. Medians over the rounds."
         f"{note(results.get('max_drift'))}"
     )
-    heads = ["", "gRPC", "HTTP", "difference"]
+    heads = ["", "gRPC", "HTTP", "difference", "processor time of linnet-http per request"]
     return machine.report("What linnet-http costs", about, heads, rows)
 
 
