@@ -1,5 +1,6 @@
 #include "server/request/decoding_options.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -17,20 +18,41 @@ bool IsSet(const DecodingOptions& options, const std::string& name) {
 
 }  // namespace
 
-absl::Status CheckDecodingOptions(const DecodingOptions& options, const ServedModel& model,
-                                  const std::map<std::string, std::string>& paths) {
-  const model::SearchOptions merged =
-      MergeOptions(model.bundle, options, model.bundle.manifest.limits().max_source_tokens());
+ResolvedOptions::ResolvedOptions(const model::Bundle& bundle, const DecodingOptions& asked)
+    : bundle_(&bundle),
+      options_(model::ApplyOverrides(
+          bundle.default_options(bundle.manifest.limits().max_source_tokens()), asked,
+          bundle.manifest.limits().max_target_tokens())),
+      min_is_set_(asked.has_min_target_tokens()),
+      max_is_set_(asked.has_max_target_tokens()) {}
+
+model::SearchOptions ResolvedOptions::ForSource(int source_tokens) const {
+  model::SearchOptions options = options_;
+  const int max = bundle_->default_max_target_tokens(source_tokens);
+  if (!min_is_set_) options.min_target_tokens = std::min(options.min_target_tokens, max);
+  if (max_is_set_) return options;
+  options.max_target_tokens = max;
+  if (min_is_set_) {
+    options.max_target_tokens = std::max(
+        max, std::min(options.min_target_tokens, bundle_->manifest.limits().max_target_tokens()));
+  }
+  return options;
+}
+
+absl::StatusOr<ResolvedOptions> ResolveOptions(const DecodingOptions& asked,
+                                               const ServedModel& model,
+                                               const std::map<std::string, std::string>& paths) {
+  const ResolvedOptions resolved(model.bundle, asked);
   const std::optional<model::BadOption> bad =
-      model::FindBadOption(merged, model.scheduler->engine_info().limits);
-  if (!bad.has_value()) return absl::OkStatus();
+      model::FindBadOption(resolved.for_longest(), model.scheduler->engine_info().limits);
+  if (!bad.has_value()) return resolved;
   std::string name = bad->option;
   std::string message = bad->message;
-  if (!IsSet(options, name)) {
+  if (!IsSet(asked, name)) {
     // The only unset option that may be bad is the beam: when sampling it is n_best, else it may be
     // wider than the steps of this server.
-    if (name != "beam_size") return absl::OkStatus();
-    if (merged.sampling() && options.has_n_best()) {
+    if (name != "beam_size") return resolved;
+    if (resolved.sampling() && asked.has_n_best()) {
       name = "n_best";
       message = absl::StrCat(bad->option, " ", bad->message);
     } else {
@@ -41,12 +63,6 @@ absl::Status CheckDecodingOptions(const DecodingOptions& options, const ServedMo
   const auto path = paths.find(name);
   return BadField(path == paths.end() ? absl::StrCat("options.", name) : path->second,
                   Reason::kBadOption, message);
-}
-
-model::SearchOptions MergeOptions(const model::Bundle& bundle, const DecodingOptions& options,
-                                  int source_tokens) {
-  return model::ApplyOverrides(bundle.default_options(source_tokens), options,
-                               bundle.manifest.limits().max_target_tokens());
 }
 
 }  // namespace linnet::server

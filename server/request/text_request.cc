@@ -61,17 +61,12 @@ struct Asked {
   bool keeps_target = false;  // a text that is in the target language already is not translated
   std::map<std::string, std::string> paths = {};  // of options that are set in other fields
   const linnet::v1::Glossary* glossary = nullptr;
+  const linnet::v1::SummaryLength* length = nullptr;
   bool direct_only = true;  // two models never answer together
 };
 
-// Returns the options of a search of the longest source that the model reads.
-model::SearchOptions LongestSearch(const ServedModel& model, const DecodingOptions& asked) {
-  return MergeOptions(model.bundle, asked, model.bundle.manifest.limits().max_source_tokens());
-}
-
 // Checks that a search supports a glossary.
-absl::Status CheckSearch(const DecodingOptions& asked, const ServedModel& model) {
-  const model::SearchOptions options = LongestSearch(model, asked);
+absl::Status CheckSearch(const model::SearchOptions& options) {
   if (options.sampling()) {
     return BadField(
         "glossary", Reason::kBadGlossary,
@@ -132,35 +127,46 @@ absl::StatusOr<TextRequest> CheckModel(const Request& request, const Asked& aske
   RETURN_IF_ERROR(found.status());
   const std::shared_ptr<ServedModel>& model = found->model;
   DecodingOptions options = asked.options;
+  ResolvedOptions second_options;
   if (pivot.has_value()) {
     RETURN_IF_ERROR(CheckPivot(asked, source_language, found->languages->target_language_code()));
-    RETURN_IF_ERROR(CheckDecodingOptions(options, *pivot->second.model, asked.paths));
+    ASSIGN_OR_RETURN(second_options, ResolveOptions(options, *pivot->second.model, asked.paths));
     options.clear_min_target_tokens();
     options.clear_max_target_tokens();
   }
-  RETURN_IF_ERROR(CheckDecodingOptions(options, *model, asked.paths));
+  ASSIGN_OR_RETURN(checked.options, ResolveOptions(options, *model, asked.paths));
+  if (asked.length != nullptr) {
+    RETURN_IF_ERROR(ApplySummaryLength(*asked.length, *model,
+                                       found->languages->source_language_code(), options));
+    checked.options = ResolvedOptions(model->bundle, options);
+    checked.length = *asked.length;
+  }
   if (asked.glossary != nullptr) {
     RETURN_IF_ERROR(CheckGlossary(*asked.glossary));
-    RETURN_IF_ERROR(CheckSearch(options, *model));
+    RETURN_IF_ERROR(CheckSearch(checked.options.for_longest()));
     checked.glossary = asked.glossary;
   }
   checked.model = model;
   checked.languages = found->languages;
   checked.language_code = found->languages->source_language_code();
-  checked.options = std::move(options);
+  checked.list_hypotheses = asked.options.has_n_best();
   checked.word_scores = request.word_scores();
   checked.alignments = request.alignments();
-  if (request.has_use_cache()) checked.use_cache = request.use_cache();
+  // Sampled answers are kept only on request.
+  const auto use_cache = [&request](const ResolvedOptions& options) {
+    return request.has_use_cache() ? request.use_cache() : !options.sampling();
+  };
+  checked.use_cache = use_cache(checked.options);
   if (pivot.has_value()) {
     TextRequest second;
     second.model = pivot->second.model;
     second.languages = pivot->second.languages;
     second.language_code = second.languages->source_language_code();
-    second.options = asked.options;
+    second.options = std::move(second_options);
     second.split = true;
     second.word_scores = checked.word_scores;
     second.alignments = checked.alignments;
-    second.use_cache = checked.use_cache;
+    second.use_cache = use_cache(second.options);
     second.detected = checked.detected;
     second.may_be_empty = true;
     checked.second = std::make_shared<const TextRequest>(std::move(second));
@@ -175,6 +181,7 @@ absl::StatusOr<TextRequest> Check(const Request& request,
                                   std::optional<std::vector<TextItem>> items, const Asked& asked,
                                   const Catalog& catalog, const TextLimits& limits) {
   TextRequest checked;
+  checked.max_segments = limits.max_segments;
   if (items.has_value()) {
     checked.items = *std::move(items);
     RETURN_IF_ERROR(CheckItems(asked.items_field, checked.items, limits, checked.text_bytes));
@@ -202,6 +209,7 @@ absl::StatusOr<TextRequest> Check(const Request& request,
     TextRequest part;
     part.priority = checked.priority;
     part.detected = checked.detected;
+    part.max_segments = checked.max_segments;
     part.items = std::move(group.items);
     for (const TextItem& item : part.items) part.text_bytes += item.bytes();
     const bool detected = part.items.front().detected.has_value();
@@ -296,7 +304,8 @@ absl::StatusOr<TextRequest> CheckSummarize(const linnet::v1::SummarizeRequest& r
                  .source_language = Canonical(request.language_code()),
                  .source_field = "language_code",
                  .target_language = "",
-                 .options = request.options()};
+                 .options = request.options(),
+                 .length = request.has_length() ? &request.length() : nullptr};
   auto twice = [](absl::string_view field, absl::string_view option) {
     return BadField(field, Reason::kSetTwice,
                     absl::StrCat("is the same setting as options.", option, ": set one of them"));
@@ -324,12 +333,7 @@ absl::StatusOr<TextRequest> CheckSummarize(const linnet::v1::SummarizeRequest& r
     each.language_check = limits.language_check;
     if (request.long_input() != linnet::v1::LONG_INPUT_UNSPECIFIED)
       each.long_input = request.long_input();
-    RETURN_IF_ERROR(ApplyStyle(request.style(), each));
-    if (!request.has_length()) return absl::OkStatus();
-    RETURN_IF_ERROR(
-        ApplySummaryLength(request.length(), *each.model, each.language_code, each.options));
-    each.length = request.length();
-    return absl::OkStatus();
+    return ApplyStyle(request.style(), each);
   }));
   return checked;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 #include "linnet/v1/text_service.pb.h"
 #include "server/base/caller.h"
 #include "server/models/catalog.h"
+#include "server/request/decoding_options.h"
 #include "server/request/language_detector.h"
 
 namespace linnet::server {
@@ -55,18 +57,20 @@ struct TextRequest {
   std::vector<TextItem> items;
   const linnet::v1::LanguageTokens* languages = nullptr;  // pair and style, owned by the model
   std::string language_code;                              // of the source, as the model has it
-  linnet::v1::DecodingOptions options;
-  bool split = false;       // into segments; otherwise each text is one source
-  bool join_lines = false;  // of each paragraph, before the text is split
+  ResolvedOptions options;
+  bool list_hypotheses = false;  // n_best is set
+  bool split = false;            // into segments; otherwise each text is one source
+  bool join_lines = false;       // of each paragraph, before the text is split
   linnet::v1::LongInput long_input = linnet::v1::LONG_INPUT_REJECT;  // if not split
   std::optional<linnet::v1::SummaryLength> length;  // the requested length of a summary
   LanguageCheck language_check = LanguageCheck::kOff;
   bool word_scores = false;
   bool alignments = false;
-  std::optional<bool> use_cache;                   // if the request sets it
+  bool use_cache = true;
   const linnet::v1::Glossary* glossary = nullptr;  // borrowed from the request; null if it has none
   std::optional<Priority> priority;                // if the request sets it
   int64_t text_bytes = 0;
+  int max_segments = std::numeric_limits<int>::max();  // of all texts
   // Only if the language was detected and is that of all texts of the call.
   std::optional<linnet::v1::DetectedLanguage> detected;
   // The requests for the other languages, if the texts of a call are in several. Each has its own

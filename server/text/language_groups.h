@@ -12,7 +12,7 @@
 #include "server/base/mutex.h"
 #include "server/request/text_request.h"
 #include "server/schedule/cancellation.h"
-#include "server/text/decoding_call.h"
+#include "server/text/staged_call.h"
 
 namespace linnet::server {
 
@@ -31,8 +31,8 @@ void AddDetectedLanguages(const std::vector<TextItem>& items, linnet::v1::ScoreR
 template <typename Response>
 class LanguageGroups {
  public:
-  using Done = DecodingCall::Done;
-  using OnPart = DecodingCall::OnPart;
+  using Done = StagedCall::Done;
+  using OnPart = StagedCall::OnPart;
 
   // `groups` have the items of the request in each language, and `unchanged` the rest. The response
   // belongs to the caller. The permit holds the request, and then the response; each group has a

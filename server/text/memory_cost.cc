@@ -34,7 +34,8 @@ int64_t EncodeBytes(int64_t text_bytes) {
 }
 
 int64_t SegmentBytes(int64_t source_tokens) {
-  constexpr int64_t kParts = sizeof(PreparedSegment) + 4 * sizeof(model::TextSegment);
+  constexpr int64_t kParts =
+      sizeof(PreparedSegment) + sizeof(SequenceResult) + 4 * sizeof(model::TextSegment);
   return Grown(kParts) + sizeof(Sequence) + kQueued +
          3 * Grown(source_tokens * static_cast<int64_t>(sizeof(model::TokenId)));
 }
@@ -51,7 +52,7 @@ int64_t ResultBytes(const TextRequest& request, const model::SearchOptions& opti
   const int64_t hypothesis = sizeof(model::Hypothesis) + Grown(tokens * sizeof(model::TokenId)) +
                              Grown(tokens * sizeof(float));
   int64_t bytes = options.n_best * hypothesis + kTextCopies * text + 4 * kMessage;
-  if (request.options.has_n_best())
+  if (request.list_hypotheses)
     bytes += options.n_best * (kMessage + 2 * (text + tokens * sizeof(float)));
   if (request.word_scores) bytes += tokens * kMessage;
   if (request.alignments) {
@@ -67,7 +68,7 @@ int64_t ResultBytes(const TextRequest& request, const model::SearchOptions& opti
 
 int64_t CopyBytes(const TextRequest& request, int64_t bytes) {
   int64_t sum = sizeof(model::Hypothesis) + kTextCopies * bytes + 4 * kMessage;
-  if (request.options.has_n_best()) sum += kMessage + 2 * bytes;
+  if (request.list_hypotheses) sum += kMessage + 2 * bytes;
   // Words have a character and a blank at least.
   const int64_t words = (bytes + 1) / 2;
   if (request.word_scores) sum += words * kMessage;

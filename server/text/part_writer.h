@@ -9,7 +9,6 @@
 #include "absl/status/statusor.h"
 #include "linnet/v1/text_service.pb.h"
 #include "server/request/text_request.h"
-#include "server/text/pivot_texts.h"
 #include "server/text/prepared_text.h"
 
 namespace linnet::server {
@@ -17,19 +16,16 @@ namespace linnet::server {
 // Writes the parts of a stream, in order, one segment after the other.
 //
 // Written text is never revised: the concatenated parts of a text are at any time a prefix of
-// the text that FillReply makes in the end. Not thread-safe.
+// the text that the stage assembles in the end. Not thread-safe.
 class PartWriter {
  public:
-  // All must outlive the writer; `prepared` must not move or change in number. With a `pivot` each
-  // of its texts translates one of its segments, and the parts are those of the contents that these
-  // belong to.
-  PartWriter(const TextRequest& request, const std::vector<PreparedText>& prepared,
-             const PivotTexts* pivot = nullptr);
+  // Both must outlive the writer; `texts` must not move or change in number.
+  PartWriter(const TextRequest& request, const std::vector<DecodedText>& texts);
 
   // True if every segment is written.
-  bool finished() const { return content_ == prepared_.size(); }
-  // True if the next text, of a pivot, has no segments: Done writes it without a result.
-  bool next_is_empty() const { return prepared_[content_].segments.empty(); }
+  bool finished() const { return content_ == texts_.size(); }
+  // True if the next text has no segments: Done writes it without a result.
+  bool next_is_empty() const { return texts_[content_].results.empty(); }
   // Index of the next segment, across all texts.
   size_t next() const { return next_; }
 
@@ -41,19 +37,16 @@ class PartWriter {
   absl::StatusOr<linnet::v1::TextPart> Done();
 
  private:
-  linnet::v1::TextPart PartOf(std::string text);
+  linnet::v1::TextPart MakePart(std::string text);
 
   const TextRequest& request_;
-  const std::vector<PreparedText>& prepared_;
-  const PivotTexts* const pivot_;
+  const std::vector<DecodedText>& texts_;
   size_t content_ = 0;
   size_t segment_ = 0;  // index within the content
   size_t next_ = 0;
-  int begin_ = 0;       // bytes of the content's answer before the segment and its gap
-  int text_begin_ = 0;  // of a pivot: bytes of the answer before the text of the pivot's segment
-  std::string sent_;    // text of the segment so far, without its gap
+  int begin_ = 0;     // bytes of the content's answer before the segment and its gap
+  std::string sent_;  // text of the segment so far, without its gap
   bool gap_sent_ = false;
-  bool pivot_gap_sent_ = false;
 };
 
 }  // namespace linnet::server

@@ -19,11 +19,11 @@ std::vector<WordRange> InSource(const PreparedSegment& work, std::vector<WordRan
   return words;
 }
 
-PivotAttention AttentionOf(const TextRequest& first, const PreparedSegment& work,
-                           const std::string& text) {
+PivotAttention KeepAttention(const TextRequest& first, const PreparedSegment& work,
+                             const SequenceResult& result, const std::string& text) {
   PivotAttention kept;
   const std::vector<AlignedWord> words =
-      AlignedWords(*first.model->target_tokenizer, work.result.hypotheses.front().tokens, text,
+      AlignedWords(*first.model->target_tokenizer, result.hypotheses.front().tokens, text,
                    work.copies, TargetCapitals(first, work));
   if (work.copied) {  // each word is aligned to itself
     for (const AlignedWord& word : words) kept.pivot.push_back({word.begin, word.end});
@@ -35,7 +35,7 @@ PivotAttention AttentionOf(const TextRequest& first, const PreparedSegment& work
   const std::vector<AlignedWord> source =
       SourceWords(*first.model->source_tokenizer, work.source, work.text, work.copies,
                   SourceCapitals(first, work));
-  const WordAttention attention(source, work.source.size(), work.result.attention);
+  const WordAttention attention(source, work.source.size(), result.attention);
   kept.source = InSource(work, attention.source());
   for (const AlignedWord& word : words) {
     const std::vector<float> weights = attention.WeightsOf(word);
@@ -87,50 +87,38 @@ int64_t PivotTexts::bytes() const {
   return bytes;
 }
 
-PivotTexts PivotTextsOf(const TextRequest& first, const std::vector<PreparedText>& prepared) {
-  PivotTexts pivot;
-  pivot.language_code = first.languages->target_language_code();
-  pivot.model = first.model->name();
-  pivot.model_version = first.model->bundle.manifest.version();
-  const std::string& target = first.second->languages->target_language_code();
-  for (const PreparedText& work : prepared) {
-    PivotTexts::Content& content = pivot.contents.emplace_back();
-    content.segments = static_cast<int>(work.segments.size());
-    content.tail = work.tail;
-    if (work.other_language.has_value())
-      content.warning = LanguageWarning(first, *work.other_language);
-    for (int i = 0; i < content.segments; ++i) {
-      const PreparedSegment& segment = work.segments[i];
-      const model::Hypothesis& best = segment.result.hypotheses.front();
-      PivotSegment& kept = pivot.segments.emplace_back();
-      kept.content = static_cast<int>(pivot.contents.size()) - 1;
-      kept.index = i;
-      kept.last = i + 1 == content.segments;
-      kept.place = segment.place;
-      kept.gap = i == 0
-                     ? segment.gap
-                     : GapBetween(work.segments[i - 1],
-                                  pivot.segments[pivot.segments.size() - 2].text, segment, target);
-      kept.text = HypothesisText(first, segment, best);
-      kept.score = best.score;
-      kept.ended_by_limit = best.ended_by_limit;
-      kept.copied = segment.copied;
-      kept.source_tokens = static_cast<int>(segment.source.size());
-      kept.target_tokens = static_cast<int>(best.tokens.size());
-      if (first.alignments) kept.attention = AttentionOf(first, segment, kept.text);
-    }
-  }
-  return pivot;
-}
+PivotTexts::PivotTexts(const TextRequest& first)
+    : language_code(first.languages->target_language_code()),
+      model(first.model->name()),
+      model_version(first.model->bundle.manifest.version()) {}
 
-TextRequest RequestOf(const TextRequest& second, const PivotTexts& pivot,
-                      const std::vector<TextItem>& items) {
-  TextRequest request = second;
-  for (const PivotSegment& segment : pivot.segments) {
-    request.items.push_back({.path = items[segment.content].path, .text = &segment.text});
-    request.text_bytes += std::ssize(segment.text);
+void PivotTexts::Add(const TextRequest& first, const DecodedText& text) {
+  const std::string& target = first.second->languages->target_language_code();
+  const auto& [work, results] = text;
+  Content& content = contents.emplace_back();
+  content.tail = work.tail;
+  if (work.other_language.has_value())
+    content.warning = LanguageWarning(first, *work.other_language);
+  for (size_t i = 0; i < results.size(); ++i) {
+    const PreparedSegment& segment = work.segments[i];
+    const model::Hypothesis& best = results[i].hypotheses.front();
+    std::string gap = i == 0
+                          ? segment.gap
+                          : GapBetween(work.segments[i - 1], segments.back().text, segment, target);
+    PivotSegment& kept = segments.emplace_back();
+    kept.content = static_cast<int>(contents.size()) - 1;
+    kept.index = static_cast<int>(i);
+    kept.last = i + 1 == results.size();
+    kept.place = segment.place;
+    kept.gap = std::move(gap);
+    kept.text = HypothesisText(first, segment, best);
+    kept.score = best.score;
+    kept.ended_by_limit = best.ended_by_limit;
+    kept.copied = segment.copied;
+    kept.source_tokens = static_cast<int>(segment.source.size());
+    kept.target_tokens = static_cast<int>(best.tokens.size());
+    if (first.alignments) kept.attention = KeepAttention(first, segment, results[i], kept.text);
   }
-  return request;
 }
 
 }  // namespace linnet::server

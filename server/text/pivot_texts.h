@@ -14,8 +14,8 @@
 
 namespace linnet::server {
 
-// The attention of the words of a pivot text on the words of its source, kept after the call of the
-// first model has ended.
+// The attention of the words of a pivot text on the words of its source, kept after the stage of
+// the first model has ended.
 struct PivotAttention {
   std::vector<WordRange> source;  // words of the source segment
   std::vector<WordRange> pivot;   // words of the pivot text, in order
@@ -45,13 +45,17 @@ struct PivotSegment {
 };
 
 // The texts of a call in a third language, between the two models that translate it. Written by the
-// call of the first model, and immutable when that of the second begins.
+// stage of the first model, and immutable when that of the second begins.
 struct PivotTexts {
   struct Content {
-    int segments = 0;  // at least one
     std::string tail;  // text after its last segment in the answer
     std::optional<linnet::v1::Warning> warning;
   };
+
+  // Of the first model's request.
+  explicit PivotTexts(const TextRequest& first);
+  // Adds a text that the first model has translated.
+  void Add(const TextRequest& first, const DecodedText& text);
 
   std::string language_code;
   std::string model;  // that wrote the segments, and its version
@@ -62,11 +66,5 @@ struct PivotTexts {
   // Their memory.
   int64_t bytes() const;
 };
-
-// From the results of the first model.
-PivotTexts PivotTextsOf(const TextRequest& first, const std::vector<PreparedText>& prepared);
-// The request for the second model, with one item for each segment. Borrows the pivot's texts.
-TextRequest RequestOf(const TextRequest& second, const PivotTexts& pivot,
-                      const std::vector<TextItem>& items);
 
 }  // namespace linnet::server

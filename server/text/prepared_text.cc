@@ -9,7 +9,6 @@
 #include "model/runtime/bundle/languages.h"
 #include "model/runtime/text/white_space.h"
 #include "model/runtime/tokenizer/copied_runs.h"
-#include "server/request/decoding_options.h"
 
 namespace linnet::server {
 namespace {
@@ -109,11 +108,10 @@ std::string GapAfter(absl::string_view before, std::string gap,
   return joined ? " " : gap;
 }
 
-model::SequenceInput InputOf(const TextRequest& request, const PreparedSegment& segment) {
+model::SequenceInput MakeInput(const TextRequest& request, const PreparedSegment& segment) {
   model::SequenceInput input;
   input.source = segment.source;
-  input.options =
-      MergeOptions(request.model->bundle, request.options, static_cast<int>(segment.source.size()));
+  input.options = request.options.ForSource(static_cast<int>(segment.source.size()));
   input.align = request.alignments;
   input.length = segment.length;
   const std::vector<model::TextRun> copies = PlacesOfCopies(segment);

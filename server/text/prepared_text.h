@@ -16,7 +16,7 @@
 
 namespace linnet::server {
 
-// A segment of a text: the input of the engine and its result.
+// A segment of a text, as the engine reads it.
 struct PreparedSegment {
   model::TextSegment place;              // position in its text
   std::string gap;                       // text before it in the answer
@@ -32,9 +32,7 @@ struct PreparedSegment {
   std::shared_ptr<const model::TargetLength> length = nullptr;  // of its summary
   // The answer is a title, whose full stop is left out.
   bool is_title = false;
-  SequenceResult result = {};
-  // The text has no letter: it is its own translation, and is not decoded. `result` then has one
-  // hypothesis without tokens, of score 0.
+  // The text has no letter: it is its own translation, and is not decoded.
   bool copied = false;
   // Set if the lines of its text were joined: `text` is a part of it, and `place` that of the
   // source.
@@ -67,6 +65,13 @@ struct PreparedText {
   std::shared_ptr<const model::JoinedText> joined = nullptr;
 };
 
+// A text and the results of its segments, parallel to them. A copied segment has one hypothesis
+// without tokens, of score 0.
+struct DecodedText {
+  PreparedText prepared;
+  std::vector<SequenceResult> results;
+};
+
 // The text between two segments of a translation: `gap`, the white space of the source. Languages
 // without blanks have none between their sentences, so that a blank is added for a language with
 // blanks where the segment before it is in a script without.
@@ -74,6 +79,6 @@ std::string GapAfter(absl::string_view before, std::string gap,
                      const std::string& target_language_code);
 
 // The engine's input for a segment.
-model::SequenceInput InputOf(const TextRequest& request, const PreparedSegment& segment);
+model::SequenceInput MakeInput(const TextRequest& request, const PreparedSegment& segment);
 
 }  // namespace linnet::server

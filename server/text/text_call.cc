@@ -14,8 +14,8 @@
 #include "server/base/exceptions.h"
 #include "server/identity/authentication.h"
 #include "server/request/language_detector.h"
-#include "server/text/decoding_call.h"
 #include "server/text/detection_call.h"
+#include "server/text/language_groups.h"
 #include "server/text/memory_cost.h"
 
 namespace linnet::server {
@@ -116,8 +116,8 @@ absl::StatusOr<std::shared_ptr<Permit>> TextCalls::Admit(const Caller& caller, i
   return std::make_shared<Permit>(std::move(permit));
 }
 
-absl::StatusOr<std::shared_ptr<Permit>> TextCalls::PermitOf(const CallContext& context,
-                                                            int64_t bytes) {
+absl::StatusOr<std::shared_ptr<Permit>> TextCalls::GetPermit(const CallContext& context,
+                                                             int64_t bytes) {
   if (context.permit != nullptr) return context.permit;
   return Admit(context.caller, bytes);
 }
@@ -188,7 +188,7 @@ void TextCalls::CheckOnPool(const Request& request, Response& response, const Ca
                             int64_t cost, OnPart on_part, End refuse) {
   CallContext own = context;
   if (own.caller.call == 0) own.caller.call = NewCall();
-  auto permit = PermitOf(own, static_cast<int64_t>(request.SpaceUsedLong()));
+  auto permit = GetPermit(own, static_cast<int64_t>(request.SpaceUsedLong()));
   if (!permit.ok()) return refuse(permit.status());
   own.permit = *std::move(permit);
   if (auto status = CheckPrepareTime(WithDeadline(limits_, own), cost); !status.ok())
@@ -217,7 +217,7 @@ void TextCalls::CheckAndStart(const Request& request, Response& response,
   if (absl::Status status = ApplyPriority("priority", checked->priority, own.caller); !status.ok())
     return refuse(std::move(status));
   if (own.caller.call == 0) own.caller.call = NewCall();
-  auto permit = PermitOf(own, static_cast<int64_t>(request.SpaceUsedLong()));
+  auto permit = GetPermit(own, static_cast<int64_t>(request.SpaceUsedLong()));
   if (!permit.ok()) return refuse(permit.status());
   (*permit)->SetPriority(own.caller.priority);
   // Memory of the items; the texts themselves belong to the request.
@@ -239,8 +239,48 @@ void TextCalls::CheckAndStart(const Request& request, Response& response,
                          std::move(end));
     }
   }
-  StartModel(*std::move(checked), *std::move(permit), own, response, std::move(on_part),
-             std::move(end));
+  StartStages(*std::move(checked), *std::move(permit), own, response, std::move(on_part),
+              std::move(end));
+}
+
+template <typename Response>
+void TextCalls::StartStages(TextRequest request, std::shared_ptr<Permit> permit,
+                            const CallContext& context, Response& response, OnPart on_part,
+                            Done end) {
+  std::make_shared<StagedCall>(StagedCall::Services{pool_, metrics_, slow_call_},
+                               MakeStages(std::move(request), response), std::move(permit), context,
+                               *response.mutable_timings(), std::move(on_part), std::move(end))
+      ->Start();
+}
+
+template <typename Response>
+void TextCalls::StartGroups(TextRequest request, std::shared_ptr<Permit> permit,
+                            const CallContext& context, Response& response, OnPart on_part,
+                            Done end) {
+  if (request.detected.has_value()) *response.mutable_detected_language() = *request.detected;
+  std::vector<TextItem> unchanged = std::exchange(request.unchanged, {});
+  std::vector<TextRequest> groups = std::exchange(request.others, {});
+  if (request.model != nullptr) groups.insert(groups.begin(), std::move(request));
+  const size_t count = groups.size();
+  auto call = std::make_shared<LanguageGroups<Response>>(groups, std::move(unchanged), response,
+                                                         std::move(permit), context.cancelled,
+                                                         std::move(on_part), std::move(end));
+  if (count == 0) return call->FinishWithoutGroups();
+  for (size_t i = 0; i < count; ++i) {
+    // The group must end even if this throws: the calls of others may be in flight.
+    try {
+      absl::StatusOr<std::shared_ptr<Permit>> own = Admit(context.caller, 0);
+      if (!own.ok()) {
+        call->GroupDone(i, own.status());
+        continue;
+      }
+      StartStages(std::move(groups[i]), *std::move(own), WithoutPermit(context), call->response(i),
+                  /*on_part=*/nullptr,
+                  [call, i](absl::Status status) { call->GroupDone(i, std::move(status)); });
+    } catch (...) {
+      call->GroupDone(i, ErrorOfException());
+    }
+  }
 }
 
 void TextCalls::Translate(const linnet::v1::TranslateRequest& request,
@@ -297,7 +337,7 @@ void TextCalls::StartDetection(const linnet::v1::DetectLanguageRequest& request,
   Caller caller = context.caller;
   if (auto status = ApplyPriority("priority", std::nullopt, caller); !status.ok())
     return refuse(std::move(status));
-  auto permit = PermitOf(context, static_cast<int64_t>(request.SpaceUsedLong()));
+  auto permit = GetPermit(context, static_cast<int64_t>(request.SpaceUsedLong()));
   if (!permit.ok()) return refuse(permit.status());
   if (auto status = (*permit)->Hold(request.contents_size() * kBytesPerDetection); !status.ok())
     return refuse(std::move(status));

@@ -16,7 +16,7 @@
 #include "server/models/catalog.h"
 #include "server/request/text_request.h"
 #include "server/text/call_context.h"
-#include "server/text/decoding_call.h"
+#include "server/text/staged_call.h"
 #include "server/text/text_pool.h"
 
 namespace linnet::server {
@@ -40,8 +40,8 @@ class TextCalls {
  public:
   // Called exactly once, with no lock held, on any thread, possibly before Translate returns. The
   // call holds no permit by then, except that of its context.
-  using Done = DecodingCall::Done;
-  using OnPart = DecodingCall::OnPart;
+  using Done = StagedCall::Done;
+  using OnPart = StagedCall::OnPart;
 
   // All of these must outlive the calls. The pool must outlive the catalog, whose schedulers send
   // calls to it.
@@ -114,21 +114,15 @@ class TextCalls {
   void StartDetection(const linnet::v1::DetectLanguageRequest& request,
                       linnet::v1::DetectLanguageResponse& response, const CallContext& context,
                       End refuse);
-  // Starts the call of one model, or of the two of a translation through a third language.
   template <typename Response>
-  void StartModel(TextRequest request, std::shared_ptr<Permit> permit, const CallContext& context,
-                  Response& response, OnPart on_part, Done end);
+  void StartStages(TextRequest request, std::shared_ptr<Permit> permit, const CallContext& context,
+                   Response& response, OnPart on_part, Done end);
   // Starts a call for the texts in each language (TextRequest::others and unchanged).
   template <typename Response>
   void StartGroups(TextRequest request, std::shared_ptr<Permit> permit, const CallContext& context,
                    Response& response, OnPart on_part, Done end);
-  // Starts the first of the two calls of a translation through a third language
-  // (TextRequest::second), and the second when that has ended. Both have the same permit, deadline,
-  // caller and cancellation.
-  void StartTwo(TextRequest request, std::shared_ptr<Permit> permit, const CallContext& context,
-                linnet::v1::TranslateResponse& response, OnPart on_part, Done end);
   // Returns the permit of the context, or a new one for a request of that many bytes.
-  absl::StatusOr<std::shared_ptr<Permit>> PermitOf(const CallContext& context, int64_t bytes);
+  absl::StatusOr<std::shared_ptr<Permit>> GetPermit(const CallContext& context, int64_t bytes);
   // DEADLINE_TOO_CLOSE if texts of this cost (TextJob::bytes) cannot be prepared in time.
   absl::Status CheckPrepareTime(const CallContext& context, int64_t cost);
   linnet::v1::RequestLimits request_limits() const;

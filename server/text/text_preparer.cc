@@ -15,7 +15,6 @@
 #include "model/runtime/text/white_space.h"
 #include "proto/status_macros.h"
 #include "server/base/errors.h"
-#include "server/request/decoding_options.h"
 #include "server/request/summary_length.h"
 #include "server/text/memory_cost.h"
 #include "server/text/text_warnings.h"
@@ -55,7 +54,7 @@ int MaxTokens(const TextRequest& request) {
 // steps have room for one hypothesis alone can be constrained to copies.
 bool Copies(const TextRequest& request) {
   return request.split && request.model->scheduler->engine_info().limits.max_beam_size > 1 &&
-         !MergeOptions(request.model->bundle, request.options, 1).sampling();
+         !request.options.sampling();
 }
 
 absl::Status Unreadable(absl::string_view field, absl::Status status) {
@@ -411,9 +410,10 @@ absl::Status TextPreparer::State::AddSegment(TokenizedPart part) {
   segment.text = TextOf(*text, part.place);
   if (glossary != nullptr) {
     worked += part.place.end - part.place.begin;
+    const auto source = static_cast<int>(segment.source.size());
     ASSIGN_OR_RETURN(
         segment.terms,
-        glossary->Find(segment.text, InputOf(request, segment).options.max_target_tokens));
+        glossary->Find(segment.text, request.options.ForSource(source).max_target_tokens));
     int64_t bytes = 0;
     for (const TermUse& use : segment.terms) bytes += TermBytes(use);
     RETURN_IF_ERROR(limits.hold(bytes));
@@ -422,7 +422,6 @@ absl::Status TextPreparer::State::AddSegment(TokenizedPart part) {
   if (!segment.copied) return absl::OkStatus();
   segment.source = {};
   segment.copies = {};
-  segment.result.hypotheses.assign(1, {});
   return absl::OkStatus();
 }
 

@@ -36,7 +36,7 @@ class TextPreparer {
   absl::StatusOr<int64_t> Step(int64_t work);
   bool done() const;
   // The segments so far of a text that is split; of another one, those of all of it when it is
-  // done. InputOf their beginning does not change.
+  // done. MakeInput of their beginning does not change.
   std::vector<PreparedSegment>& segments();
   // The text, which is done.
   PreparedText Take();

@@ -127,6 +127,10 @@ SearchOptions Bundle::default_options(int source_tokens) const {
   return DefaultOptions(manifest, source_tokens);
 }
 
+int Bundle::default_max_target_tokens(int source_tokens) const {
+  return DefaultMaxTargetTokens(manifest, source_tokens);
+}
+
 absl::StatusOr<std::string> ManifestSha256(const fs::path& path) {
   ASSIGN_OR_RETURN(const std::string json, ReadManifestBytes(path / kManifest));
   return Sha256OfBytes(json);

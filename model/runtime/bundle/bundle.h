@@ -38,6 +38,7 @@ struct Bundle {
   // The default options for a source of that many tokens (eos included), on which the max target
   // length depends by max_target_ratio.
   SearchOptions default_options(int source_tokens) const;
+  int default_max_target_tokens(int source_tokens) const;
 };
 
 // Returns NotFoundError if there is no bundle, and FailedPreconditionError with the file and the

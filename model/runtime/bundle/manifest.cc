@@ -315,17 +315,21 @@ absl::Status CheckManifest(const BundleManifest& manifest) {
 
 }  // namespace
 
-SearchOptions DefaultOptions(const BundleManifest& manifest, int source_tokens) {
+int DefaultMaxTargetTokens(const BundleManifest& manifest, int source_tokens) {
   const linnet::v1::DecodingDefaults& defaults = manifest.default_options();
   const int limit = manifest.limits().max_target_tokens();
-  SearchOptions options;
-  SetOptions(defaults, options);
   // The manifest keeps a ratio of 1.4 as a float, which is a little less: 5 source tokens would
   // lose one of the 7 that its recipe promises. In double nothing overflows for any source.
   const double ratio = std::round(defaults.max_target_ratio() * 1e6) / 1e6;
   const double cap = ratio * source_tokens +
                      (defaults.has_max_target_tokens() ? defaults.max_target_tokens() : limit);
-  options.max_target_tokens = static_cast<int>(std::floor(std::min<double>(cap, limit)));
+  return static_cast<int>(std::floor(std::min<double>(cap, limit)));
+}
+
+SearchOptions DefaultOptions(const BundleManifest& manifest, int source_tokens) {
+  SearchOptions options;
+  SetOptions(manifest.default_options(), options);
+  options.max_target_tokens = DefaultMaxTargetTokens(manifest, source_tokens);
   options.min_target_tokens = std::min(options.min_target_tokens, options.max_target_tokens);
   return options;
 }

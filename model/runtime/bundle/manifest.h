@@ -19,5 +19,7 @@ absl::StatusOr<linnet::v1::BundleManifest> ReadManifest(const std::filesystem::p
 // The search options of a request that sets none, for a source of that many tokens (eos included),
 // on which the max target length depends by max_target_ratio.
 SearchOptions DefaultOptions(const linnet::v1::BundleManifest& manifest, int source_tokens);
+// Their max_target_tokens.
+int DefaultMaxTargetTokens(const linnet::v1::BundleManifest& manifest, int source_tokens);
 
 }  // namespace linnet::model

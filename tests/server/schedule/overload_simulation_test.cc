@@ -114,7 +114,7 @@ class Overload {
     std::shared_ptr<Cancellation> cancelled = std::make_shared<Cancellation>();
   };
 
-  // Mirrors the end of a DecodingCall.
+  // Mirrors the end of a StageRun.
   class CallSink final : public Sink {
    public:
     CallSink(Overload& overload, std::shared_ptr<Call> call)

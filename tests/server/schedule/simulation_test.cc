@@ -118,7 +118,7 @@ class Simulation {
    public:
     SegmentSink(Simulation& simulation, std::shared_ptr<Call> call, int64_t tokens)
         : simulation_(simulation), call_(std::move(call)), tokens_(tokens) {}
-    // Mirrors DecodingCall.
+    // Mirrors StageRun.
     void Done(absl::StatusOr<SequenceResult> result) override {
       EXPECT_FALSE(std::exchange(done_, true)) << "a sequence ended twice";
       if (call_->permit.has_value()) call_->permit->GiveBack(tokens_);

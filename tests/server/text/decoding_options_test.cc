@@ -89,14 +89,14 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_F(DecodingOptionsTest, SamplingIgnoresDefaultBeam) {
   const model::Bundle& bundle = fixture.catalog->models()[0]->bundle;
   linnet::v1::DecodingOptions options;
-  EXPECT_FALSE(MergeOptions(bundle, options, 5).sampling());
+  EXPECT_FALSE(ResolvedOptions(bundle, options).ForSource(5).sampling());
   options.set_seed(0);
-  EXPECT_TRUE(MergeOptions(bundle, options, 5).sampling());
-  EXPECT_EQ(MergeOptions(bundle, options, 5).beam_size, 1);
+  EXPECT_TRUE(ResolvedOptions(bundle, options).ForSource(5).sampling());
+  EXPECT_EQ(ResolvedOptions(bundle, options).ForSource(5).beam_size, 1);
   options.set_n_best(6);
-  EXPECT_EQ(MergeOptions(bundle, options, 5).beam_size, 6);
+  EXPECT_EQ(ResolvedOptions(bundle, options).ForSource(5).beam_size, 6);
   options.set_beam_size(8);
-  EXPECT_EQ(MergeOptions(bundle, options, 5).beam_size, 8);
+  EXPECT_EQ(ResolvedOptions(bundle, options).ForSource(5).beam_size, 8);
   TranslateRequest request = ToGerman({"The dog runs."});
   *request.mutable_options() = options;
   EXPECT_THAT(Check(request), IsOk());
@@ -108,7 +108,7 @@ TEST_F(DecodingOptionsTest, SummaryBoundsAreAliasesOfOptions) {
   request.set_max_summary_tokens(9);
   auto checked = CheckRequest(request, *fixture.catalog, limits);
   ASSERT_THAT(checked, IsOk());
-  const model::SearchOptions options = MergeOptions(checked->model->bundle, checked->options, 10);
+  const model::SearchOptions options = checked->options.ForSource(10);
   EXPECT_EQ(options.min_target_tokens, 5);
   EXPECT_EQ(options.max_target_tokens, 9);
   request.set_min_summary_tokens(10);
@@ -126,12 +126,12 @@ TEST_F(DecodingOptionsTest, DefaultBoundIsAdjustedToRequest) {
       fixture.catalog->models()[0]->bundle;  // at most tokens + 10, at least 1
   linnet::v1::DecodingOptions options;
   options.set_min_target_tokens(40);
-  EXPECT_EQ(MergeOptions(bundle, options, 5).max_target_tokens, 40);
+  EXPECT_EQ(ResolvedOptions(bundle, options).ForSource(5).max_target_tokens, 40);
   options.Clear();
   options.set_max_target_tokens(0);
-  EXPECT_EQ(MergeOptions(bundle, options, 5).min_target_tokens, 0);
+  EXPECT_EQ(ResolvedOptions(bundle, options).ForSource(5).min_target_tokens, 0);
   options.Clear();
-  EXPECT_EQ(MergeOptions(bundle, options, 5).max_target_tokens, 15);
+  EXPECT_EQ(ResolvedOptions(bundle, options).ForSource(5).max_target_tokens, 15);
 }
 
 }  // namespace

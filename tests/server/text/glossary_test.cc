@@ -120,7 +120,7 @@ TEST(GlossaryTest, TextThatIsCopiedAndATermIsRequiredOnce) {
                     {.hold = [](int64_t) { return absl::OkStatus(); }});
     EXPECT_THAT(prepared, IsOk());
     std::vector<std::string> texts;
-    for (const auto& phrase : InputOf(*checked, prepared->segments.front()).constraints)
+    for (const auto& phrase : MakeInput(*checked, prepared->segments.front()).constraints)
       texts.push_back(tokenizer.Decode(phrase));
     return texts;
   };

@@ -77,12 +77,14 @@ TEST_F(SummaryLengthTest, RequestReplacesTheModelsLimitsOnTokens) {
   SummarizeRequest request = InWords(40, "Rain.");
   const auto checked = CheckRequest(request, *fixture.catalog, {});
   ASSERT_THAT(checked, IsOk());
-  EXPECT_EQ(checked->options.min_target_tokens(), 1);
-  EXPECT_EQ(checked->options.max_target_tokens(), 80);
+  EXPECT_EQ(checked->options.for_longest().min_target_tokens, 1);
+  EXPECT_EQ(checked->options.for_longest().max_target_tokens, 80);
   request.mutable_length()->set_words(3);
-  EXPECT_EQ(CheckRequest(request, *fixture.catalog, {})->options.max_target_tokens(), 28);
+  EXPECT_EQ(CheckRequest(request, *fixture.catalog, {})->options.for_longest().max_target_tokens,
+            28);
   request.set_max_summary_tokens(7);
-  EXPECT_EQ(CheckRequest(request, *fixture.catalog, {})->options.max_target_tokens(), 7);
+  EXPECT_EQ(CheckRequest(request, *fixture.catalog, {})->options.for_longest().max_target_tokens,
+            7);
   EXPECT_EQ(Answer(request).summaries_size(), 1);
   request.set_max_summary_tokens(0);
   EXPECT_EQ(Answer(request).summaries(0).finish_reason(), linnet::v1::FINISH_REASON_LENGTH);

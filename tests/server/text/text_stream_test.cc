@@ -262,15 +262,16 @@ TEST(PartWriterTest, RejectsResultThatRevisesSentText) {
   const TranslateRequest request = ToGerman({"The dog runs."});
   const auto checked = CheckRequest(request, *fixture.catalog, {});
   ASSERT_THAT(checked, IsOk());
-  std::vector<PreparedText> prepared = {
-      *PrepareText(*checked, checked->items[0], /*glossary=*/nullptr,
-                   {.hold = [](int64_t) { return absl::OkStatus(); }})};
-  PartWriter writer(*checked, prepared);
+  std::vector<DecodedText> texts = {
+      {*PrepareText(*checked, checked->items[0], /*glossary=*/nullptr,
+                    {.hold = [](int64_t) { return absl::OkStatus(); }}),
+       std::vector<SequenceResult>(1)}};
+  PartWriter writer(*checked, texts);
   const model::Tokenizer& tokenizer = *checked->model->target_tokenizer;
   const auto sent = *tokenizer.Encode("A bird");
   EXPECT_EQ(writer.Stable(sent)->text(), "A bird");
   EXPECT_FALSE(writer.Stable(*tokenizer.Encode("A dog and a bird")).has_value()) << "held back";
-  model::Hypothesis& best = prepared[0].segments[0].result.hypotheses.emplace_back();
+  model::Hypothesis& best = texts[0].results[0].hypotheses.emplace_back();
   best.tokens = *tokenizer.Encode("The dog");
   EXPECT_EQ(writer.Done().status().code(), absl::StatusCode::kInternal);
   best.tokens = *tokenizer.Encode("A bird sings");

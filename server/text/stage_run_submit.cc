@@ -1,4 +1,4 @@
-// DecodingCall: charges the prepared texts and submits them to the model's scheduler.
+// StageRun: charges the prepared texts and submits them to the model's scheduler.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -6,63 +6,65 @@
 #include "absl/time/clock.h"
 #include "proto/status_macros.h"
 #include "server/base/errors.h"
-#include "server/request/decoding_options.h"
-#include "server/text/decoding_call.h"
 #include "server/text/memory_cost.h"
+#include "server/text/stage_run.h"
 
 namespace linnet::server {
 
-class DecodingCall::SegmentSink : public Sink {
+class StageRun::SegmentSink : public Sink {
  public:
-  SegmentSink(std::shared_ptr<DecodingCall> call, size_t segment)
-      : call_(std::move(call)), segment_(segment) {}
+  SegmentSink(std::shared_ptr<StageRun> run, size_t segment)
+      : run_(std::move(run)), segment_(segment) {}
   void Progress(std::vector<model::TokenId> stable) override {
-    call_->SegmentStable(segment_, std::move(stable));
+    run_->SegmentStable(segment_, std::move(stable));
   }
   void Done(absl::StatusOr<SequenceResult> result) override {
-    call_->SegmentDone(segment_, std::move(result));
+    run_->SegmentDone(segment_, std::move(result));
   }
 
  private:
-  std::shared_ptr<DecodingCall> call_;
+  std::shared_ptr<StageRun> run_;
   const size_t segment_;
 };
 
-absl::StatusOr<int> DecodingCall::AddSequences(std::vector<PreparedSegment>& segments, int max) {
+absl::StatusOr<int> StageRun::AddSequences(std::vector<PreparedSegment>& segments, int max) {
   CallWork& needed = submission_.needed;
-  const int end = std::min<int>(static_cast<int>(segments.size()), sequenced_ + max);
+  const auto begin = static_cast<int>(results_.size());
+  const int end = std::min<int>(static_cast<int>(segments.size()), begin + max);
   int64_t result_bytes = 0;
-  for (int i = sequenced_; i < end; ++i) {
-    const PreparedSegment& segment = segments[i];
+  for (int i = begin; i < end; ++i) {
+    PreparedSegment& segment = segments[i];
+    RETURN_IF_ERROR(stage_.SegmentPrepared(request_.items[texts_.size()], segment));
     const auto source = static_cast<int>(segment.source.size());
     if (segment.copied) {
       result_bytes += CopyBytes(request_, std::ssize(segment.text));
       continue;
     }
-    model::SearchOptions options = MergeOptions(request_.model->bundle, request_.options, source);
+    model::SearchOptions options = request_.options.ForSource(source);
     if (segment.target.has_value())
       options.max_target_tokens = static_cast<int>(segment.target->size());
     result_bytes += ResultBytes(request_, options, source);
   }
   RETURN_IF_ERROR(permit_->Hold(result_bytes));
-  const int begin = sequenced_;
-  for (; sequenced_ < end; ++sequenced_) {
-    PreparedSegment& segment = segments[sequenced_];
+  for (int i = begin; i < end; ++i) {
+    const PreparedSegment& segment = segments[i];
+    SequenceResult& result = results_.emplace_back();
     Segment& added = submission_.all.emplace_back();
     if (segment.copied) {
+      result.hypotheses.assign(1, {});
       added.done = true;
       ++submission_.copied;
       continue;
     }
     auto sequence = std::make_unique<Sequence>();
-    sequence->input = InputOf(request_, segment);
-    sequence->input.report_stable = streams();
+    sequence->input = MakeInput(request_, segment);
+    sequence->input.report_stable = streams_;
     sequence->caller = context_.caller;
     sequence->deadline = context_.deadline;
     sequence->cancelled = context_.cancelled;
-    source_tokens_ += std::ssize(segment.source);
-    added.work = &segment;  // until the text is moved
-    if (AnswerFromCache(*sequence, added)) continue;
+    added.source_tokens = static_cast<int>(segment.source.size());
+    source_tokens_ += added.source_tokens;
+    if (AnswerFromCache(*sequence, added, result)) continue;
     added.tokens = WorkOf(sequence->input);
     const int rows = model::RowsOf(sequence->input);
     needed.size.tokens += added.tokens;
@@ -72,12 +74,12 @@ absl::StatusOr<int> DecodingCall::AddSequences(std::vector<PreparedSegment>& seg
     submission_.segments.push_back(submission_.all.size() - 1);
     submission_.sequences.push_back(std::move(sequence));
   }
-  // The second of two calls was admitted with the first.
+  // A later stage was admitted with the first one, unless that needed no engine.
   if (!permit_->has_next()) RETURN_IF_ERROR(permit_->CheckWork(needed.size.tokens));
   return end - begin;
 }
 
-absl::Status DecodingCall::Submit() {
+absl::Status StageRun::Submit() {
   glossary_.reset();
   permit_->SetBytes(permit_->bytes() - std::exchange(prepare_bytes_, 0));
   metrics_.Tokenized(tokenize_);
@@ -86,8 +88,8 @@ absl::Status DecodingCall::Submit() {
   std::vector<Segment>& segments = submission.all;
   CallWork& needed = submission.needed;
   size_t next = 0;
-  for (PreparedText& text : texts_) {
-    for (PreparedSegment& segment : text.segments) segments[next++].work = &segment;
+  for (DecodedText& text : texts_) {
+    for (SequenceResult& result : text.results) segments[next++].result = &result;
   }
   for (size_t i = 0; i < sequences.size(); ++i) {
     sequences[i]->sink =
@@ -98,13 +100,13 @@ absl::Status DecodingCall::Submit() {
   if (const LoadStats loads = request_.model->scheduler->load_stats();
       loads.state != LoadState::kLoaded) {
     needed.load += loads.load_time;
-    unusual_ = true;
+    corrects_estimates_ = false;
   }
   // A call that the cache has answered costs no work, and nothing remains to be estimated.
   if (!sequences.empty()) RETURN_IF_ERROR(Charge(std::move(needed)));
   if (const auto hits = segments.size() - sequences.size() - submission.copied; hits > 0)
     request_.model->metrics->CacheHits(static_cast<int>(hits));
-  if (streams()) writer_.emplace(request_, texts_, first_ == nullptr ? nullptr : &first_->texts);
+  if (streams_) writer_.emplace(request_, texts_);
   {
     MutexLock lock(mu_);
     segments_ = std::move(segments);
@@ -128,30 +130,30 @@ absl::Status DecodingCall::Submit() {
   }
 }
 
-CallWork::Next DecodingCall::NextWork() const {
-  const TextRequest& second = *request_.second;
-  const int max_source = second.model->bundle.manifest.limits().max_source_tokens() -
-                         second.model->languages.max_source_tokens();
-  CallWork::Next next = {.model = second.model->key()};
+CallWork::Next StageRun::EstimateNext(const TextRequest& next) const {
+  const int max_source = next.model->bundle.manifest.limits().max_source_tokens() -
+                         next.model->languages.max_source_tokens();
+  CallWork::Next work = {.model = next.model->key()};
   PreparedSegment guess;
-  for (const PreparedText& text : texts_) {
-    for (const PreparedSegment& segment : text.segments) {
+  for (const DecodedText& text : texts_) {
+    for (const PreparedSegment& segment : text.prepared.segments) {
       if (segment.copied) continue;
       guess.source.resize(std::min<size_t>(segment.source.size(), max_source));
-      const model::SequenceInput input = InputOf(second, guess);
-      next.size.tokens += WorkOf(input);
-      next.size.rows += model::RowsOf(input);
-      next.size.longest = std::max(next.size.longest, MaxTokens(input));
+      const model::SequenceInput input = MakeInput(next, guess);
+      work.size.tokens += WorkOf(input);
+      work.size.rows += model::RowsOf(input);
+      work.size.longest = std::max(work.size.longest, MaxTokens(input));
     }
   }
-  return next;
+  return work;
 }
 
-absl::Status DecodingCall::Charge(CallWork work) {
-  if (request_.second != nullptr) {
-    work.next = NextWork();
-    if (const LoadStats loads = request_.second->model->scheduler->load_stats();
-        loads.state != LoadState::kLoaded && request_.second->model != request_.model)
+absl::Status StageRun::Charge(CallWork work) {
+  if (!call_->is_last()) {
+    const TextRequest& next = call_->stages()[call_->current() + 1]->request();
+    work.next = EstimateNext(next);
+    if (const LoadStats loads = next.model->scheduler->load_stats();
+        loads.state != LoadState::kLoaded && next.model != request_.model)
       work.load += loads.load_time;
   }
   const absl::Time now = absl::Now();
@@ -160,28 +162,27 @@ absl::Status DecodingCall::Charge(CallWork work) {
   return absl::OkStatus();
 }
 
-bool DecodingCall::AnswerFromCache(Sequence& sequence, Segment& segment) {
+bool StageRun::AnswerFromCache(Sequence& sequence, Segment& segment, SequenceResult& result) {
   ModelCache* const cache = request_.model->cache.get();
-  if (cache == nullptr || !request_.use_cache.value_or(!sequence.input.options.sampling()))
-    return false;
+  if (cache == nullptr || !request_.use_cache) return false;
   sequence.cache = cache;
   sequence.key = cache->KeyOf(context_.caller, sequence.input);
   const auto found = cache->Find(sequence.key);
   if (found == nullptr) return false;
   const CachedAnswer& answer = *found;
   const absl::Time now = absl::Now();
-  segment.work->result = {.hypotheses = answer.hypotheses,
-                          .times = {now, now, now, now},
-                          .attention = answer.attention,
-                          .origin = ResultOrigin::kCache};
+  result = {.hypotheses = answer.hypotheses,
+            .times = {now, now, now, now},
+            .attention = answer.attention,
+            .origin = ResultOrigin::kCache};
   segment.done = true;
-  if (streams()) {
+  if (streams_) {
     segment.stable_ends = answer.stable_ends;
     segment.cached = found;
   }
   target_tokens_ += std::ssize(answer.hypotheses.front().tokens);
-  slowest_ = segment.work->result.times;
-  unusual_ = true;
+  slowest_ = result.times;
+  corrects_estimates_ = false;
   return true;
 }
 

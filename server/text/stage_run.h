@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "linnet/v1/text_service.pb.h"
@@ -16,46 +15,24 @@
 #include "server/request/glossary.h"
 #include "server/request/text_request.h"
 #include "server/schedule/sequence.h"
-#include "server/text/call_context.h"
-#include "server/text/first_call.h"
 #include "server/text/part_writer.h"
 #include "server/text/prepared_text.h"
+#include "server/text/stage.h"
+#include "server/text/staged_call.h"
 #include "server/text/text_pool.h"
 #include "server/text/text_preparer.h"
 
 namespace linnet::server {
 
-// A call whose texts go through an engine, from its checked request to its answer. A translation
-// through a third language (TextRequest::second) consists of two such calls, one after the other.
+// One stage of a call: splits and tokenises its texts, decodes them, and assembles its result.
 //
 // Its jobs on the text pool, each a slice of about kBytesPerTurn, and its sinks share it; it is
 // destroyed with the last of them, called or not. The scheduler's thread stores the results of the
 // segments; at most one job on the pool at a time reads them.
-class DecodingCall : public std::enable_shared_from_this<DecodingCall> {
+class StageRun : public std::enable_shared_from_this<StageRun> {
  public:
-  // Called exactly once, with no lock held, on any thread. The call releases its permit before.
-  using Done = absl::AnyInvocable<void(absl::Status)>;
-  // Receives the parts of a stream, in order, one at a time, with no lock held, before Done. It
-  // must not block, and must not buffer more than the answer takes.
-  using OnPart = absl::AnyInvocable<void(linnet::v1::TextPart)>;
-  struct Reply {
-    linnet::v1::Timings& timings;
-    int64_t bytes;  // memory of what was filled
-  };
-  // Fills the response except for its timings, in steps of about that much work
-  // (ReplyFiller::Step); returns nothing until it is complete.
-  using Fill = absl::AnyInvocable<std::optional<Reply>(const TextRequest&,
-                                                       const std::vector<PreparedText>&, int64_t)>;
-
-  // Pool and metrics must outlive the call. Without `on_part` nothing is streamed. A call that
-  // takes `slow` or longer logs the duration of its phases. The permit is shared with the sender of
-  // the reply. The call has at most `max_segments`. With `first` it is the second call of a
-  // translation through a third language, and the permit is that of the first, whose request had
-  // TextRequest::second.
-  DecodingCall(TextPool& pool, Metrics& metrics, absl::Duration slow, int max_segments,
-               TextRequest request, std::shared_ptr<Permit> permit, const CallContext& context,
-               Fill fill, OnPart on_part, Done done,
-               std::shared_ptr<const FirstCall> first = nullptr);
+  // Runs the current stage of the call, which owns the stage. Calls StageEnded once.
+  explicit StageRun(std::shared_ptr<StagedCall> call);
 
   // Queues the first job on the pool.
   void Start();
@@ -63,27 +40,28 @@ class DecodingCall : public std::enable_shared_from_this<DecodingCall> {
  private:
   // One segment, numbered across all texts.
   struct Segment {
-    PreparedSegment* work = nullptr;
+    SequenceResult* result = nullptr;  // in texts_
+    int source_tokens = 0;
     int64_t tokens = 0;                  // its cost, as the permit counts it
     std::vector<model::TokenId> stable;  // not yet read by the job on the pool
     // The stable prefixes of an answer from the cache that are to be sent before its result.
     std::span<const int> stable_ends = {};
     std::shared_ptr<const CachedAnswer> cached = nullptr;  // owns stable_ends
-    bool done = false;                                     // work->result is filled
+    bool done = false;                                     // the result is filled
   };
   class SegmentSink;
   // What is submitted when all texts are prepared.
   struct Submission {
     std::vector<std::unique_ptr<Sequence>> sequences;
     std::vector<size_t> segments;  // of the sequences, parallel
-    std::vector<Segment> all;      // without `work`
+    std::vector<Segment> all;      // without their places for results
     CallWork needed;
     int copied = 0;
   };
 
   void RunPrepare();
   void RunWork();
-  void Run(TextStage stage, int64_t bytes, bool continues, void (DecodingCall::*job)());
+  void Run(TextStage stage, int64_t bytes, bool continues, void (StageRun::*job)());
   // On the pool: splits and tokenises a slice of the texts; after the last one, submits the call.
   void Prepare();
   absl::Status BeginPrepare();
@@ -94,13 +72,13 @@ class DecodingCall : public std::enable_shared_from_this<DecodingCall> {
   // CALL_TOO_LARGE as soon as the call can no longer fit.
   absl::StatusOr<int> AddSequences(std::vector<PreparedSegment>& segments, int max);
   absl::Status Submit();
-  // The work of the second model, as if its sources and targets had as many tokens as the first's
-  // sources.
-  CallWork::Next NextWork() const;
-  // Charges the work, unless the first of two calls has done so.
+  // The work of the next stage, as if its sources and targets had as many tokens as the sources of
+  // this one.
+  CallWork::Next EstimateNext(const TextRequest& next) const;
+  // Charges the work of the call; in a later stage, corrects the estimate that was charged for it.
   absl::Status Charge(CallWork work);
-  // Fills the segment's result if the cache has it. Otherwise the sequence gets its key.
-  bool AnswerFromCache(Sequence& sequence, Segment& segment);
+  // Fills the result if the cache has it. Otherwise the sequence gets its key.
+  bool AnswerFromCache(Sequence& sequence, Segment& segment, SequenceResult& result);
   // On the pool, after a job has thrown.
   void Fail(absl::Status status);
   // On the scheduler's thread.
@@ -113,39 +91,33 @@ class DecodingCall : public std::enable_shared_from_this<DecodingCall> {
   void SendPart(linnet::v1::TextPart part);
   // Assembles a slice of the answer, and ends the call after the last one or with an error.
   void Assemble();
-  void SetTimings(linnet::v1::Timings& timings) const;
+  void AddTimings(linnet::v1::Timings& timings) const;
   void CountWarnings() const;
   void LogIfSlow(const absl::Status& status) const;
   void End(absl::Status status);
 
-  bool streams() const { return on_part_ != nullptr; }
-
+  const std::shared_ptr<StagedCall> call_;
+  Stage& stage_;
+  const TextRequest& request_;  // of the stage
   TextPool& pool_;
   Metrics& metrics_;
-  const absl::Duration slow_;
-  const int max_segments_;
-  const TextRequest request_;
+  const CallContext& context_;
   std::shared_ptr<Permit> permit_;
-  const int64_t request_bytes_;  // held by the permit when the call began
-  const CallContext context_;
-  Fill fill_;
-  OnPart on_part_;
-  Done done_;
-  const std::shared_ptr<const FirstCall> first_;
+  const int64_t request_bytes_;  // held by the permit when the stage began
+  const bool streams_;
 
-  std::vector<PreparedText> texts_;
+  std::vector<DecodedText> texts_;
   absl::Time prepared_ = absl::InfinitePast();  // when the pool began with it
   absl::Duration tokenize_ = absl::ZeroDuration();
   absl::Duration text_queue_ = absl::ZeroDuration();  // its jobs waited on the pool
   std::unique_ptr<TextPreparer> preparer_;            // of the current text
-  int sequenced_ = 0;                                 // segments of that text in submission_
+  std::vector<SequenceResult> results_;               // of its segments that are in submission_
   int64_t prepare_left_ = 0;                          // bytes of text without a job so far
   Submission submission_;
   int segment_count_ = 0;
   std::optional<Glossary> glossary_;  // while texts are prepared
   int64_t prepare_bytes_ = 0;         // held for the same time
-  int64_t reply_bytes_ = 0;
-  int answer_jobs_ = 0;  // that were queued to assemble the answer
+  int answer_jobs_ = 0;               // that were queued to assemble the answer
   absl::Time submitted_ = absl::InfinitePast();
   int rows_ = 0;  // sum over its sequences
   int64_t source_tokens_ = 0;
@@ -154,15 +126,15 @@ class DecodingCall : public std::enable_shared_from_this<DecodingCall> {
   // Written by the scheduler's thread until all sequences have ended.
   SequenceTimes slowest_;
   int64_t target_tokens_ = 0;
-  // A result was shared, or the call waited for a load: its time says nothing about estimates.
-  bool unusual_ = false;
+  // False if a result was shared or the call waited for a load: its time says nothing about them.
+  bool corrects_estimates_ = true;
   absl::Time ended_ = absl::InfinitePast();
 
   Mutex mu_;
   std::vector<Segment> segments_ ABSL_GUARDED_BY(mu_);
   int open_ ABSL_GUARDED_BY(mu_) = 0;             // sequences that have not ended
   bool job_queued_ ABSL_GUARDED_BY(mu_) = false;  // a job is on the pool
-  bool answered_ ABSL_GUARDED_BY(mu_) = false;    // done_ was called, or is about to be
+  bool over_ ABSL_GUARDED_BY(mu_) = false;        // StageEnded was called, or is about to be
   absl::Status status_ ABSL_GUARDED_BY(mu_);
 };
 

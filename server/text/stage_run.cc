@@ -1,4 +1,4 @@
-#include "server/text/decoding_call.h"
+#include "server/text/stage_run.h"
 
 #include <algorithm>
 #include <exception>
@@ -35,25 +35,18 @@ void AddDuration(absl::Duration from, google::protobuf::Duration& to) {
 
 }  // namespace
 
-DecodingCall::DecodingCall(TextPool& pool, Metrics& metrics, absl::Duration slow, int max_segments,
-                           TextRequest request, std::shared_ptr<Permit> permit,
-                           const CallContext& context, Fill fill, OnPart on_part, Done done,
-                           std::shared_ptr<const FirstCall> first)
-    : pool_(pool),
-      metrics_(metrics),
-      slow_(slow),
-      max_segments_(max_segments),
-      request_(std::move(request)),
-      permit_(std::move(permit)),
+StageRun::StageRun(std::shared_ptr<StagedCall> call)
+    : call_(std::move(call)),
+      stage_(call_->stage()),
+      request_(stage_.request()),
+      pool_(call_->services.pool),
+      metrics_(call_->services.metrics),
+      context_(call_->context),
+      permit_(call_->permit),
       request_bytes_(permit_->bytes()),
-      context_(WithoutPermit(context)),
-      fill_(std::move(fill)),
-      on_part_(std::move(on_part)),
-      done_(std::move(done)),
-      first_(std::move(first)) {}
+      streams_(call_->streams()) {}
 
-void DecodingCall::Run(TextStage stage, int64_t bytes, bool continues,
-                       void (DecodingCall::*job)()) {
+void StageRun::Run(TextStage stage, int64_t bytes, bool continues, void (StageRun::*job)()) {
   pool_.Run({.stage = stage,
              .flow = FlowOf(context_.caller),
              .call = context_.caller.call,
@@ -68,28 +61,28 @@ void DecodingCall::Run(TextStage stage, int64_t bytes, bool continues,
                          absl::Status status) { self->Fail(std::move(status)); }});
 }
 
-void DecodingCall::Start() {
+void StageRun::Start() {
   for (const TextItem& item : request_.items) prepare_left_ += item.bytes() + kBytesPerText;
   RunPrepare();
 }
 
 // A text that takes more work than prose of its length pays for that.
-void DecodingCall::RunPrepare() {
+void StageRun::RunPrepare() {
   const int64_t bytes = prepare_left_ > 0 ? std::min(prepare_left_, kBytesPerTurn) : kBytesPerTurn;
   prepare_left_ -= bytes;
-  Run(TextStage::kPrepare, bytes, prepared_ != absl::InfinitePast(), &DecodingCall::Prepare);
+  Run(TextStage::kPrepare, bytes, prepared_ != absl::InfinitePast(), &StageRun::Prepare);
 }
 
-void DecodingCall::RunWork() {
+void StageRun::RunWork() {
   // A stream has a job whenever more of a segment is stable.
   const int64_t left = request_.text_bytes - answer_jobs_ * kBytesPerTurn;
-  const int64_t bytes = streams() && answer_jobs_ == 0
+  const int64_t bytes = streams_ && answer_jobs_ == 0
                             ? request_.text_bytes / std::max(segment_count_, 1)
                             : std::min(left, kBytesPerTurn);
-  Run(TextStage::kAnswer, std::max<int64_t>(bytes, 1), answer_jobs_ > 0, &DecodingCall::Work);
+  Run(TextStage::kAnswer, std::max<int64_t>(bytes, 1), answer_jobs_ > 0, &StageRun::Work);
 }
 
-void DecodingCall::Prepare() {
+void StageRun::Prepare() {
   absl::Status status = PrepareSlice();
   if (status.ok() && texts_.size() < request_.items.size()) return RunPrepare();
   if (status.ok()) status = Submit();
@@ -103,7 +96,7 @@ void DecodingCall::Prepare() {
   End(std::move(status));
 }
 
-absl::Status DecodingCall::BeginPrepare() {
+absl::Status StageRun::BeginPrepare() {
   prepared_ = absl::Now();
   texts_.reserve(request_.items.size());
   submission_.needed = {.model = request_.model->key(), .deadline = context_.deadline};
@@ -123,14 +116,14 @@ absl::Status DecodingCall::BeginPrepare() {
   return absl::OkStatus();
 }
 
-absl::Status DecodingCall::CheckWanted() const {
+absl::Status StageRun::CheckWanted() const {
   if (context_.cancelled->cancelled()) return absl::CancelledError("cancelled by the caller");
   if (context_.deadline <= absl::Now())
     return absl::DeadlineExceededError("the deadline passed before decoding began");
   return absl::OkStatus();
 }
 
-absl::Status DecodingCall::PrepareSlice() {
+absl::Status StageRun::PrepareSlice() {
   const absl::Time before = absl::Now();
   if (prepared_ == absl::InfinitePast()) RETURN_IF_ERROR(BeginPrepare());
   for (int64_t left = kWorkPerTurn; left > 0 && texts_.size() < request_.items.size();) {
@@ -138,7 +131,7 @@ absl::Status DecodingCall::PrepareSlice() {
     if (preparer_ == nullptr) {
       preparer_ = std::make_unique<TextPreparer>(
           request_, request_.items[texts_.size()], glossary_.has_value() ? &*glossary_ : nullptr,
-          PrepareLimits{.max_segments = max_segments_ - segment_count_,
+          PrepareLimits{.max_segments = request_.max_segments - segment_count_,
                         .hold = [this](int64_t held) { return permit_->Hold(held); }});
       left -= kBytesPerText;
     }
@@ -149,19 +142,19 @@ absl::Status DecodingCall::PrepareSlice() {
       ASSIGN_OR_RETURN(const int added, AddSequences(segments, kSequencesPerStep));
       left -= added * kWorkOfSequence;
     }
-    if (!preparer_->done() || sequenced_ < std::ssize(segments)) continue;
-    segment_count_ += std::exchange(sequenced_, 0);
-    texts_.push_back(preparer_->Take());
+    if (!preparer_->done() || results_.size() < segments.size()) continue;
+    segment_count_ += static_cast<int>(segments.size());
+    texts_.push_back({preparer_->Take(), std::exchange(results_, {})});
     preparer_ = nullptr;
   }
   tokenize_ += absl::Now() - before;
   return absl::OkStatus();
 }
 
-void DecodingCall::Fail(absl::Status status) {
+void StageRun::Fail(absl::Status status) {
   {
     MutexLock lock(mu_);
-    if (answered_) return;
+    if (over_) return;
     if (status_.ok()) status_ = status;
     if (open_ > 0) {
       // The last sequence to end queues another job.
@@ -173,7 +166,7 @@ void DecodingCall::Fail(absl::Status status) {
   End(std::move(status));
 }
 
-void DecodingCall::SegmentStable(size_t index, std::vector<model::TokenId> stable) {
+void StageRun::SegmentStable(size_t index, std::vector<model::TokenId> stable) {
   {
     MutexLock lock(mu_);
     segments_[index].stable = std::move(stable);
@@ -181,26 +174,26 @@ void DecodingCall::SegmentStable(size_t index, std::vector<model::TokenId> stabl
   Wake();
 }
 
-void DecodingCall::SegmentDone(size_t index, absl::StatusOr<SequenceResult> result) {
-  bool wake = streams();
+void StageRun::SegmentDone(size_t index, absl::StatusOr<SequenceResult> result) {
+  bool wake = streams_;
   {
     MutexLock lock(mu_);
     permit_->GiveBack(segments_[index].tokens);
     if (result.ok()) {
-      PreparedSegment& work = *segments_[index].work;
-      work.result = *std::move(result);
+      SequenceResult& stored = *segments_[index].result;
+      stored = *std::move(result);
       segments_[index].done = true;
-      unusual_ |= work.result.origin != ResultOrigin::kEngine;
-      const model::Hypothesis& best = work.result.hypotheses.front();
+      corrects_estimates_ &= stored.origin == ResultOrigin::kEngine;
+      const model::Hypothesis& best = stored.hypotheses.front();
       target_tokens_ += std::ssize(best.tokens);
-      if (work.result.origin != ResultOrigin::kCache) {
+      if (stored.origin != ResultOrigin::kCache) {
         request_.model->metrics->SequenceFinished(
-            work.result.times, {.priority = context_.caller.priority,
-                                .source_tokens = static_cast<int>(work.source.size()),
-                                .target_tokens = static_cast<int>(best.tokens.size()),
-                                .ended_by_limit = best.ended_by_limit});
+            stored.times, {.priority = context_.caller.priority,
+                           .source_tokens = segments_[index].source_tokens,
+                           .target_tokens = static_cast<int>(best.tokens.size()),
+                           .ended_by_limit = best.ended_by_limit});
       }
-      if (slowest_.finished <= work.result.times.finished) slowest_ = work.result.times;
+      if (slowest_.finished <= stored.times.finished) slowest_ = stored.times;
     } else if (status_.ok()) {
       status_ = result.status();
       context_.cancelled->Cancel();  // the other segments are no longer needed
@@ -213,7 +206,7 @@ void DecodingCall::SegmentDone(size_t index, absl::StatusOr<SequenceResult> resu
   if (wake) Wake();
 }
 
-void DecodingCall::Wake() {
+void StageRun::Wake() {
   try {
     MutexLock lock(mu_);
     // A job that is queued checks again before it returns. After the end of the call the flag stays
@@ -226,13 +219,13 @@ void DecodingCall::Wake() {
   }
 }
 
-void DecodingCall::Work() {
+void StageRun::Work() {
   while (true) {
     std::vector<model::TokenId> stable;
     {
       MutexLock lock(mu_);
-      if (open_ == 0 && (!status_.ok() || !streams() || writer_->finished())) break;
-      if (!status_.ok() || !streams() || writer_->finished()) {
+      if (open_ == 0 && (!status_.ok() || !streams_ || writer_->finished())) break;
+      if (!status_.ok() || !streams_ || writer_->finished()) {
         job_queued_ = false;
         return;  // until all sequences have ended
       }
@@ -240,7 +233,7 @@ void DecodingCall::Work() {
       if (next == nullptr) {
         // Nothing is to be waited for.
       } else if (!next->stable_ends.empty()) {
-        const auto& best = next->work->result.hypotheses.front().tokens;
+        const auto& best = next->result->hypotheses.front().tokens;
         stable.assign(best.begin(), best.begin() + next->stable_ends.front());
         next->stable_ends = next->stable_ends.subspan(1);
       } else if (!next->done) {
@@ -267,12 +260,14 @@ void DecodingCall::Work() {
   Assemble();
 }
 
-void DecodingCall::SendPart(linnet::v1::TextPart part) {
+void StageRun::SendPart(linnet::v1::TextPart part) {
+  std::optional<linnet::v1::TextPart> sent = stage_.Stream(std::move(part), texts_);
+  if (!sent.has_value()) return;
   if (!std::exchange(part_sent_, true)) metrics_.FirstSegment(absl::Now() - context_.arrived);
-  on_part_(std::move(part));
+  call_->on_part(*std::move(sent));
 }
 
-void DecodingCall::Assemble() {
+void StageRun::Assemble() {
   absl::Status status;
   {
     MutexLock lock(mu_);
@@ -282,22 +277,19 @@ void DecodingCall::Assemble() {
     status = absl::CancelledError("cancelled by the caller");
   if (status.ok()) {
     if (answer_jobs_++ == 0) CountWarnings();
-    const std::optional<Reply> reply = fill_(request_, texts_, kBytesPerTurn);
-    if (!reply.has_value()) return RunWork();
-    reply_bytes_ = reply->bytes;
+    if (!stage_.Assemble(texts_, kBytesPerTurn)) return RunWork();
     metrics_.TokensUsed(context_.caller, source_tokens_, target_tokens_);
-    SetTimings(reply->timings);
+    AddTimings(call_->timings);
   }
   // Measured here, because the way from the engine to here can be late as well. gRPC cancels a call
   // at its deadline, and usually reports it first.
-  if (!unusual_ && rows_ > 0 &&
+  if (corrects_estimates_ && rows_ > 0 &&
       (status.ok() || absl::IsDeadlineExceeded(status) || absl::IsCancelled(status)))
     permit_->Ended(absl::Now(), /*finished=*/status.ok());
   End(std::move(status));
 }
 
-void DecodingCall::SetTimings(linnet::v1::Timings& timings) const {
-  if (first_ != nullptr) timings = first_->timings;
+void StageRun::AddTimings(linnet::v1::Timings& timings) const {
   timings.clear_total();
   AddDuration(tokenize_, *timings.mutable_tokenize());
   AddDuration(text_queue_, *timings.mutable_text_queue());
@@ -307,26 +299,25 @@ void DecodingCall::SetTimings(linnet::v1::Timings& timings) const {
   AddDuration(absl::Now() - context_.arrived, *timings.mutable_total());
 }
 
-void DecodingCall::CountWarnings() const {
-  for (const PreparedText& work : texts_) {
-    if (work.other_language.has_value()) metrics_.Warned(WarningReason::kLanguageMismatch);
-    if (work.prose_share.has_value()) metrics_.Warned(WarningReason::kNotProse);
+void StageRun::CountWarnings() const {
+  for (const DecodedText& text : texts_) {
+    if (text.prepared.other_language.has_value()) metrics_.Warned(WarningReason::kLanguageMismatch);
+    if (text.prepared.prose_share.has_value()) metrics_.Warned(WarningReason::kNotProse);
   }
 }
 
-void DecodingCall::LogIfSlow(const absl::Status& status) const {
+void StageRun::LogIfSlow(const absl::Status& status) const {
   const absl::Time now = absl::Now();
-  if (now - context_.arrived < slow_) return;
-  // The second of two calls logs both.
-  if (request_.second != nullptr && status.ok()) return;
+  if (now - context_.arrived < call_->services.slow) return;
+  if (!call_->is_last() && status.ok()) return;  // the last stage logs all of them
   size_t segments = 0;
-  for (const PreparedText& work : texts_) segments += work.segments.size();
+  for (const DecodedText& text : texts_) segments += text.results.size();
   const auto seconds = [](absl::Time from, absl::Time to) {
     return from == absl::InfinitePast() || to == absl::InfinitePast()
                ? std::string("-")  // the phase was not reached
                : absl::StrCat(absl::ToDoubleSeconds(to - from));
   };
-  const absl::Time began = first_ == nullptr ? context_.arrived : first_->began;
+  const absl::Time began = call_->stage_began();
   std::vector<LogField> fields = {{"code", absl::StatusCodeToString(status.code())},
                                   {"model", request_.model->key()},
                                   {"client", context_.caller.name()},
@@ -344,18 +335,19 @@ void DecodingCall::LogIfSlow(const absl::Status& status) const {
                                   {"encode_seconds", seconds(slowest_.added, slowest_.encoded)},
                                   {"decode_seconds", seconds(slowest_.encoded, slowest_.finished)},
                                   {"text_seconds", seconds(ended_, now)}};
-  if (first_ != nullptr) {  // the phases are those of the second model
-    fields.push_back({"pivot_model", first_->model_key});
+  if (!call_->is_first()) {  // the phases are those of the last stage
+    const Stage& before = *call_->stages()[call_->current() - 1];
+    fields.push_back({"pivot_model", before.request().model->key()});
     fields.push_back({"pivot_seconds", seconds(context_.arrived, began)});
   }
   AddTrace(context_.caller.trace, fields);
   Log(LogLevel::kWarning, "slow_call", fields);
 }
 
-void DecodingCall::End(absl::Status status) {
+void StageRun::End(absl::Status status) {
   {
     MutexLock lock(mu_);
-    if (std::exchange(answered_, true)) return;
+    if (std::exchange(over_, true)) return;
     segments_ = {};
   }
   submission_ = {};
@@ -370,12 +362,12 @@ void DecodingCall::End(absl::Status status) {
   request_.model->metrics->CallEnded(status.code());
   writer_.reset();
   texts_ = {};
-  // The second of two calls continues with the permit.
-  if (request_.second == nullptr || !status.ok()) permit_->GiveBackWork();
-  permit_->SetBytes(request_bytes_ + (status.ok() ? reply_bytes_ : 0));
+  results_ = {};
+  // The next stage continues with the permit.
+  if (call_->is_last() || !status.ok()) permit_->GiveBackWork();
+  permit_->SetBytes(request_bytes_ + (status.ok() ? stage_.bytes() : 0));
   permit_.reset();
-  Done done = std::move(done_);
-  done(std::move(status));
+  call_->StageEnded(std::move(status));
 }
 
 }  // namespace linnet::server
