@@ -12,7 +12,7 @@
 #include "server/admission/admission.h"
 #include "server/cache/answer_cache.h"
 #include "server/request/text_request.h"
-#include "server/schedule/batcher.h"
+#include "server/schedule/batcher_options.h"
 
 namespace linnet::server {
 

@@ -14,7 +14,7 @@
 #include "server/admission/admission_observer.h"
 #include "server/base/caller.h"
 #include "server/base/mutex.h"
-#include "server/schedule/scheduler.h"
+#include "server/schedule/engine_status.h"
 #include "server/schedule/sequence.h"
 #include "server/schedule/step_report.h"
 

@@ -8,6 +8,7 @@
 #include "proto/status_macros.h"
 #include "server/base/log.h"
 #include "server/models/bundle_reader.h"
+#include "server/schedule/engine_memory.h"
 
 namespace linnet::server {
 

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "model/runtime/engine.h"
 #include "server/schedule/batch_snapshot.h"
+#include "server/schedule/batcher_options.h"
 #include "server/schedule/encode_policy.h"
 #include "server/schedule/sequence.h"
 #include "server/schedule/shared_run.h"
@@ -20,19 +21,6 @@
 #include "server/schedule/waiting_queue.h"
 
 namespace linnet::server {
-
-struct BatcherOptions {
-  // Max source tokens encoded between two steps; a single longer sequence is still added.
-  int max_encode_tokens = 4096;
-  // Max running sequences; 0 = limited by the engine's rows alone.
-  int max_sequences = 0;
-  // Max part of the engine's rows that one call may hold (a document is one call, with all its
-  // lines). One sequence of a call is always added. The quarter that is left serves others at once
-  // (tests/bench/server/overload.py measures two unequal clients). A constant, not a setting.
-  double max_call_rows_ratio = 0.75;
-  EncodeOptions encode = {};
-  ShedOptions shed = {};
-};
 
 // The continuous batch: decides which sequences run in the engine and which wait.
 //

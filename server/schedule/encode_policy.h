@@ -4,20 +4,9 @@
 #include <vector>
 
 #include "model/runtime/engine.h"
+#include "server/schedule/batcher_options.h"
 
 namespace linnet::server {
-
-// The fixed cost of an encoder call, and the max delay that it justifies. Constants, not settings:
-// nobody could say a better value without measuring the engine.
-//
-// The defaults are for a small model on one thread of a CPU; tests/bench/batching/run.py measures
-// the costs of a bundle. On a GPU, where the time of a call or step hardly depends on its size,
-// both costs are higher: there the engine measures them when it is loaded.
-struct EncodeOptions {
-  int max_wait_steps = 4;  // max steps by which a sequence is delayed while nothing is encoded
-  float encode_call_steps = 0.2;  // fixed cost of an encoder call, in decoder steps
-  int encode_call_tokens = 22;    // the same in source tokens
-};
 
 // With the costs that the engine has measured, if it has.
 EncodeOptions WithMeasuredCost(EncodeOptions options, const model::EngineInfo& info);

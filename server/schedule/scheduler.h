@@ -8,71 +8,23 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/base/monotonic.h"
 #include "server/base/mutex.h"
-#include "server/schedule/batcher.h"
-#include "server/schedule/engine_memory.h"
-#include "server/schedule/guarded_engine.h"
-#include "server/schedule/restart_policy.h"
-#include "server/schedule/stall_detector.h"
+#include "server/schedule/batch_view.h"
+#include "server/schedule/batcher_options.h"
+#include "server/schedule/engine_life.h"
+#include "server/schedule/engine_status.h"
+#include "server/schedule/sequence.h"
+#include "server/schedule/step_report.h"
 #include "server/schedule/supervisor.h"
 
 namespace linnet::server {
 
-// State of an engine, for health checks and the status RPC.
-struct EngineHealth {
-  enum class State {
-    kUp,
-    kDown,  // it failed and is being rebuilt
-    // It stalled, lost its device or could not be rebuilt, or its thread threw: only a new process
-    // helps.
-    kFailed,
-  };
-  State state = State::kUp;
-  int restarts = 0;  // successful rebuilds since the start of the process
-  absl::Status why;  // the error of the last failure
-};
-
-// Timeouts of an engine, and the supervisor that enforces them.
-struct Supervision {
-  absl::Duration stall_timeout = absl::InfiniteDuration();  // for one encoder call or step
-  absl::Duration load_timeout = absl::InfiniteDuration();   // for building an engine
-  int max_failed_rebuilds = 5;                              // consecutive: RestartPolicy
-  Supervisor* supervisor = nullptr;                         // outlives the scheduler
-};
-
-// Where the engine of a model is.
-enum class LoadState { kAvailable, kLoading, kLoaded };
-
-// An engine that is loaded when its first sequences come, and unloaded when another one needs its
-// memory.
-struct LoadOnDemand {
-  EngineMemory* memory = nullptr;  // outlives the scheduler; null: the engine is always loaded
-  bool pinned = false;             // loaded at start and never unloaded
-  model::EngineInfo info = {};     // that the engine will have, unless it is pinned
-  int64_t bytes = 0;               // estimate of its memory before the first load
-  // Returns sequences without sinks that take about so many rows. They are decoded after the first
-  // load, so that the cost of steps is known before the sequences that wait for it are decoded.
-  // Called on the scheduler's thread. Null: there is no warm-up.
-  std::function<std::vector<std::unique_ptr<Sequence>>(int rows)> warm_up = nullptr;
-};
-
-// The loads of an engine so far.
-struct LoadStats {
-  LoadState state = LoadState::kLoaded;
-  int64_t loads = 0;
-  int64_t failures = 0;
-  int64_t unloads = 0;
-  int64_t bytes = 0;  // memory of the engine, measured in its last load; 0: not loaded yet
-  // The time of the last load, of the first one with its warm-up; before that, an estimate by the
-  // loads of other models.
-  absl::Duration load_time = absl::ZeroDuration();
-};
+class Batcher;
 
 // Runs a batcher and its engine on a thread of its own, with a thread-safe inbox for sequences.
 //
@@ -92,7 +44,7 @@ struct LoadStats {
 // thread.
 class Scheduler final : public Supervised {
  public:
-  using EngineFactory = std::function<absl::StatusOr<std::unique_ptr<model::Engine>>()>;
+  using EngineFactory = EngineLife::Factory;
   // Called after every step, on the scheduler's thread, with its report and its duration including
   // the sinks. When sequences end without a step, it is called with a duration of zero; after a
   // stall that happens on the supervisor's thread, and during a load on that of Maintain or Drain.
@@ -113,9 +65,11 @@ class Scheduler final : public Supervised {
   // the destructor would still block: building an engine, for one, cannot be interrupted.
   bool Stop(MonotonicTime deadline);
 
-  const model::EngineInfo& engine_info() const { return engine_->info(); }
+  const model::EngineInfo& engine_info() const { return life_.engine()->info(); }
   // Thread-safe.
-  absl::Status Check(const model::SequenceInput& input) const { return engine_->Check(input); }
+  absl::Status Check(const model::SequenceInput& input) const {
+    return life_.engine()->Check(input);
+  }
 
   // Thread-safe; blocks for microseconds at most, because the scheduler's thread holds the lock
   // only for a swap. Takes all sequences iff it returns OK, otherwise none. Returns UNAVAILABLE
@@ -129,7 +83,9 @@ class Scheduler final : public Supervised {
   // For the supervisor: if a call of the engine exceeds stall_timeout, or building one exceeds
   // load_timeout, ends all sequences and marks the engine as failed for good.
   void EndIfStalled(MonotonicTime now) noexcept override;
-  void ForgiveGap(absl::Duration gap, MonotonicTime now) override { detector_.Forgive(gap, now); }
+  void ForgiveGap(absl::Duration gap, MonotonicTime now) override {
+    life_.detector().Forgive(gap, now);
+  }
   EngineHealth health() const;
   LoadStats load_stats() const;
 
@@ -143,12 +99,11 @@ class Scheduler final : public Supervised {
 
   std::optional<EngineFailure> failure() const override;
 
-  using SnapshotCallback = absl::AnyInvocable<void(const BatchSnapshot&)>;
   // Passes a snapshot with at most `max` sequences to the callback between two steps, on the
   // scheduler's thread; the rules of Sink apply to the callback. If the engine stays in one call
   // for two seconds or fails for good, Maintain answers instead, without sequences. While there is
   // no engine, an empty snapshot is passed at once.
-  void ShowBatch(int max, SnapshotCallback callback);
+  void ShowBatch(int max, BatchView::Callback callback);
   // Call it periodically, from any thread. While the engine stays in one call, and once it has
   // failed for good, answers the requests for snapshots; while it is being loaded, ends waiting
   // sequences that are cancelled or expired.
@@ -162,24 +117,20 @@ class Scheduler final : public Supervised {
     kEnding,    // and the thread ends all sequences
     kStopping,  // and returns
   };
-  struct SnapshotRequest {
-    int max;
-    SnapshotCallback callback;
-  };
-
   Scheduler(EngineFactory factory, const BatcherOptions& options, Observer observer,
             const Supervision& supervision, const std::string& model, const LoadOnDemand& demand);
   // These run on the scheduler's thread.
   void Run();
   absl::Status TryBuildFirst();
-  absl::Status BuildFirst();
   void Serve();
   // Makes a step. Returns false as Rebuild does.
   bool Step();
+
+  // The life of the engine, on the scheduler's thread (scheduler_engine.cc).
+  absl::Status BuildFirst();
   // Replaces the broken engine by a new one. Returns false if the engine has failed for good or the
   // scheduler is stopping.
   bool Rebuild(absl::Status why, std::vector<std::string> request_ids);
-  absl::StatusOr<std::unique_ptr<model::Engine>> Build();
   // On demand. Load returns when the engine is loaded, or when no sequence waits for it any longer.
   // Both return false as Rebuild does.
   bool Load();
@@ -187,11 +138,12 @@ class Scheduler final : public Supervised {
   int64_t BytesToReserve() const;
   // Waits for room. False if no sequence waits any longer.
   bool ReserveMemory();
-  // Builds the engine into the reserved memory.
+  // Builds the engine and counts its memory.
   absl::StatusOr<std::unique_ptr<model::Engine>> BuildMeasured();
   void Loaded(MonotonicTime began);
   void LoadFailed(const absl::Status& why);
   void UnloadNow();
+
   // These run on any thread.
   void Enter(Phase phase) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Ends the sequences of the inbox that are cancelled or expired.
@@ -203,25 +155,19 @@ class Scheduler final : public Supervised {
   // `describe` returns, it fails without one. Requests for snapshots are left to Maintain, because
   // their callbacks write to a connection and to the log, for which the supervisor must not wait.
   void FailForGood(absl::FunctionRef<absl::Status()> describe) noexcept;
-  // Makes Submit refuse from now on.
-  void SetDown(EngineHealth::State state, const absl::Status& why,
-               std::vector<std::string> request_ids);
   // Ends all sequences of the batch and of the inbox.
   void EndAll(const absl::Status& running, const absl::Status& waiting);
-  std::vector<SnapshotRequest> TakeSnapshotRequests();
 
-  const EngineFactory factory_;
   const BatcherOptions options_;
   const Observer observer_;
-  const Supervision supervision_;
+  Supervisor* const supervisor_;
   const std::string model_;
   const LoadOnDemand demand_;
-  StallDetector detector_;
   // Used by the scheduler's thread alone; once a call has stalled, by the supervisor's thread
   // alone. Set before started_.
-  std::unique_ptr<GuardedEngine> engine_;
+  EngineLife life_;
   std::unique_ptr<Batcher> batcher_;
-  RestartPolicy restarts_;  // used by the scheduler's thread alone
+  BatchView view_;
 
   mutable Mutex mu_;
   CondVar changed_;
@@ -230,15 +176,9 @@ class Scheduler final : public Supervised {
   Phase phase_ ABSL_GUARDED_BY(mu_) = Phase::kServing;
   bool ended_ ABSL_GUARDED_BY(mu_) = false;  // the thread has nothing left to do
   bool idle_ ABSL_GUARDED_BY(mu_) = true;    // the batcher holds no sequences
-  EngineHealth health_ ABSL_GUARDED_BY(mu_);
-  LoadStats loads_ ABSL_GUARDED_BY(mu_);
+  EngineStatus status_ ABSL_GUARDED_BY(mu_);
   bool unload_ ABSL_GUARDED_BY(mu_) = false;  // the thread unloads the engine if it is still idle
-  MonotonicTime last_used_ ABSL_GUARDED_BY(mu_);
-  // After a load on demand has failed: until then Submit refuses.
-  std::optional<MonotonicTime> next_load_ ABSL_GUARDED_BY(mu_);
-  std::vector<std::string> failed_requests_ ABSL_GUARDED_BY(mu_);  // of the last failure
-  std::vector<SnapshotRequest> snapshot_requests_ ABSL_GUARDED_BY(mu_);
-  std::thread thread_;  // last: it uses all of the above
+  std::thread thread_;                        // last: it uses all of the above
 };
 
 }  // namespace linnet::server

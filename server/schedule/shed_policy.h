@@ -1,17 +1,9 @@
 #pragma once
 
 #include "absl/time/time.h"
+#include "server/schedule/batcher_options.h"
 
 namespace linnet::server {
-
-struct ShedOptions {
-  // The engine is overloaded once calls have waited without a break for this long. By default it
-  // never is.
-  absl::Duration interval = absl::InfiniteDuration();
-  // While it is overloaded, the max time that a call waits for its first sequence to be added to
-  // the batch.
-  absl::Duration max_wait = absl::Seconds(2);
-};
 
 // Limits how long calls may wait under overload; the batcher sheds the calls beyond the limit. A
 // queue that empties from time to time absorbs a burst and is left alone. A queue that never

@@ -13,6 +13,7 @@
 #include "server/base/monotonic.h"
 #include "server/identity/authentication.h"
 #include "server/request/request_bytes.h"
+#include "server/schedule/batcher.h"
 #include "tests/server/text/text_fixture.h"
 #include "tests/support/recording_sink.h"
 

@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "server/base/errors.h"
+#include "server/schedule/batcher.h"
 #include "tests/server/schedule/engine_failures_fixture.h"
 #include "tests/support/notification.h"
 

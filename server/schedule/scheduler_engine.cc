@@ -1,17 +1,16 @@
-// Loads the engine of a scheduler on demand and unloads it.
-#include <malloc.h>
-#include <unistd.h>
-
+// The life of the engine of a scheduler: builds, loads, unloads it, and replaces it after a
+// failure.
 #include <algorithm>
-#include <fstream>
 #include <iterator>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "proto/status_macros.h"
 #include "server/base/errors.h"
 #include "server/base/log.h"
+#include "server/schedule/batcher.h"
+#include "server/schedule/engine_memory.h"
 #include "server/schedule/scheduler.h"
 
 namespace linnet::server {
@@ -20,21 +19,68 @@ namespace {
 // Interval at which a scheduler that waits for memory tries again.
 constexpr absl::Duration kReserveInterval = absl::Milliseconds(20);
 
-// Resident memory of this process, in bytes; 0 if it cannot be read.
-int64_t ResidentBytes() {
-  std::ifstream stream("/proc/self/statm");
-  int64_t size = 0, resident = 0;
-  stream >> size >> resident;
-  return resident * sysconf(_SC_PAGESIZE);
+}  // namespace
+
+absl::Status Scheduler::BuildFirst() {
+  const bool later = demand_.memory != nullptr && !demand_.pinned;
+  if (later) {
+    life_.Announce(demand_.info);
+    MutexLock lock(mu_);
+    status_.loads.state = LoadState::kAvailable;
+  } else {
+    // A pinned engine is loaded even if there is no room: others make room when they are needed.
+    const MonotonicTime before = MonotonicNow();
+    ASSIGN_OR_RETURN(std::unique_ptr<model::Engine> engine, BuildMeasured());
+    Loaded(before);
+    life_.Install(std::move(engine));
+  }
+  batcher_ = std::make_unique<Batcher>(*life_.engine(), options_);
+  return absl::OkStatus();
 }
 
-}  // namespace
+bool Scheduler::Rebuild(absl::Status why, std::vector<std::string> request_ids) {
+  while (true) {
+    const bool for_good = model::IsDeviceLost(why) || life_.restarts().give_up();
+    const absl::Duration delay =
+        for_good ? EngineStatus::kProcessRestart : life_.restarts().Failed(MonotonicNow());
+    const absl::Status status = EngineDown(std::max(delay, absl::Seconds(1)));
+    const MonotonicTime next_attempt = After(MonotonicNow(), delay);
+    {
+      MutexLock lock(mu_);
+      status_.SetDown(for_good ? EngineHealth::State::kFailed : EngineHealth::State::kDown, why,
+                      request_ids);
+    }
+    EndAll(status, status);
+    view_.AnswerEmpty();
+    if (for_good) return false;
+    Log(LogLevel::kError, "engine_failed",
+        {{"model", model_},
+         {"why", why.ToString()},
+         {"request_ids", absl::StrJoin(request_ids, ",")},
+         {"restart_in_seconds", absl::ToDoubleSeconds(delay)}});
+    {
+      MutexLock lock(mu_);
+      while (phase_ != Phase::kStopping && delay > absl::ZeroDuration() &&
+             changed_.WaitUntil(mu_, next_attempt)) {
+      }
+      if (phase_ == Phase::kStopping) return false;
+    }
+    life_.restarts().Rebuilding();
+    absl::StatusOr<EngineLife::Built> built = life_.Build();
+    why = built.status();
+    if (!built.ok()) continue;
+    life_.Install(std::move(built->engine));
+    MutexLock lock(mu_);
+    status_.SetRebuilt();
+    return true;
+  }
+}
 
 LoadStats Scheduler::load_stats() const {
   LoadStats stats;
   {
     MutexLock lock(mu_);
-    stats = loads_;
+    stats = status_.loads;
   }
   // Without this lock: that of EngineMemory is taken before it.
   if (stats.loads == 0 && demand_.memory != nullptr)
@@ -44,9 +90,10 @@ LoadStats Scheduler::load_stats() const {
 
 std::optional<MonotonicTime> Scheduler::idle_since() const {
   MutexLock lock(mu_);
-  const bool idle = loads_.state == LoadState::kLoaded && idle_ && inbox_.empty();
-  if (!idle || demand_.pinned || health_.state != EngineHealth::State::kUp) return std::nullopt;
-  return last_used_;
+  const bool idle = status_.loads.state == LoadState::kLoaded && idle_ && inbox_.empty();
+  if (!idle || demand_.pinned || status_.health.state != EngineHealth::State::kUp)
+    return std::nullopt;
+  return status_.last_used;
 }
 
 bool Scheduler::Unload() {
@@ -58,12 +105,11 @@ bool Scheduler::Unload() {
 }
 
 void Scheduler::UnloadNow() {
-  engine_->Remove();
-  malloc_trim(0);  // the C library keeps freed pages otherwise
+  life_.Unload();
   {
     MutexLock lock(mu_);
-    loads_.state = LoadState::kAvailable;
-    ++loads_.unloads;
+    status_.loads.state = LoadState::kAvailable;
+    ++status_.loads.unloads;
   }
   demand_.memory->Release(*this);
   Log(LogLevel::kInfo, "engine_unloaded", {{"model", model_}});
@@ -77,11 +123,11 @@ bool Scheduler::Load() {
   {
     MutexLock lock(mu_);
     if (phase_ >= Phase::kEnding) return true;
-    loads_.state = LoadState::kLoading;
+    status_.loads.state = LoadState::kLoading;
   }
   if (!ReserveMemory()) {
     MutexLock lock(mu_);
-    loads_.state = LoadState::kAvailable;
+    status_.loads.state = LoadState::kAvailable;
     return true;
   }
   const MonotonicTime before = MonotonicNow();
@@ -93,7 +139,7 @@ bool Scheduler::Load() {
     return true;
   }
   batcher_->TakeMeasuredCost((*engine)->info());
-  engine_->Replace(*std::move(engine));
+  life_.Install(*std::move(engine));
   // Until the warm-up has ended, the sequences in the inbox wait for the load.
   if (!WarmUp()) return false;
   Loaded(before);
@@ -108,7 +154,7 @@ bool Scheduler::Load() {
 bool Scheduler::WarmUp() {
   // The estimates that the first one has taught are kept when the engine is unloaded.
   if (demand_.warm_up == nullptr || load_stats().loads > 0) return true;
-  for (const int rows : {1, engine_->info().rows}) {
+  for (const int rows : {1, life_.engine()->info().rows}) {
     for (std::unique_ptr<Sequence>& sequence : demand_.warm_up(rows))
       batcher_->Add(sequence, absl::Now()).IgnoreError();
     while (!batcher_->idle()) {
@@ -127,10 +173,7 @@ void Scheduler::Loaded(MonotonicTime began) {
   const absl::Duration time = Elapsed(began, now);
   if (demand_.memory != nullptr) demand_.memory->RecordLoad(demand_.bytes, time);
   MutexLock lock(mu_);
-  loads_.state = LoadState::kLoaded;
-  ++loads_.loads;
-  last_used_ = now;
-  loads_.load_time = time;
+  status_.SetLoaded(time, now);
 }
 
 int64_t Scheduler::BytesToReserve() const {
@@ -144,7 +187,7 @@ bool Scheduler::ReserveMemory() {
   const int64_t bytes = BytesToReserve();
   while (!demand_.memory->Reserve(*this, bytes)) {
     EndUnwanted();
-    for (SnapshotRequest& request : TakeSnapshotRequests()) request.callback({});
+    view_.AnswerEmpty();
     MutexLock lock(mu_);
     if (inbox_.empty() || phase_ >= Phase::kEnding) return false;
     changed_.WaitUntil(mu_, After(MonotonicNow(), kReserveInterval));
@@ -153,28 +196,27 @@ bool Scheduler::ReserveMemory() {
 }
 
 absl::StatusOr<std::unique_ptr<model::Engine>> Scheduler::BuildMeasured() {
-  const int64_t resident = ResidentBytes();
-  ASSIGN_OR_RETURN(std::unique_ptr<model::Engine> engine, Build());
+  ASSIGN_OR_RETURN(EngineLife::Built built, life_.Build());
   // The growth is too small if memory was free in the process before.
-  const int64_t bytes = std::max(ResidentBytes() - resident, demand_.bytes);
+  const int64_t bytes = std::max(built.bytes, demand_.bytes);
   {
     MutexLock lock(mu_);
-    loads_.bytes = bytes;
+    status_.loads.bytes = bytes;
   }
   if (demand_.memory != nullptr) demand_.memory->SetLoaded(*this, bytes);
-  return engine;
+  return std::move(built.engine);
 }
 
 void Scheduler::LoadFailed(const absl::Status& why) {
   demand_.memory->Release(*this);
   const MonotonicTime now = MonotonicNow();
-  const absl::Duration delay = std::max(restarts_.Failed(now), absl::Seconds(1));
-  SetDown(EngineHealth::State::kDown, why, {});
+  const absl::Duration delay = std::max(life_.restarts().Failed(now), absl::Seconds(1));
   {
     MutexLock lock(mu_);
-    loads_.state = LoadState::kAvailable;
-    ++loads_.failures;
-    next_load_ = After(now, delay);
+    status_.SetDown(EngineHealth::State::kDown, why, {});
+    status_.loads.state = LoadState::kAvailable;
+    ++status_.loads.failures;
+    status_.next_load = After(now, delay);
   }
   Log(LogLevel::kError, "engine_not_loaded",
       {{"model", model_},
