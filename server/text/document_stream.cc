@@ -1,6 +1,5 @@
 #include "server/text/document_stream.h"
 
-#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -75,17 +74,17 @@ DocumentStream<Types>::DocumentStream(TextCalls& calls, absl::Time deadline,
 template <typename Types>
 bool DocumentStream<Types>::wants_more() const {
   MutexLock lock(mu_);
-  return !closed_ && waiting_.empty() && refused_.empty() && retries_.empty() &&
-         unwritten_ < calls_.limits().max_inflight_lines;
+  return !reader_.closed() && reader_.empty() && !window_.waits_for_room() &&
+         writer_.unwritten() < calls_.limits().max_inflight_lines;
 }
 
 template <typename Types>
 absl::Status DocumentStream<Types>::Accept(Lines& message, std::shared_ptr<Permit> permit) {
-  if (started_ && message.has_settings())
+  if (reader_.begun() && message.has_settings())
     return BadField("settings", Reason::kSetTwice, "may only be set in the first message");
-  if (started_ && message.keep_order())
+  if (reader_.begun() && message.keep_order())
     return BadField("keep_order", Reason::kBadSetting, "may only be set in the first message");
-  if (!started_) {
+  if (!reader_.begun()) {
     if (!message.has_settings())
       return BadField("settings", Reason::kMissing, "is required in the first message");
     if (message.settings().contents_size() > 0) {
@@ -95,11 +94,8 @@ absl::Status DocumentStream<Types>::Accept(Lines& message, std::shared_ptr<Permi
     if (auto status = calls_.CheckSettings(message.settings()); !status.ok())
       return Renamed("", "settings.", status);
     RETURN_IF_ERROR(CheckCallerPriority(message.settings().priority(), caller_));
-    settings_ = std::move(*message.mutable_settings());
-    settings_bytes_ = static_cast<int64_t>(settings_.SpaceUsedLong());
-    settings_permit_ = permit;
-    keep_order_ = message.keep_order();
-    started_ = true;
+    reader_.Begin(std::move(*message.mutable_settings()), permit);
+    if (message.keep_order()) writer_.KeepOrder();
   }
   if (message.lines_size() > calls_.limits().max_contents) {
     return BadField("lines", Reason::kTooManyTexts,
@@ -107,9 +103,7 @@ absl::Status DocumentStream<Types>::Accept(Lines& message, std::shared_ptr<Permi
                                  calls_.limits().max_contents,
                                  " go into one message: send the rest in another"));
   }
-  for (linnet::v1::DocumentLine& line : *message.mutable_lines())
-    waiting_.push_back(std::move(line));
-  message_permit_ = std::move(permit);
+  reader_.Add(*message.mutable_lines(), std::move(permit));
   return absl::OkStatus();
 }
 
@@ -135,7 +129,7 @@ template <typename Types>
 void DocumentStream<Types>::Take(absl::FunctionRef<absl::Status(Lines&, Hold)> read) {
   {
     MutexLock lock(mu_);
-    if (closed_) return;
+    if (reader_.closed()) return;
   }
   Lines message;
   std::shared_ptr<Permit> permit;
@@ -147,7 +141,7 @@ void DocumentStream<Types>::Take(absl::FunctionRef<absl::Status(Lines&, Hold)> r
   });
   {
     MutexLock lock(mu_);
-    if (closed_) return;
+    if (reader_.closed()) return;
     if (status.ok()) {
       status = Accept(message, std::move(permit));
       if (!status.ok()) calls_.CountInvalid(status);
@@ -159,9 +153,7 @@ void DocumentStream<Types>::Take(absl::FunctionRef<absl::Status(Lines&, Hold)> r
 
 template <typename Types>
 void DocumentStream<Types>::EndWith(absl::Status status) {
-  closed_ = true;
-  waiting_.clear();
-  message_permit_ = nullptr;
+  reader_.Drop();
   if (status_.ok()) status_ = std::move(status);
 }
 
@@ -169,10 +161,10 @@ template <typename Types>
 void DocumentStream<Types>::Close() {
   {
     MutexLock lock(mu_);
-    if (!started_ && !closed_) {
+    if (!reader_.begun() && !reader_.closed()) {
       EndWith(BadField("settings", Reason::kMissing, "is required in the first message"));
     }
-    closed_ = true;
+    reader_.Close();
   }
   on_change_();
 }
@@ -190,7 +182,7 @@ template <typename Types>
 void DocumentStream<Types>::Drain() {
   {
     MutexLock lock(mu_);
-    if (closed_ && waiting_.empty()) return;  // the lines in flight are the last ones
+    if (reader_.closed() && reader_.empty()) return;  // the lines in flight are the last ones
     EndWith(ShuttingDown());
   }
   on_change_();
@@ -208,88 +200,60 @@ void DocumentStream<Types>::Cancel() {
 template <typename Types>
 void DocumentStream<Types>::Drop(absl::Status status) {
   EndWith(std::move(status));
-  cancelled_ = true;
-  results_.clear();
-  refused_.clear();
-  retries_.clear();
-  unwritten_ = static_cast<int>(in_flight_.size() + writing_.size());
-  blank_bytes_ = 0;
-  for (const Held& held : writing_) blank_bytes_ += held.blank_bytes;
-  for (Line& line : in_flight_) line.cancelled->Cancel();
+  window_.Cancel();
+  writer_.Drop(window_.running());
 }
 
 template <typename Types>
-bool DocumentStream<Types>::Next(LineIt& line) {
-  if (one_at_a_time_ && !in_flight_.empty()) return false;
-  if (!refused_.empty()) return false;
-  if (!retries_.empty()) {
-    in_flight_.splice(in_flight_.end(), retries_, retries_.begin());
-    line = std::prev(in_flight_.end());
-    MarkOverlap(line);
-    return true;
-  }
-  while (!waiting_.empty() && unwritten_ < calls_.limits().max_inflight_lines &&
-         blank_bytes_ < kSmallMessage) {
-    linnet::v1::DocumentLine next = std::move(waiting_.front());
-    waiting_.pop_front();
-    const std::shared_ptr<Permit> of_message = message_permit_;
-    if (waiting_.empty()) message_permit_ = nullptr;
-    ++unwritten_;
-    const int64_t number = next_number_++;
-    if (model::IsBlank(next.text())) {
-      const auto bytes = of_message == nullptr ? std::ssize(next.text()) : 0;
-      Result result;
-      result.set_sequence_id(next.sequence_id());
-      AddText(std::move(*next.mutable_text()), *result.mutable_response());
-      blank_bytes_ += bytes;
-      StoreResult(number, std::move(result), {of_message, bytes});
-      continue;
+auto DocumentStream<Types>::Next() -> std::optional<Line> {
+  if (!window_.may_start()) return std::nullopt;
+  if (window_.has_retries()) return window_.Retry();
+  while (!reader_.empty() && writer_.unwritten() < calls_.limits().max_inflight_lines &&
+         writer_.blank_bytes() < kSmallMessage) {
+    auto [number, line, permit] = reader_.Take();
+    writer_.Expect();
+    if (!model::IsBlank(line.text())) {
+      return window_.Start({.number = number,
+                            .sequence_id = line.sequence_id(),
+                            .text = std::move(*line.mutable_text()),
+                            .message_permit = std::move(permit)});
     }
-    line = in_flight_.emplace(in_flight_.end());
-    line->number = number;
-    line->message_permit = of_message;
-    line->sequence_id = next.sequence_id();
-    line->text = std::move(*next.mutable_text());
-    MarkOverlap(line);
-    return true;
+    const auto bytes = permit == nullptr ? std::ssize(line.text()) : 0;
+    Result result;
+    result.set_sequence_id(line.sequence_id());
+    AddText(std::move(*line.mutable_text()), *result.mutable_response());
+    writer_.Store(number, std::move(result), {std::move(permit), bytes});
   }
-  return false;
+  return std::nullopt;
 }
 
 template <typename Types>
-absl::Status DocumentStream<Types>::Admit(Line& line) {
-  if (line.permit == nullptr) {
-    int64_t bytes = std::ssize(line.text);
+absl::Status DocumentStream<Types>::Admit(Line line) {
+  if (line->permit == nullptr) {
+    auto bytes = static_cast<int64_t>(line->text.size());
     {
       MutexLock lock(mu_);
-      bytes += settings_bytes_;
+      bytes += static_cast<int64_t>(reader_.settings().SpaceUsedLong());
     }
     ASSIGN_OR_RETURN(std::shared_ptr<Permit> permit, calls_.Admit(caller_, bytes));
     MutexLock lock(mu_);
-    typename Types::Request request = settings_;
+    typename Types::Request request = reader_.settings();
     std::string& text = *request.add_contents();
     // From here nothing throws: a line with a permit has its request.
-    text = std::move(line.text);
-    line.request.Swap(&request);
-    line.permit = std::move(permit);
-    line.message_permit = nullptr;
+    text = std::move(line->text);
+    line->request.Swap(&request);
+    line->permit = std::move(permit);
+    line->message_permit = nullptr;
   } else {
     // A call that fails cancels the rest of itself: the next attempt must not begin cancelled.
     MutexLock lock(mu_);
-    line.cancelled = std::make_shared<Cancellation>();
-    if (cancelled_) line.cancelled->Cancel();
+    line->cancelled = std::make_shared<Cancellation>();
+    if (window_.cancelled()) line->cancelled->Cancel();
   }
   // A line that was refused after this check comes again, and has held more.
-  line.permit->SetBytes(Admission::kBytesPerCall +
-                        static_cast<int64_t>(line.request.SpaceUsedLong()));
+  line->permit->SetBytes(Admission::kBytesPerCall +
+                         static_cast<int64_t>(line->request.SpaceUsedLong()));
   return absl::OkStatus();
-}
-
-template <typename Types>
-void DocumentStream<Types>::MarkOverlap(LineIt line) {
-  line->overlapped = in_flight_.size() > 1;
-  // With more than two in flight, the others were marked when the second one came.
-  if (in_flight_.size() == 2) in_flight_.front().overlapped = in_flight_.back().overlapped = true;
 }
 
 template <typename Types>
@@ -299,25 +263,25 @@ void DocumentStream<Types>::Advance() {
     if (std::exchange(advancing_, true)) return;  // that thread checks again before it returns
   }
   while (true) {
-    LineIt line;
+    std::optional<Line> next;
     {
       MutexLock lock(mu_);
-      bool found = false;
       try {
-        found = Next(line);
+        next = Next();
       } catch (...) {
         Drop(ErrorOfException());
       }
-      if (!found) {
+      if (!next.has_value()) {
         advancing_ = false;
         break;
       }
     }
+    const Line line = *next;
     std::optional<CallContext> context;
     TextCalls::Done done;
     absl::Status status;
     try {
-      status = Admit(*line);
+      status = Admit(line);
       context.emplace(CallContext{.arrived = absl::Now(),
                                   .deadline = deadline_,
                                   .cancelled = line->cancelled,
@@ -340,25 +304,16 @@ void DocumentStream<Types>::Advance() {
 }
 
 template <typename Types>
-void DocumentStream<Types>::LineDone(LineIt line, absl::Status status) {
+void DocumentStream<Types>::LineDone(Line line, absl::Status status) {
   {
     MutexLock lock(mu_);
-    // Other lines of this document may hold the resources; then they will be released. A line that
-    // was refused without other lines in flight fails.
-    const bool wait = absl::IsResourceExhausted(status) && line->overlapped && !cancelled_;
-    if (wait) {
-      refused_.splice(refused_.end(), in_flight_, line);
-      if (!in_flight_.empty()) return;  // the next line that ends retries it
-    }
-    one_at_a_time_ = wait;
-    retries_.splice(retries_.end(), refused_);
-    if (!wait) Answer(line, status);
+    if (window_.Ended(line, status)) Answer(line, status);
   }
   Advance();
 }
 
 template <typename Types>
-void DocumentStream<Types>::Answer(LineIt line, const absl::Status& status) {
+void DocumentStream<Types>::Answer(Line line, const absl::Status& status) {
   try {
     Result result;
     result.set_sequence_id(line->sequence_id);
@@ -367,51 +322,26 @@ void DocumentStream<Types>::Answer(LineIt line, const absl::Status& status) {
     } else {
       *result.mutable_error() = ToProto(LineError(status));
     }
-    StoreResult(line->number, std::move(result), {std::move(line->permit)});
+    writer_.Store(line->number, std::move(result), {std::move(line->permit)});
     if (absl::IsUnavailable(status)) EndWith(status);
-    in_flight_.erase(line);
+    window_.Remove(line);
   } catch (...) {  // without memory for the result of a line, the document fails
-    in_flight_.erase(line);
+    window_.Remove(line);
     Drop(ErrorOfException());
   }
 }
 
 template <typename Types>
-void DocumentStream<Types>::StoreResult(int64_t number, Result result, Held held) {
-  if (cancelled_) {
-    --unwritten_;
-    blank_bytes_ -= held.blank_bytes;
-  } else {
-    // Without keep_order the results are sorted by arrival, in the same map.
-    results_.emplace(keep_order_ ? number : answered_ + 1,
-                     StoredResult{std::move(result), std::move(held)});
-  }
-  ++answered_;
-}
-
-template <typename Types>
 std::optional<typename Types::Result> DocumentStream<Types>::TakeResult() {
   MutexLock lock(mu_);
-  if (results_.empty()) return std::nullopt;
-  const auto first = results_.begin();
-  if (keep_order_ && first->first != next_result_) return std::nullopt;
-  writing_.emplace_back();
-  ++next_result_;
-  std::optional<Result> result = std::move(first->second.result);
-  writing_.back() = std::move(first->second.held);
-  results_.erase(first);
-  return result;
+  return writer_.Take();
 }
 
 template <typename Types>
 void DocumentStream<Types>::Written() {
   {
     MutexLock lock(mu_);
-    --unwritten_;
-    if (!writing_.empty()) {
-      blank_bytes_ -= writing_.front().blank_bytes;
-      writing_.pop_front();
-    }
+    writer_.Written();
   }
   Advance();
 }
@@ -419,15 +349,16 @@ void DocumentStream<Types>::Written() {
 template <typename Types>
 std::optional<absl::Status> DocumentStream<Types>::finished() {
   MutexLock lock(mu_);
-  if (!closed_ || !waiting_.empty() || unwritten_ > 0) return std::nullopt;
-  permit_ = settings_permit_ = nullptr;
+  if (!reader_.closed() || !reader_.empty() || writer_.unwritten() > 0) return std::nullopt;
+  permit_ = nullptr;
+  reader_.ReleaseSettings();
   return status_;
 }
 
 template <typename Types>
 int64_t DocumentStream<Types>::lines() const {
   MutexLock lock(mu_);
-  return answered_;
+  return writer_.answered();
 }
 
 template class DocumentStream<TranslateDocumentTypes>;

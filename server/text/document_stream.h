@@ -1,9 +1,6 @@
 #pragma once
 
-#include <deque>
 #include <functional>
-#include <list>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +11,7 @@
 #include "absl/time/time.h"
 #include "linnet/v1/text_service.pb.h"
 #include "server/base/mutex.h"
+#include "server/text/document_parts.h"
 #include "server/text/text_call.h"
 
 namespace linnet::server {
@@ -91,30 +89,8 @@ class DocumentStream : public OpenDocument,
   int64_t lines() const;
 
  private:
-  // A line in flight.
-  struct Line {
-    int64_t number = 0;  // in the document
-    int64_t sequence_id = 0;
-    std::string text;                 // until it is admitted
-    typename Types::Request request;  // then the settings with this text
-    typename Types::Response response;
-    std::shared_ptr<Cancellation> cancelled = std::make_shared<Cancellation>();
-    bool overlapped = false;  // another line was in flight at the same time
-    // Its own permit, from the start of its call until its result is written; before that the
-    // permit of its message.
-    std::shared_ptr<Permit> permit = nullptr;
-    std::shared_ptr<Permit> message_permit = nullptr;
-  };
-  // Memory of a result until it is written.
-  struct Held {
-    std::shared_ptr<Permit> permit;
-    int64_t blank_bytes = 0;  // of a blank line, which the document's reserve pays for
-  };
-  struct StoredResult {
-    Result result;
-    Held held;
-  };
-  using LineIt = typename std::list<Line>::iterator;
+  using Window = LineWindow<Types>;
+  using Line = typename Window::Iterator;
 
   // Holds `bytes` more memory for a message that holds `held` already.
   absl::Status HoldMessage(int64_t held, int64_t bytes, std::shared_ptr<Permit>& permit);
@@ -122,16 +98,13 @@ class DocumentStream : public OpenDocument,
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Starts as many lines as may start now.
   void Advance();
-  // Moves the next line to in_flight_; blank lines before it are answered directly.
-  bool Next(LineIt& line) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Puts the next line into the window; blank lines before it are answered directly.
+  std::optional<Line> Next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Makes the request of a line, once its memory is admitted.
-  absl::Status Admit(Line& line);
-  // Marks the lines that are in flight at the same time as this new one.
-  void MarkOverlap(LineIt line) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void LineDone(LineIt line, absl::Status status);
+  absl::Status Admit(Line line);
+  void LineDone(Line line, absl::Status status);
   // Stores the result of a line, which is no longer in flight then.
-  void Answer(LineIt line, const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void StoreResult(int64_t number, Result result, Held held) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Answer(Line line, const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Ends the document with this status at once: drops results and waiting lines, and cancels those
   // in flight.
   void Drop(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -143,29 +116,11 @@ class DocumentStream : public OpenDocument,
   const Caller caller_;  // all lines count as one call
 
   mutable Mutex mu_;
-  bool started_ ABSL_GUARDED_BY(mu_) = false;  // the settings have arrived
-  typename Types::Request settings_ ABSL_GUARDED_BY(mu_);
-  int64_t settings_bytes_ ABSL_GUARDED_BY(mu_) = 0;
-  bool keep_order_ ABSL_GUARDED_BY(mu_) = false;
-  std::deque<linnet::v1::DocumentLine> waiting_ ABSL_GUARDED_BY(mu_);
-  std::list<Line> in_flight_ ABSL_GUARDED_BY(mu_);
-  std::list<Line> refused_ ABSL_GUARDED_BY(mu_);     // wait until another line has ended
-  bool one_at_a_time_ ABSL_GUARDED_BY(mu_) = false;  // all were refused: run the next one alone
-  std::list<Line> retries_ ABSL_GUARDED_BY(mu_);     // were refused, and may be tried again
-  std::map<int64_t, StoredResult> results_ ABSL_GUARDED_BY(mu_);  // by line number, or by arrival
-  std::deque<Held> writing_ ABSL_GUARDED_BY(mu_);                 // of results being written
-  int64_t blank_bytes_ ABSL_GUARDED_BY(mu_) = 0;                  // in results_ and writing_
-  std::shared_ptr<Permit> permit_ ABSL_GUARDED_BY(mu_);           // for small messages
-  std::shared_ptr<Permit> message_permit_ ABSL_GUARDED_BY(mu_);   // of the waiting lines
-  std::shared_ptr<Permit> settings_permit_
-      ABSL_GUARDED_BY(mu_);                 // of the message with the settings
-  int unwritten_ ABSL_GUARDED_BY(mu_) = 0;  // lines taken, result not yet written
-  int64_t next_number_ ABSL_GUARDED_BY(mu_) = 0;
-  int64_t next_result_ ABSL_GUARDED_BY(mu_) = 0;
-  int64_t answered_ ABSL_GUARDED_BY(mu_) = 0;
-  bool advancing_ ABSL_GUARDED_BY(mu_) = false;  // a thread is in Advance
-  bool closed_ ABSL_GUARDED_BY(mu_) = false;
-  bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
+  LineReader<typename Types::Request> reader_ ABSL_GUARDED_BY(mu_);
+  Window window_ ABSL_GUARDED_BY(mu_);
+  ResultWriter<Result> writer_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<Permit> permit_ ABSL_GUARDED_BY(mu_);  // for small messages
+  bool advancing_ ABSL_GUARDED_BY(mu_) = false;          // a thread is in Advance
   absl::Status status_ ABSL_GUARDED_BY(mu_);
 };
 
