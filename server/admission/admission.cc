@@ -20,7 +20,7 @@ std::string Format(absl::Duration duration) {
   return absl::FormatDuration(absl::Trunc(duration, absl::Milliseconds(1)));
 }
 
-int64_t TokensOf(const CallWork& work) {
+int64_t TotalTokens(const CallWork& work) {
   return work.size.tokens + (work.next.has_value() ? work.next->size.tokens : 0);
 }
 
@@ -108,7 +108,7 @@ absl::Status Admission::TakeBytes(const Caller& caller, int64_t bytes, int64_t h
 
 absl::StatusOr<Estimate> Admission::Charge(const Caller& caller, const CallWork& work,
                                            absl::Time now) {
-  const int64_t tokens = TokensOf(work);
+  const int64_t tokens = TotalTokens(work);
   // It would not fit if it were the only call either.
   if (const int64_t max = MaxCallTokens(caller); tokens > max) return CallTooLarge("", tokens, max);
   ErrorMetadata metadata = {{"requestTokens", absl::StrCat(tokens)}};
@@ -152,7 +152,7 @@ void Admission::Add(const Caller& caller, const CallWork& work) {
   try {
     if (next != nullptr) next->Add(caller, work.next->size.tokens, work.next->size.rows);
     next_added = next != nullptr;
-    tokens_.Take(caller, TokensOf(work));
+    tokens_.Take(caller, TotalTokens(work));
   } catch (...) {
     if (next_added) next->Remove(caller, work.next->size.tokens, work.next->size.rows);
     estimator.Remove(caller, work.size.tokens, work.size.rows);
@@ -195,7 +195,7 @@ absl::Status Admission::CheckDeadline(const CallWork& work, const Estimate& expe
       model.loads.Admit(now, std::max(left, work.load)))
     return absl::OkStatus();
   observer_.Rejected(too_short ? RejectReason::kShortDeadline : RejectReason::kDeadline);
-  ErrorMetadata metadata = {{"requestTokens", absl::StrCat(TokensOf(work))},
+  ErrorMetadata metadata = {{"requestTokens", absl::StrCat(TotalTokens(work))},
                             {"estimate", Format(too_short ? needed_when_idle : needed)},
                             {"remaining", Format(left)}};
   if (too_short) {

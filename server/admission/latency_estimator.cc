@@ -35,7 +35,7 @@ double LatencyEstimator::TokensPerSecond(const FlowWork& work) const {
 }
 
 void LatencyEstimator::Add(const Caller& caller, int64_t tokens, double rows) {
-  const auto [flow, first] = flows_.try_emplace(FlowOf(caller));
+  const auto [flow, first] = flows_.try_emplace(CallerFlow(caller));
   FlowWork& work = flow->second;
   if (first) work.since = elapsed_;
   work.arrived = RecentArrivals(work) + static_cast<double>(tokens);
@@ -46,7 +46,7 @@ void LatencyEstimator::Add(const Caller& caller, int64_t tokens, double rows) {
 }
 
 void LatencyEstimator::Remove(const Caller& caller, int64_t tokens, double rows) {
-  const auto flow = flows_.find(FlowOf(caller));
+  const auto flow = flows_.find(CallerFlow(caller));
   if (flow == flows_.end()) return;
   tokens_ -= tokens;
   rows_ = tokens_ == 0 ? 0 : rows_ - rows;  // 0 exactly, without rounding errors
@@ -116,7 +116,8 @@ LatencyEstimator::Others LatencyEstimator::OthersThan(const Flow& own) const {
     if (same_client || new_client) level.emplace_back();
     level.back().tokens += static_cast<double>(work.tokens);
     level.back().tokens_per_second += TokensPerSecond(work);
-    if (!same_client) level.back().weight = WeightOf(flow.priority) / WeightOf(own.priority);
+    if (!same_client)
+      level.back().weight = PriorityWeight(flow.priority) / PriorityWeight(own.priority);
   }
   return others;
 }
@@ -141,7 +142,7 @@ Estimate LatencyEstimator::TimeToFinish(const Caller& caller, const CallSize& ca
   const double capacity = Capacity();
   if (capacity == 0 || rows_ + call.rows <= capacity)
     return {.time = SequenceTime(call.longest, rows_ + call.rows)};
-  const Flow own = FlowOf(caller);
+  const Flow own = CallerFlow(caller);
   const auto mine = flows_.find(own);
   const int64_t before = mine == flows_.end() ? 0 : mine->second.tokens;
   const Others others = OthersThan(own);

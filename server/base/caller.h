@@ -27,7 +27,7 @@ inline bool ParsePriority(absl::string_view name, Priority& priority) {
 }
 
 // The weight of a priority in FairQueue: 1, 4 or 16.
-constexpr double WeightOf(Priority priority) {
+constexpr double PriorityWeight(Priority priority) {
   return priority == Priority::kBatch ? 1 : priority == Priority::kNormal ? 4 : 16;
 }
 
@@ -60,7 +60,7 @@ struct Caller {
   const std::string& identity() const { return address.empty() ? client : address; }
   // The name in the log and in batch snapshots.
   std::string name() const { return id.empty() ? identity() : identity() + "/" + id; }
-  double weight() const { return WeightOf(priority); }
+  double weight() const { return PriorityWeight(priority); }
 };
 
 // A flow of FairQueue: the calls of one client with one priority and one id. The share of a client
@@ -71,6 +71,6 @@ struct Flow {
   std::string id = {};
   auto operator<=>(const Flow&) const = default;
 };
-inline Flow FlowOf(const Caller& caller) { return {caller.client, caller.priority, caller.id}; }
+inline Flow CallerFlow(const Caller& caller) { return {caller.client, caller.priority, caller.id}; }
 
 }  // namespace linnet::server

@@ -154,7 +154,7 @@ void AttachInfo(absl::string_view reason, ErrorMetadata metadata, absl::Status& 
 }
 
 absl::Status MakeError(Reason reason, absl::string_view message, ErrorMetadata metadata) {
-  const ErrorCondition& condition = ConditionOf(reason);
+  const ErrorCondition& condition = GetCondition(reason);
   absl::Status status(condition.code, message);
   AttachInfo(condition.name, std::move(metadata), status);
   return status;
@@ -179,7 +179,7 @@ absl::Status CopyPayloads(const absl::Status& from, absl::Status to) {
 
 std::span<const ErrorCondition> ErrorTable() { return kTable; }
 
-const ErrorCondition& ConditionOf(Reason reason) { return kTable[static_cast<int>(reason)]; }
+const ErrorCondition& GetCondition(Reason reason) { return kTable[static_cast<int>(reason)]; }
 
 absl::Status BadField(absl::string_view field, Reason reason, absl::string_view message,
                       ErrorMetadata metadata) {
@@ -189,7 +189,7 @@ absl::Status BadField(absl::string_view field, Reason reason, absl::string_view 
   google::rpc::BadRequest::FieldViolation& violation = *bad_request.add_field_violations();
   violation.set_field(std::string(field));
   violation.set_description(std::string(message));
-  violation.set_reason(std::string(ConditionOf(reason).name));
+  violation.set_reason(std::string(GetCondition(reason).name));
   Attach(bad_request, status);
   return status;
 }

@@ -84,7 +84,7 @@ struct ErrorCondition {
   absl::string_view meaning;  // when it happens, and what to do
 };
 std::span<const ErrorCondition> ErrorTable();
-const ErrorCondition& ConditionOf(Reason reason);
+const ErrorCondition& GetCondition(Reason reason);
 
 using ErrorMetadata = std::vector<std::pair<std::string, std::string>>;
 

@@ -16,15 +16,15 @@ namespace {
 constexpr int64_t kBytesPerEntry = 512;
 
 template <typename Value>
-int64_t BytesOf(const std::vector<Value>& values) {
+int64_t VectorBytes(const std::vector<Value>& values) {
   return static_cast<int64_t>(values.capacity() * sizeof(Value));
 }
 
-int64_t BytesOf(const CachedAnswer& answer) {
-  int64_t bytes = kBytesPerEntry + BytesOf(answer.hypotheses) + BytesOf(answer.attention) +
-                  BytesOf(answer.stable_ends);
+int64_t VectorBytes(const CachedAnswer& answer) {
+  int64_t bytes = kBytesPerEntry + VectorBytes(answer.hypotheses) + VectorBytes(answer.attention) +
+                  VectorBytes(answer.stable_ends);
   for (const model::Hypothesis& hypothesis : answer.hypotheses)
-    bytes += BytesOf(hypothesis.tokens) + BytesOf(hypothesis.token_scores);
+    bytes += VectorBytes(hypothesis.tokens) + VectorBytes(hypothesis.token_scores);
   return bytes;
 }
 
@@ -67,7 +67,7 @@ void AddOptions(const model::SearchOptions& options, KeyBytes& key) {
 
 }  // namespace
 
-std::string ModelCache::KeyOf(const Caller& caller, const model::SequenceInput& input) const {
+std::string ModelCache::MakeKey(const Caller& caller, const model::SequenceInput& input) const {
   // A field that is added to the input stops the build here.
   const auto& [id, source, before_text, after_text, prefix, silent, target, constraints,
                continuations, length, options, report_stable, align] = input;
@@ -117,7 +117,7 @@ std::shared_ptr<const CachedAnswer> AnswerCache::Find(const std::string& key) {
 }
 
 void AnswerCache::Insert(const std::string& model, const std::string& key, CachedAnswer answer) {
-  const int64_t bytes = BytesOf(answer);
+  const int64_t bytes = VectorBytes(answer);
   if (key.empty() || bytes > max_bytes_) return;
   Entries erased;  // destroyed without the lock
   Entries inserted;

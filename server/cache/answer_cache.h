@@ -83,7 +83,7 @@ class ModelCache {
   // The key of a sequence of this caller: a hash (SHA-256) of model, tenant and input. Sequences
   // with equal keys have the same answer. The id of the input and report_stable are not part of it.
   // Empty, which is the key of no answer, if the hash cannot be computed.
-  std::string KeyOf(const Caller& caller, const model::SequenceInput& input) const;
+  std::string MakeKey(const Caller& caller, const model::SequenceInput& input) const;
 
   // Returns null without an answer.
   std::shared_ptr<const CachedAnswer> Find(const std::string& key) const {

@@ -224,7 +224,7 @@ void Metrics::SetConnections(int open, int64_t refused, int64_t unauthenticated)
                                           connections_unauthenticated_->Value());
 }
 void Metrics::SetAnswerCacheBytes(int64_t bytes) { cache_bytes_->Set(static_cast<double>(bytes)); }
-void Metrics::SetLogLost(int64_t lines) {
+void Metrics::SetLostLogLines(int64_t lines) {
   log_lost_->Increment(static_cast<double>(lines) - log_lost_->Value());
 }
 void Metrics::SetCertificateEnd(absl::Time end) {

@@ -144,7 +144,7 @@ class Metrics final : public AdmissionObserver {
   void SetConnections(int open, int64_t refused, int64_t unauthenticated);
   void SetAnswerCacheBytes(int64_t bytes);
   // Lines that the log has lost since the start.
-  void SetLogLost(int64_t lines);
+  void SetLostLogLines(int64_t lines);
   void Tokenized(absl::Duration time);
   // `time`: what the texts of one call waited for a thread of the text pool.
   void TextQueued(absl::Duration time);

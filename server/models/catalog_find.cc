@@ -72,7 +72,7 @@ std::string PairName(const linnet::v1::LanguageTokens& pair) {
 }
 
 // The languages of a summariser's entries: "en/de".
-std::string LanguagesOf(const std::vector<linnet::v1::LanguageTokens>& pairs) {
+std::string JoinLanguages(const std::vector<linnet::v1::LanguageTokens>& pairs) {
   std::vector<std::string> languages;
   for (const linnet::v1::LanguageTokens& pair : pairs)
     languages.push_back(pair.source_language_code());
@@ -267,7 +267,7 @@ absl::Status Catalog::NoPair(Task task, const std::string& asked,
     }
     if (pairs.empty()) continue;
     listed.push_back(task == linnet::v1::TASK_TRANSLATE ? model::PairSummary(pairs)
-                                                        : LanguagesOf(pairs));
+                                                        : JoinLanguages(pairs));
   }
   return NoSuchModel(asked,
                      absl::StrCat("no model ", TaskVerb(task), asked.empty() ? "" : " ", asked,

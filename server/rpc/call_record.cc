@@ -122,7 +122,7 @@ grpc::Status CallRecord::Ended(absl::Status status, const CallFacts& facts) {
   bool client_error = false;
   grpc::Status result;
   try {
-    client_error = ErrorReason(status) == ConditionOf(Reason::kDeadlineTooShort).name;
+    client_error = ErrorReason(status) == GetCondition(Reason::kDeadlineTooShort).name;
     result = Describe(status, facts, total);
   } catch (...) {
     LogException("call_not_described");
@@ -164,7 +164,7 @@ grpc::Status CallRecord::Describe(absl::Status status, const CallFacts& facts,
   if (const absl::Duration delay = RetryDelay(status); delay != absl::InfiniteDuration()) {
     // gRPC's own retries follow this trailer. A retry after the deadline would only hide the
     // refusal: the client would wait, and then see DEADLINE_EXCEEDED of its own.
-    const bool in_time = absl::Now() + delay < DeadlineOf(context_);
+    const bool in_time = absl::Now() + delay < CallDeadline(context_);
     context_.AddTrailingMetadata("grpc-retry-pushback-ms",
                                  in_time ? absl::StrCat(absl::ToInt64Milliseconds(delay)) : "-1");
   }
@@ -181,7 +181,7 @@ absl::StatusOr<Permit> AdmitOpenCall(Admission& admission, const Caller& caller,
   return admission.Enter(caller, kHeaderCopies * HeaderBytes(context.client_metadata()));
 }
 
-absl::Time DeadlineOf(const grpc::CallbackServerContext& context) {
+absl::Time CallDeadline(const grpc::CallbackServerContext& context) {
   const auto deadline = context.deadline();
   if (deadline == std::chrono::system_clock::time_point::max()) return absl::InfiniteFuture();
   return absl::FromChrono(deadline);

@@ -109,7 +109,7 @@ absl::StatusOr<Permit> AdmitOpenCall(Admission& admission, const Caller& caller,
                                      const grpc::CallbackServerContext& context);
 
 // Returns the deadline of the call; InfiniteFuture if the client set none.
-absl::Time DeadlineOf(const grpc::CallbackServerContext& context);
+absl::Time CallDeadline(const grpc::CallbackServerContext& context);
 
 // ParseRequest for a buffer of gRPC, which is released as soon as it is parsed. `hold` is called
 // with the memory of the bytes and of the message before it is allocated.

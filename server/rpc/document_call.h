@@ -31,7 +31,7 @@ class DocumentCall final : public CallReactor,
     auto call = std::make_shared<DocumentCall>(services, method, context);
     call->self_ = call;
     call->stream_ = std::make_shared<DocumentStream<Types>>(
-        calls, DeadlineOf(context),
+        calls, CallDeadline(context),
         [weak = call->weak_from_this()] {
           if (auto self = weak.lock()) self->Step();
         },

@@ -168,7 +168,7 @@ void Server::Maintain() {
   ForgiveGap(MonotonicNow());
   reads_.Cancel(MonotonicNow());
   writes_.Cancel(MonotonicNow());
-  metrics_.SetLogLost(LostLogLines());
+  metrics_.SetLostLogLines(LostLogLines());
   metrics_.SetAnswerCacheBytes(cache_.stats().bytes);
   metrics_.SetConnections(connections_.open(), connections_.refused(), connections_.expelled());
 }

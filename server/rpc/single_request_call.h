@@ -65,7 +65,7 @@ class SingleRequestCall : public CallReactor {
   SingleRequestCall(const CallServices& services, Method method,
                     grpc::CallbackServerContext& context)
       : record_(services, method, context),
-        deadline_(DeadlineOf(context)),
+        deadline_(CallDeadline(context)),
         cancelled_(std::make_shared<Cancellation>()) {}
 
   // Starts to read the request; the last statement of a derived constructor.

@@ -125,7 +125,7 @@ class FairQueue {
   Ticket Push(const Flow& flow, uint64_t call, double work, Item item) {
     Sweep(clients_, level_.time, sweep_at_);
     ClientState& client = clients_[{flow.client, flow.priority}];
-    client.weight = WeightOf(flow.priority);
+    client.weight = PriorityWeight(flow.priority);
     Sweep(client.flows, client.level.time, client.sweep_at);
     FlowState& state = client.flows[flow.id];
     const uint64_t number = next_number_++;
@@ -196,7 +196,7 @@ class FairQueue {
   double WorkUntil(const Flow& flow, double work) const {
     const auto which = clients_.find({flow.client, flow.priority});
     if (which == clients_.end())
-      return Shared(work, work_, level_.weight / WeightOf(flow.priority));
+      return Shared(work, work_, level_.weight / PriorityWeight(flow.priority));
     const ClientState& client = which->second;
     const auto own = client.flows.find(flow.id);
     const double before = own == client.flows.end() ? 0 : own->second.work;

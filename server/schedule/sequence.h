@@ -57,7 +57,7 @@ inline int64_t MaxTokens(const model::SequenceInput& input) {
          (input.align ? 2 : 1) * (input.options.max_target_tokens + std::ssize(input.silent));
 }
 // The max cost of a sequence in token positions: MaxTokens times its rows.
-inline int64_t WorkOf(const model::SequenceInput& input) {
+inline int64_t MaxWork(const model::SequenceInput& input) {
   return MaxTokens(input) * model::RowsOf(input);
 }
 
@@ -78,7 +78,7 @@ struct Sequence {
   std::shared_ptr<Cancellation> cancelled;
   std::unique_ptr<Sink> sink;  // null once the sequence has ended
   bool accepted = false;       // by the scheduler
-  // ModelCache::KeyOf. Sequences with equal keys run once and share the result. Empty: this one
+  // ModelCache::MakeKey. Sequences with equal keys run once and share the result. Empty: this one
   // shares nothing.
   std::string key;
   // Has the answers to sequences with a key, and gets this one. Outlives the sequence. Null: no

@@ -7,7 +7,7 @@ namespace linnet::server {
 void WaitingQueue::Push(std::unique_ptr<Sequence> owned, bool started) {
   const Sequence& sequence = *owned;
   const uint64_t call = sequence.caller.call;
-  const Ticket ticket = queue_.Push(FlowOf(sequence.caller), call,
+  const Ticket ticket = queue_.Push(CallerFlow(sequence.caller), call,
                                     static_cast<double>(sequence.work()), std::move(owned));
   if (sequence.deadline != absl::InfiniteFuture())
     deadlines_.emplace(std::pair(sequence.deadline, ticket.number), ticket);

@@ -20,7 +20,7 @@ struct Range {
   int end = 0;
 };
 
-std::vector<Range> WordsOf(absl::string_view text) {
+std::vector<Range> SplitWords(absl::string_view text) {
   std::vector<Range> words;
   for (const absl::string_view word : model::WordsOf(text)) {
     const auto begin = static_cast<int>(word.data() - text.data());
@@ -111,7 +111,7 @@ std::vector<AlignedWord> AlignedWords(const model::Tokenizer& tokenizer,
   const auto start = [&](size_t i) { return i == 0 ? 0 : ends[i - 1]; };
   std::vector<AlignedWord> words;
   size_t token = 0;  // the first that produces some of the word, or starts a character of it
-  for (const auto& [begin, end] : WordsOf(text)) {
+  for (const auto& [begin, end] : SplitWords(text)) {
     while (token + 1 < ends.size() && ends[token] <= begin && start(token) < begin) ++token;
     size_t end_token = token;
     while (end_token < ends.size() && (end_token == token || start(end_token) < end)) ++end_token;
@@ -126,7 +126,7 @@ std::vector<AlignedWord> SourceWords(const model::Tokenizer& tokenizer,
                                      absl::string_view capitals) {
   const std::string decoded = tokenizer.Decode(tokens, copies, capitals);
   std::vector<AlignedWord> words = AlignedWords(tokenizer, tokens, decoded, copies, capitals);
-  const std::vector<Range> written = WordsOf(text);
+  const std::vector<Range> written = SplitWords(text);
   std::vector<absl::string_view> decoded_words, written_words;
   for (const AlignedWord& word : words)
     decoded_words.push_back(absl::string_view(decoded).substr(word.begin, word.end - word.begin));
@@ -165,7 +165,7 @@ WordAttention::WordAttention(std::span<const AlignedWord> source, size_t source_
   }
 }
 
-std::vector<float> WordAttention::WeightsOf(const AlignedWord& target) const {
+std::vector<float> WordAttention::SourceWeights(const AlignedWord& target) const {
   std::vector<double> sums(source_.size());
   for (size_t t = target.first_token; t < target.end_token; ++t) {
     for (size_t s = 0; s < source_tokens_ && !attention_.empty(); ++s) {

@@ -54,7 +54,7 @@ class WordAttention {
   const std::vector<WordRange>& source() const { return source_; }
   // The weight of each of them for a target word: the mean over its tokens of the sum over the
   // tokens of the source word.
-  std::vector<float> WeightsOf(const AlignedWord& target) const;
+  std::vector<float> SourceWeights(const AlignedWord& target) const;
 
  private:
   std::span<const float> attention_;

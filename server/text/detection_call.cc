@@ -28,7 +28,7 @@ void DetectionCall::RunNextJob() {
             kBytesPerText;
   pool_.Run(
       {.stage = TextStage::kPrepare,
-       .flow = FlowOf(context_.caller),
+       .flow = CallerFlow(context_.caller),
        .call = context_.caller.call,
        .bytes = cost,
        .run = [self = shared_from_this(), end] { self->Detect(end); },

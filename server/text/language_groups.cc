@@ -16,10 +16,10 @@ using linnet::v1::Summary;
 using linnet::v1::TranslateResponse;
 using linnet::v1::Translation;
 
-google::protobuf::RepeatedPtrField<Translation>& TextsOf(TranslateResponse& response) {
+google::protobuf::RepeatedPtrField<Translation>& MutableTexts(TranslateResponse& response) {
   return *response.mutable_translations();
 }
-google::protobuf::RepeatedPtrField<Summary>& TextsOf(SummarizeResponse& response) {
+google::protobuf::RepeatedPtrField<Summary>& MutableTexts(SummarizeResponse& response) {
   return *response.mutable_summaries();
 }
 
@@ -151,11 +151,11 @@ template <typename Response>
 void LanguageGroups<Response>::Merge() {
   size_t count = unchanged_.size();
   for (const Group& group : groups_) count += group.contents.size();
-  auto& texts = TextsOf(response_);
+  auto& texts = MutableTexts(response_);
   while (static_cast<size_t>(texts.size()) < count) texts.Add();
   for (const TextItem& item : unchanged_) FillUnchanged(item, texts[item.index]);
   for (Group& group : groups_) {
-    auto& answers = TextsOf(group.response);
+    auto& answers = MutableTexts(group.response);
     for (int i = 0; i < answers.size(); ++i) {
       auto& text = texts[group.contents[i]];
       text.Swap(&answers[i]);
@@ -174,7 +174,7 @@ void LanguageGroups<Response>::Merge() {
 
 template <typename Response>
 void LanguageGroups<Response>::SendParts() {
-  const auto& texts = TextsOf(response_);
+  const auto& texts = MutableTexts(response_);
   for (int content = 0; content < texts.size(); ++content) {
     const std::string& text = texts[content].text();
     size_t sent = 0;

@@ -35,7 +35,7 @@ inline constexpr int64_t kWarningBytes = 2048;
 int64_t TermBytes(const TermUse& use);
 // Memory of the items themselves, and of room for more.
 template <typename Item>
-int64_t BytesOf(const std::vector<Item>& items) {
+int64_t VectorBytes(const std::vector<Item>& items) {
   return static_cast<int64_t>(items.capacity() * sizeof(Item));
 }
 // Memory of the result of a segment and its part of the reply: hypotheses, attention, words and

@@ -13,7 +13,7 @@ namespace {
 // Words of a segment's text as bytes of the request's text, counted from the place of the segment.
 std::vector<WordRange> InSource(const PreparedSegment& work, std::vector<WordRange> words) {
   for (WordRange& word : words) {
-    const auto [begin, end] = SourceOf(work, word.begin, word.end);
+    const auto [begin, end] = SourceRange(work, word.begin, word.end);
     word = {begin - work.place.begin, end - work.place.begin};
   }
   return words;
@@ -38,7 +38,7 @@ PivotAttention KeepAttention(const TextRequest& first, const PreparedSegment& wo
   const WordAttention attention(source, work.source.size(), result.attention);
   kept.source = InSource(work, attention.source());
   for (const AlignedWord& word : words) {
-    const std::vector<float> weights = attention.WeightsOf(word);
+    const std::vector<float> weights = attention.SourceWeights(word);
     kept.pivot.push_back({word.begin, word.end});
     kept.weights.insert(kept.weights.end(), weights.begin(), weights.end());
   }
@@ -73,7 +73,7 @@ std::vector<float> PivotAttention::Compose(std::span<const WordRange> words, int
 }
 
 int64_t PivotTexts::bytes() const {
-  int64_t bytes = sizeof(*this) + BytesOf(contents) + BytesOf(segments);
+  int64_t bytes = sizeof(*this) + VectorBytes(contents) + VectorBytes(segments);
   for (const Content& content : contents) {
     bytes += static_cast<int64_t>(content.tail.capacity());
     if (content.warning.has_value())
@@ -81,8 +81,8 @@ int64_t PivotTexts::bytes() const {
   }
   for (const PivotSegment& segment : segments) {
     bytes += static_cast<int64_t>(segment.gap.capacity() + segment.text.capacity()) +
-             BytesOf(segment.attention.source) + BytesOf(segment.attention.pivot) +
-             BytesOf(segment.attention.weights);
+             VectorBytes(segment.attention.source) + VectorBytes(segment.attention.pivot) +
+             VectorBytes(segment.attention.weights);
   }
   return bytes;
 }

@@ -72,7 +72,7 @@ bool RequireCopies(const TextRequest& request, const PreparedSegment& segment,
 
 }  // namespace
 
-model::JoinedText::Range SourceOf(const PreparedSegment& segment, int begin, int end) {
+model::JoinedText::Range SourceRange(const PreparedSegment& segment, int begin, int end) {
   if (segment.joined == nullptr) return {segment.place.begin + begin, segment.place.begin + end};
   const auto at = static_cast<int>(segment.text.data() - segment.joined->text().data());
   return segment.joined->SourceOf(at + begin, at + end);

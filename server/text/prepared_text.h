@@ -40,7 +40,7 @@ struct PreparedSegment {
 };
 
 // The place in the text of the request of bytes [begin, end) of a segment's text; not empty.
-model::JoinedText::Range SourceOf(const PreparedSegment& segment, int begin, int end);
+model::JoinedText::Range SourceRange(const PreparedSegment& segment, int begin, int end);
 
 // The languages whose capitals the text of a segment and its hypotheses are written in; empty if
 // its tokens are in the case of the text. For Tokenizer::Decode.

@@ -48,7 +48,7 @@ StageRun::StageRun(std::shared_ptr<StagedCall> call)
 
 void StageRun::Run(TextStage stage, int64_t bytes, bool continues, void (StageRun::*job)()) {
   pool_.Run({.stage = stage,
-             .flow = FlowOf(context_.caller),
+             .flow = CallerFlow(context_.caller),
              .call = context_.caller.call,
              .bytes = bytes,
              .continues = continues,
@@ -90,7 +90,7 @@ void StageRun::Prepare() {
   if (absl::IsInvalidArgument(status) || absl::IsUnimplemented(status))
     metrics_.Rejected(RejectReason::kInvalid);
   if (absl::IsUnavailable(status)) {
-    const bool draining = ErrorReason(status) == ConditionOf(Reason::kShuttingDown).name;
+    const bool draining = ErrorReason(status) == GetCondition(Reason::kShuttingDown).name;
     metrics_.Rejected(draining ? RejectReason::kDraining : RejectReason::kEngine);
   }
   End(std::move(status));

@@ -65,7 +65,7 @@ absl::StatusOr<int> StageRun::AddSequences(std::vector<PreparedSegment>& segment
     added.source_tokens = static_cast<int>(segment.source.size());
     source_tokens_ += added.source_tokens;
     if (AnswerFromCache(*sequence, added, result)) continue;
-    added.tokens = WorkOf(sequence->input);
+    added.tokens = MaxWork(sequence->input);
     const int rows = model::RowsOf(sequence->input);
     needed.size.tokens += added.tokens;
     needed.size.rows += rows;
@@ -96,7 +96,7 @@ absl::Status StageRun::Submit() {
         std::make_unique<SegmentSink>(this->shared_from_this(), submission.segments[i]);
   }
   needed.answer =
-      pool_.EstimateTime(TextStage::kAnswer, FlowOf(context_.caller), request_.text_bytes);
+      pool_.EstimateTime(TextStage::kAnswer, CallerFlow(context_.caller), request_.text_bytes);
   if (const LoadStats loads = request_.model->scheduler->load_stats();
       loads.state != LoadState::kLoaded) {
     needed.load += loads.load_time;
@@ -140,7 +140,7 @@ CallWork::Next StageRun::EstimateNext(const TextRequest& next) const {
       if (segment.copied) continue;
       guess.source.resize(std::min<size_t>(segment.source.size(), max_source));
       const model::SequenceInput input = MakeInput(next, guess);
-      work.size.tokens += WorkOf(input);
+      work.size.tokens += MaxWork(input);
       work.size.rows += model::RowsOf(input);
       work.size.longest = std::max(work.size.longest, MaxTokens(input));
     }
@@ -166,7 +166,7 @@ bool StageRun::AnswerFromCache(Sequence& sequence, Segment& segment, SequenceRes
   ModelCache* const cache = request_.model->cache.get();
   if (cache == nullptr || !request_.use_cache) return false;
   sequence.cache = cache;
-  sequence.key = cache->KeyOf(context_.caller, sequence.input);
+  sequence.key = cache->MakeKey(context_.caller, sequence.input);
   const auto found = cache->Find(sequence.key);
   if (found == nullptr) return false;
   const CachedAnswer& answer = *found;

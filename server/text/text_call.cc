@@ -65,8 +65,8 @@ absl::Status ExplainDeadline(const TextLimits& limits, const CallContext& contex
   if (WithDeadline(limits, context).deadline == context.deadline) return status;
   const std::string reason = ErrorReason(status);
   const std::string max = absl::FormatDuration(limits.max_deadline);
-  if (reason == ConditionOf(Reason::kDeadlineTooShort).name ||
-      reason == ConditionOf(Reason::kDeadlineTooClose).name) {
+  if (reason == GetCondition(Reason::kDeadlineTooShort).name ||
+      reason == GetCondition(Reason::kDeadlineTooClose).name) {
     return WithMore(context.deadline != absl::InfiniteFuture()
                         ? absl::StrCat(" (the server allows ", max, " at most: max-deadline)")
                         : absl::StrCat(" (the call has none, so the default of ",
@@ -74,7 +74,7 @@ absl::Status ExplainDeadline(const TextLimits& limits, const CallContext& contex
                                        " applies: set one of at most ", max, ")"),
                     status);
   }
-  if (reason != ConditionOf(Reason::kDeadlineExceeded).name) return status;
+  if (reason != GetCondition(Reason::kDeadlineExceeded).name) return status;
   if (context.deadline != absl::InfiniteFuture()) {
     return WithErrorInfo(absl::DeadlineExceededError(
         absl::StrCat("the call took ", max,
@@ -129,7 +129,7 @@ void TextCalls::CountInvalid(const absl::Status& status) const {
 
 absl::Status TextCalls::CheckPrepareTime(const CallContext& context, int64_t cost) {
   const absl::Duration needed =
-      pool_.EstimateTime(TextStage::kPrepare, FlowOf(context.caller), cost);
+      pool_.EstimateTime(TextStage::kPrepare, CallerFlow(context.caller), cost);
   const absl::Duration left = context.deadline - absl::Now();
   // A deadline that has passed is reported by the call itself.
   if (needed <= left || left <= absl::ZeroDuration()) return absl::OkStatus();
@@ -194,7 +194,7 @@ void TextCalls::CheckOnPool(const Request& request, Response& response, const Ca
   if (auto status = CheckPrepareTime(WithDeadline(limits_, own), cost); !status.ok())
     return refuse(ExplainDeadline(limits_, context, std::move(status)));
   pool_.Run({.stage = TextStage::kPrepare,
-             .flow = FlowOf(own.caller),
+             .flow = CallerFlow(own.caller),
              .call = own.caller.call,
              .bytes = cost,
              .run =

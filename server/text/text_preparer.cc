@@ -138,7 +138,7 @@ void UseJoined(std::shared_ptr<const model::JoinedText> joined, PreparedText& wo
   work.joined = std::move(joined);
   for (PreparedSegment& segment : work.segments) {
     segment.joined = work.joined.get();
-    const auto [begin, end] = SourceOf(segment, 0, static_cast<int>(segment.text.size()));
+    const auto [begin, end] = SourceRange(segment, 0, static_cast<int>(segment.text.size()));
     segment.place.begin = begin;
     segment.place.end = end;
   }

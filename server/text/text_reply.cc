@@ -56,7 +56,7 @@ void FillAlignments(const TextRequest& request, const PreparedSegment& work,
     if (work.copied) {
       weights[i] = 1;
     } else {
-      weights = attention.WeightsOf(words[i]);
+      weights = attention.SourceWeights(words[i]);
     }
     if (pivot != nullptr) weights = pivot->attention.Compose(ranges, work.place.begin, weights);
     AddWordAlignments(pivot == nullptr ? ranges : pivot->attention.source, weights,
@@ -69,8 +69,8 @@ void FillAlignments(const TextRequest& request, const PreparedSegment& work,
 // the request.
 void MoveToSource(const PreparedSegment& work, linnet::v1::Segment& segment) {
   const auto move = [&work](auto& place) {
-    const auto [begin, end] = SourceOf(work, place.source_begin() - work.place.begin,
-                                       place.source_end() - work.place.begin);
+    const auto [begin, end] = SourceRange(work, place.source_begin() - work.place.begin,
+                                          place.source_end() - work.place.begin);
     place.set_source_begin(begin);
     place.set_source_end(end);
   };

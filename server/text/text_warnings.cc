@@ -18,7 +18,7 @@ linnet::v1::Warning LanguageWarning(const TextRequest& request,
                                     const LanguageGuess::Language& seen) {
   LanguageMismatch mismatch(request, seen);
   linnet::v1::Warning warning;
-  warning.set_reason(std::string(ConditionOf(Reason::kLanguageMismatch).name));
+  warning.set_reason(std::string(GetCondition(Reason::kLanguageMismatch).name));
   warning.set_message(std::move(mismatch.message));
   warning.mutable_metadata()->insert(mismatch.metadata.begin(), mismatch.metadata.end());
   return warning;

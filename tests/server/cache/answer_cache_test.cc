@@ -82,12 +82,12 @@ TEST(AnswerCacheTest, HasADifferentKeyForEveryFieldOfASequence) {
   for (const model::SearchOption& option : model::kSearchOptions) {
     model::SequenceInput input = InputOf({5, 6, 7, 2});
     test::ChangeOption(option, input.options);
-    keys.insert(model.KeyOf({}, input));
+    keys.insert(model.MakeKey({}, input));
   }
   for (const auto& change : changes) {
     model::SequenceInput input = InputOf({5, 6, 7, 2});
     change(input);
-    keys.insert(model.KeyOf({}, input));
+    keys.insert(model.MakeKey({}, input));
   }
   EXPECT_EQ(keys.size(), changes.size() + std::size(model::kSearchOptions));
 }
@@ -96,23 +96,23 @@ TEST(AnswerCacheTest, HasOneKeyForIdenticalSequences) {
   AnswerCache cache(1 << 20, CacheTenant::kShared);
   const ModelCache model(cache, "en-de");
   model::SequenceInput input = InputOf({5, 6, 2});
-  const std::string key = model.KeyOf({.client = "a"}, input);
+  const std::string key = model.MakeKey({.client = "a"}, input);
   input.id = 9;
   input.report_stable = true;
-  EXPECT_EQ(model.KeyOf({.client = "b", .call = 3}, input), key);
-  EXPECT_NE(ModelCache(cache, "de-en").KeyOf({.client = "a"}, input), key);
+  EXPECT_EQ(model.MakeKey({.client = "b", .call = 3}, input), key);
+  EXPECT_NE(ModelCache(cache, "de-en").MakeKey({.client = "a"}, input), key);
 }
 
 TEST(AnswerCacheTest, SeparatesTokensByDefault) {
   AnswerCache cache(1 << 20, CacheTenant::kToken);
   const ModelCache model(cache, "en-de");
   const model::SequenceInput input = InputOf({5, 6, 2});
-  EXPECT_NE(model.KeyOf({.client = "subject:a"}, input),
-            model.KeyOf({.client = "subject:b"}, input));
-  EXPECT_NE(model.KeyOf({.client = "network", .address = "a"}, input),
-            model.KeyOf({.client = "network", .address = "b"}, input));
-  EXPECT_EQ(model.KeyOf({.client = "subject:a", .call = 1, .id = "x"}, input),
-            model.KeyOf({.client = "subject:a", .call = 2, .id = "y"}, input));
+  EXPECT_NE(model.MakeKey({.client = "subject:a"}, input),
+            model.MakeKey({.client = "subject:b"}, input));
+  EXPECT_NE(model.MakeKey({.client = "network", .address = "a"}, input),
+            model.MakeKey({.client = "network", .address = "b"}, input));
+  EXPECT_EQ(model.MakeKey({.client = "subject:a", .call = 1, .id = "x"}, input),
+            model.MakeKey({.client = "subject:a", .call = 2, .id = "y"}, input));
 }
 
 TEST(AnswerCacheTest, EvictsTheLeastRecentlyUsedWhenItIsFull) {

@@ -132,11 +132,11 @@ TEST(FairQueueTest, BackloggedClientsAreServedInProportionToWeights) {
       const Job job = jobs.Serve();
       const Flow flow = {job.client, job.priority};
       --waiting[flow];
-      served[flow] += static_cast<double>(job.work) / WeightOf(job.priority);
+      served[flow] += static_cast<double>(job.work) / PriorityWeight(job.priority);
       for (const Flow& x : flows) {
         for (const Flow& y : flows) {
           EXPECT_LE(served[x] - served[y],
-                    kMax / WeightOf(x.priority) + kMax / WeightOf(y.priority))
+                    kMax / PriorityWeight(x.priority) + kMax / PriorityWeight(y.priority))
               << "seed " << seed << ", step " << step << ": " << x.client << " and " << y.client;
         }
       }
@@ -160,8 +160,8 @@ TEST(FairQueueTest, ClientGetsHalfItsShareAmongEverNewClients) {
         jobs.Push("new-" + std::to_string(++names), 10);
       }
     }
-    const double weight = WeightOf(priority);
-    EXPECT_GE(served, 0.5 * kTurns * weight / (weight + kNew * WeightOf(Priority::kNormal)));
+    const double weight = PriorityWeight(priority);
+    EXPECT_GE(served, 0.5 * kTurns * weight / (weight + kNew * PriorityWeight(Priority::kNormal)));
   }
 }
 

@@ -156,7 +156,7 @@ class Overload {
     ASSERT_THAT(permit, IsOk());
     auto call = std::make_shared<Call>(client, *std::move(permit));
     const CallWork work = {.model = "model",
-                           .size = {.tokens = WorkOf(sequence->input),
+                           .size = {.tokens = MaxWork(sequence->input),
                                     .longest = MaxTokens(sequence->input),
                                     .rows = kBeam},
                            .deadline = sequence->deadline};

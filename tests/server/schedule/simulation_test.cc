@@ -315,7 +315,7 @@ class Simulation {
       sequence->caller = caller;
       sequence->deadline = call->deadline;
       sequence->cancelled = call->cancelled;
-      work.size.tokens += WorkOf(sequence->input);
+      work.size.tokens += MaxWork(sequence->input);
       work.size.rows += model::RowsOf(sequence->input);
       work.size.longest = std::max(work.size.longest, MaxTokens(sequence->input));
       sequences.push_back(std::move(sequence));
@@ -330,7 +330,7 @@ class Simulation {
     if (call->deadline != absl::InfiniteFuture() && Below(2) == 0)
       Cancel(call, call->deadline - now_, /*by_client=*/true);
     for (auto& sequence : sequences) {
-      const int64_t tokens = WorkOf(sequence->input);
+      const int64_t tokens = MaxWork(sequence->input);
       sequence->sink = std::make_unique<SegmentSink>(*this, call, tokens);
       if (absl::Status status = model.Submit(sequence); !status.ok())
         sequence->sink->Done(std::move(status));

@@ -124,9 +124,9 @@ TEST(AlignmentsTest, AlignmentPassIsCharged) {
   input.source = {9, 8, 2};
   input.options.beam_size = 4;
   input.options.max_target_tokens = 10;
-  EXPECT_EQ(WorkOf(input), 4 * (3 + 10));
+  EXPECT_EQ(MaxWork(input), 4 * (3 + 10));
   input.align = true;
-  EXPECT_EQ(WorkOf(input), 4 * (3 + 2 * 10));
+  EXPECT_EQ(MaxWork(input), 4 * (3 + 2 * 10));
 }
 
 TEST(AlignmentsTest, SourceWordsSurviveNormalisation) {

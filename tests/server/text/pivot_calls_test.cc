@@ -186,7 +186,7 @@ TEST(PivotCallsTest, CallIsChargedForBothModelsBeforeItBegins) {
   TranslateResponse response;
   const absl::Status refused =
       small.Call(&TextCalls::Translate, To("fr", {"The dog runs."}), response);
-  EXPECT_EQ(ErrorReason(refused), ConditionOf(Reason::kCallTooLarge).name);
+  EXPECT_EQ(ErrorReason(refused), GetCondition(Reason::kCallTooLarge).name);
   EXPECT_THAT(small.Call(&TextCalls::Translate, ToGerman({"The dog runs."}), response), IsOk());
 }
 

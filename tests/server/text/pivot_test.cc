@@ -282,7 +282,7 @@ TEST(PivotTest, AlignmentsAreTheProductOfBothModels) {
     const WordAttention attention(words, count, tokens_attention);
     ASSERT_EQ(words.size(), 3);
     std::vector<std::vector<float>> weights;
-    for (const AlignedWord& word : words) weights.push_back(attention.WeightsOf(word));
+    for (const AlignedWord& word : words) weights.push_back(attention.SourceWeights(word));
     std::map<std::pair<int, int>, float> expected, found;
     for (size_t t = 0; t < 3; ++t) {
       for (size_t s = 0; s < 3; ++s) {
