@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "server/text/text_preparer.h"
 #include "tests/server/text/text_fixture.h"
 #include "tests/support/search_engine.h"
 
