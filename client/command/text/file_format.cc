@@ -128,8 +128,8 @@ std::optional<absl::string_view> FormatOfContent(absl::string_view start) {
 absl::Status UnsupportedFormat(absl::string_view name, absl::string_view format) {
   return absl::InvalidArgumentError(
       absl::StrCat(name, " is ", format,
-                   ", and only plain text is translated: files of this format are not supported "
-                   "yet; --as-text reads it as text, with all of its marks"));
+                   ", and only plain text is translated: linnet-file translates many formats "
+                   "(docs/FILES.md); --as-text reads it as text, with all of its marks"));
 }
 
 absl::Status CheckFormats(const std::vector<std::string>& files) {

@@ -9,8 +9,8 @@ from .fragment import ALONE, CLOSE, OPEN, Code, Part, joined
 _LENGTH = r"(?:\d+|\*)?(?:\.(?:\d+|\*))?(?:hh|h|ll|l|L|q|j|z|t|I64)?"
 _OTHERS = r"%%|%L?\d{1,2}\b|%<PRI[a-zA-Z0-9]+>"  # Qt's and KDE's, gettext's
 # The formats of C and its relatives. A blank is a flag only in texts that are known to be formats.
-PRINTF = rf"%(?:\(\w+\)|\d+\$)?[-+#0']*{_LENGTH}[diouxXeEfFgGaAcsSpm@](?![a-z]{{3}})|{_OTHERS}"
-PRINTF_FLAGGED = rf"%(?:\(\w+\)|\d+\$)?[-+#0' ]*{_LENGTH}[diouxXeEfFgGaAcsSpmn@]|{_OTHERS}"
+PRINTF = rf"%(?:\(\w+\)|\d+\$)?[-+#0']*{_LENGTH}[diouxXeEfFgGaAcrsSpm@](?![a-z]{{3}})|{_OTHERS}"
+PRINTF_FLAGGED = rf"%(?:\(\w+\)|\d+\$)?[-+#0' ]*{_LENGTH}[diouxXeEfFgGaAcrsSpmn@]|{_OTHERS}"
 BRACES = (
     r"\{\{\{?[^{}\n]*\}?\}\}|\$\{[^{}\n]*\}|\$\([\w.]+\)|#?\{[^{}\s]*\}|\$t\([^()\n]*\)"
     r"|%\{[^{}\n]*\}|\$\w*[a-zA-Z]\w*"

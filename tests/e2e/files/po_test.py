@@ -82,6 +82,7 @@ def swapped(text: str, flags: str) -> str:
 def test_variables_in_another_order_get_numbers_or_the_old_order():
     assert swapped("%s has %d", "c-format") == "%2$d in %1$s"
     assert swapped("%(a)s has %(b)d", "python-format") == "%(b)d in %(a)s"
+    assert swapped("%(a)r has %(b)5.2f", "python-format") == "%(b)5.2f in %(a)r"
     assert swapped("{a} has {b}", "python-brace-format") == "{b} in {a}"
     assert swapped("%s has %d", "python-format").count("%s") == 1
     assert swapped("%s has %d", "python-format").index("%s") < swapped(
