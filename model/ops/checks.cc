@@ -124,9 +124,15 @@ void CheckRingIndices(const char* op, const char* name, const Ring& ring, int64_
                   "] is ", slots[j], ", must lie between 0 and ", ring.slots - 1, " (slots of ",
                   name, " - 1)", j == 0 ? ", or be -1 for an idle row" : "");
     }
-    TORCH_CHECK(owner[slots[0]] == -1, op, ": rows ", owner[slots[0]], " and ", r,
-                " both own slot ", slots[0], "; each row needs a slot of its own");
+    const int64_t before = owner[slots[0]];
     owner[slots[0]] = r;
+    if (before == -1) continue;
+    // The row continues the run of the row before it.
+    const bool next = before == r - 1 && ring.positions[r] == ring.positions[r - 1] + 1 &&
+                      std::equal(slots + 1, slots + entries, slots - ring.backpointers_stride);
+    TORCH_CHECK(next, op, ": rows ", before, " and ", r, " both own slot ", slots[0],
+                "; each row needs a slot of its own, unless it is the next position of the row "
+                "before it");
   }
 }
 

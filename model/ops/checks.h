@@ -57,7 +57,7 @@ void CheckRing(const char* op, NamedTensor x, NamedTensor ring, const at::Tensor
                const at::Tensor& backpointers);
 
 // Makes the kernels' view of a ring. On the CPU it also checks the indices of the rows: every slot
-// that a row reads exists, and no two rows own the same slot.
+// that a row reads exists, and only the rows of a run own the same slot.
 Ring UnpackRing(const char* op, NamedTensor ring, const at::Tensor& positions,
                 const at::Tensor& backpointers);
 

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import accumulate
+
 import torch
 
 from linnet_model.network.encoder_decoder import EOS
 
 
 def stepwise(
-    module, method: str, source, lengths, target, *more, block_tokens=4, start: int = EOS
+    module,
+    method: str,
+    source,
+    lengths,
+    target,
+    *more,
+    block_tokens=4,
+    start: int = EOS,
+    runs: Sequence[int] = (),
 ) -> torch.Tensor:
-    """Runs the target through encode and step (or align), after the token `start`. The encoder
-    cache has its blocks in reverse order; a language model has no encoder cache."""
+    """Runs the target through encode and step (or align), after the token `start`: as many tokens
+    in each step as `runs` has, by default one. The encoder cache has its blocks in reverse order; a
+    language model has no encoder cache."""
     rows, maximum = target.shape
+    runs = runs or [1] * maximum
+    assert sum(runs) == maximum
     with torch.no_grad():
         memory = module.encode(source, lengths)
         per_row = -(-source.size(1) // block_tokens)
@@ -28,15 +42,15 @@ def stepwise(
         previous = torch.cat([torch.full((rows, 1), start), target[:, :-1]], dim=1)
         steps = [
             getattr(module, method)(
-                previous[:, t].contiguous(),
-                torch.full((rows,), t, dtype=torch.int32),
-                backpointers,
-                blocks,
-                lengths,
+                previous[:, end - n : end].flatten(),
+                torch.arange(end - n, end, dtype=torch.int32).repeat(rows),
+                backpointers.repeat_interleave(n, 0),
+                blocks.repeat_interleave(n, 0),
+                lengths.repeat_interleave(n),
                 pools,
                 state,
                 *more,
-            )
-            for t in range(maximum)
+            ).unflatten(0, (rows, n))
+            for n, end in zip(runs, accumulate(runs), strict=True)
         ]
-    return torch.stack(steps, dim=1)
+    return torch.cat(steps, dim=1)

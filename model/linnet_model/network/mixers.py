@@ -21,6 +21,10 @@ the last `window` positions; the step operators change it in place. `backpointer
 each row and past position the slot that holds it. A is one more than the largest number of steps
 that a row has taken, at most the window, and at least `min_backpointers`.
 
+On the CPU neighbouring rows may be a run, successive positions of one target (convolution_step.h).
+A run may begin anywhere, except in a mixer that calls a step operator several times for a step
+(windows_step): there it begins at the first position, as the engine's runs do.
+
 Names of sizes: B sequences, T positions, R decoder rows, A columns of backpointers, d = C channels,
 H heads, K taps.
 """

@@ -34,9 +34,14 @@
 //   returns       [R, C]      type of x, contiguous; softmax and sums are kept in float32
 //
 // The caller gives each row its own slot, and all rows of a sequence the same position: then no row
-// reads a value that another row writes in the same step. K must be odd and C % H == 0; R may be 0.
-// Throws c10::Error if a shape, type or device does not fit; indices out of range throw on the CPU
-// and fail a device assertion on CUDA. A backward pass throws.
+// reads a value that another row writes in the same step. On the CPU neighbouring rows may also be
+// a run: successive positions of one hypothesis, all in one slot, whose entries no other row reads.
+// backpointers[r,j+1] of a row of the run is then backpointers[r-1,j] of the row before it. The
+// results have the bits of as many steps of one row.
+//
+// K must be odd and C % H == 0; R may be 0. Throws c10::Error if a shape, type or device does not
+// fit; indices out of range throw on the CPU and fail a device assertion on CUDA. A backward pass
+// throws.
 namespace linnet::ops {
 
 using ConvolutionStepKernel = void (*)(const ConvolutionStepParams& params);

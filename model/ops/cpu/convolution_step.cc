@@ -27,21 +27,20 @@ struct ConvolveStep {
     // read). Data in the L2 cache is read more slowly with it.
     const int64_t state_bytes = p.rows * p.width * p.channels * sizeof(T);
     const int64_t ahead = state_bytes > kCacheBytes ? head_channels * sizeof(T) : 0;
-    for (int64_t item = begin; item < end; ++item) {
-      const int64_t row = item / p.heads;
-      const int64_t h = item % p.heads;
+    int64_t found = -1;  // the row of `inputs`
+    const auto take = [&](int64_t row, int64_t h) __attribute__((always_inline)) {
       const int64_t channel = h * head_channels;
       T* out = static_cast<T*>(p.y) + row * p.channels + channel;
       if (IsIdle(p.state, row)) {
         std::fill_n(out, head_channels, T{});
-        continue;
+        return;
       }
       const T* x = static_cast<const T*>(p.x) + row * p.channels;
-      if (item == begin || h == 0) {
-        first = FindEntries<T>(p.state, row, x, p.width, /*spacing=*/1, inputs);
-      }
+      if (row != found) first = FindEntries<T>(p.state, row, x, p.width, /*spacing=*/1, inputs);
+      found = row;
       const float* taps = filters ? filters + h * stride : own_taps;
       if (!filters) {
+        const int64_t item = row * p.heads + h;
         Softmax<W>(static_cast<const T*>(p.weight) + item * p.width, p.width,
                    (p.rows * p.heads - item) * p.width, own_taps);
       }
@@ -54,7 +53,8 @@ struct ConvolveStep {
       };
       WeightedSum<W>(RowWeights{taps + first}, p.width - first, rows, head_channels, out);
       std::copy_n(x + channel, head_channels, OwnEntry<T>(p.state, row) + channel);
-    }
+    };
+    ForItems(p.state, p.rows, p.heads, begin, end, take);
   }
 };
 

@@ -18,20 +18,18 @@ struct ConvolveStep {
   template <int W>
   static LINNET_INLINE void Run(const DepthwiseConvStepParams& p, int64_t blocks, const T** inputs,
                                 int64_t begin, int64_t end) {
-    int64_t first = 0;
-    for (int64_t item = begin; item < end; ++item) {
-      const int64_t row = item / blocks;
-      const int64_t channel = item % blocks * kBlock;
+    int64_t first = 0, found = -1;  // the row of `inputs`
+    const auto take = [&](int64_t row, int64_t block) __attribute__((always_inline)) {
+      const int64_t channel = block * kBlock;
       const int64_t channels = std::min(kBlock, p.channels - channel);
       T* out = static_cast<T*>(p.y) + row * p.channels + channel;
       if (IsIdle(p.state, row)) {
         std::fill_n(out, channels, T{});
-        continue;
+        return;
       }
       const T* x = static_cast<const T*>(p.x) + row * p.channels;
-      if (item == begin || channel == 0) {
-        first = FindEntries<T>(p.state, row, x, p.width, p.dilation, inputs);
-      }
+      if (row != found) first = FindEntries<T>(p.state, row, x, p.width, p.dilation, inputs);
+      found = row;
       const auto rows = [&](int64_t j) __attribute__((always_inline)) {
         return inputs[first + j] + channel;
       };
@@ -39,7 +37,8 @@ struct ConvolveStep {
                                       p.channels};
       WeightedSum<W>(taps, p.width - first, rows, channels, out);
       std::copy_n(x + channel, channels, OwnEntry<T>(p.state, row) + channel);
-    }
+    };
+    ForItems(p.state, p.rows, blocks, begin, end, take);
   }
 };
 

@@ -30,14 +30,13 @@ struct RecurrentStep {
   template <int W>
   static LINNET_INLINE void Run(const SsruStepParams& p, int64_t blocks, int64_t begin,
                                 int64_t end) {
-    for (int64_t item = begin; item < end; ++item) {
-      const int64_t row = item / blocks;
-      const int64_t first = item % blocks * kSsruBlock;
+    const auto take = [&](int64_t row, int64_t block) __attribute__((always_inline)) {
+      const int64_t first = block * kSsruBlock;
       const int64_t last = std::min(first + kSsruBlock, p.channels);
       T* y = static_cast<T*>(p.y) + row * p.channels;
       if (IsIdle(p.state, row)) {
         std::fill(y + first, y + last, T{});
-        continue;
+        return;
       }
       const T* candidates = static_cast<const T*>(p.projected) + row * 2 * p.channels;
       const T* gates = candidates + p.channels;
@@ -50,7 +49,7 @@ struct RecurrentStep {
         Vector<W>(candidates + c, gates + c, before == nullptr ? nullptr : before + c, after + c,
                   y + c);
       }
-      if (c == last) continue;
+      if (c == last) return;
       // The rest, in vectors that are padded: a scalar loop would round in another way.
       const int64_t rest = last - c;
       T few_candidates[W] = {}, few_gates[W] = {}, few_y[W];
@@ -62,7 +61,8 @@ struct RecurrentStep {
                 few_y);
       std::memcpy(after + c, few_after, rest * sizeof(float));
       std::memcpy(y + c, few_y, rest * sizeof(T));
-    }
+    };
+    ForItems(p.state, p.rows, blocks, begin, end, take);
   }
 };
 

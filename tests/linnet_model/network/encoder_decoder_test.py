@@ -1,5 +1,6 @@
 """Tests that training path, serving path and scripted module are equal for all recipes."""
 
+import io
 import sys
 from pathlib import Path
 
@@ -107,6 +108,37 @@ def test_serving_path_equals_training_path(changes: dict):
     scripted = torch.jit.script(model)
     served = stepwise_logits(scripted, source, lengths, target)
     torch.testing.assert_close(served, trained, **TOLERANCE)
+
+
+# One model for each kind of decoder.
+DECODERS = list(
+    {
+        str(
+            [m.get(f"decoder_{key}") for key in ("mixers", "kernels")] + [m.get("weight_softmax")]
+        ): m
+        for m in MODELS
+    }.values()
+)
+
+
+@pytest.mark.parametrize("changes", DECODERS, ids=str)
+def test_several_tokens_in_a_step_have_the_bits_of_single_steps(changes: dict):
+    source, lengths, target = scenario()
+    saved = io.BytesIO()
+    torch.jit.save(torch.jit.script(make_model(**changes)), saved)
+    cuts = [[12], [5, *[1] * 7], [1, 4, 2, 5], [3, 3, 6]]
+    # These call an operator several times in a step, which fits runs from the first position on.
+    if changes.get("weight_softmax") is False or "full" in changes.get("decoder_mixers", []):
+        cuts = cuts[:2]
+    for kind in ("float32", "int8"):
+        saved.seek(0)
+        module = torch.jit.load(saved)
+        module.pack(kind)
+        for method, more in (("step", ()), ("align", (1,))):
+            single = stepwise(module, method, source, lengths, target, *more)
+            for runs in cuts:
+                got = stepwise(module, method, source, lengths, target, *more, runs=runs)
+                assert torch.equal(got, single)
 
 
 @each_model
