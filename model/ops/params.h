@@ -192,6 +192,8 @@ void DepthwiseConvStepCpu(const DepthwiseConvStepParams& params);
 void GatedConvStepCpu(const GatedConvStepParams& params);
 void SelfAttentionStepCpu(const SelfAttentionStepParams& params);
 void SourceAttentionCpu(const SourceAttentionParams& params);
+// Adds the weights to `weights` [rows, row_blocks * block_tokens]; params.y is not used.
+void SourceAttentionWeightsCpu(const SourceAttentionParams& params, int64_t head, float* weights);
 void SsruStepCpu(const SsruStepParams& params);
 
 // Launch on `stream` (a cudaStream_t) of the current device; the caller checks the launch.

@@ -9,6 +9,7 @@
 // torch.ops.linnet:
 //   source_attention(Tensor query, Tensor encoder_cache, Tensor blocks, Tensor lengths, int heads)
 //       -> Tensor
+//   source_attention_weights(the same, int head) -> Tensor
 //
 // One step of attention from R decoder rows to their sources. The encoder KV cache holds the keys
 // and values of all sources in blocks of P tokens. A row lists the blocks of its source; all
@@ -24,6 +25,9 @@
 //   lengths        [R]            int32, 0 <= lengths[r] <= M * P; 0 marks an idle row, y is zero
 //   heads                         d % heads == 0; on CUDA a head has at most 256 channels
 //   returns        [R, d]         type of query, contiguous; softmax and sums are kept in float32
+//
+// source_attention_weights returns the softmax of one head, or with head = -1 the mean over the
+// heads, in float32 [R, M * P]; it is zero from lengths[r] on. For the CPU only.
 //
 // Throws c10::Error if a shape, type or device does not fit; indices out of range throw on the CPU
 // and fail a device assertion on CUDA. For inference: a backward pass throws.

@@ -175,10 +175,28 @@ def source_attention(
     query: Tensor, encoder_cache: Tensor, blocks: Tensor, lengths: Tensor, heads: int
 ) -> Tensor:
     """query: [R, d], encoder_cache: [N, P, 2, d], blocks: [R, M], lengths: [R] -> [R, d]."""
+    y = np.zeros(query.shape)
+    for r, head, weights, values in attend(query, encoder_cache, blocks, lengths, heads):
+        y[r, head] = weights @ values
+    return torch.from_numpy(y)
+
+
+def source_attention_weights(
+    query: Tensor, encoder_cache: Tensor, blocks: Tensor, lengths: Tensor, heads: int, head: int
+) -> Tensor:
+    """As source_attention -> [R, M * P], of one head or, with head = -1, the mean of all."""
+    size = query.shape[1] // heads
+    shares = np.zeros((len(query), heads, blocks.shape[1] * encoder_cache.shape[1]))
+    for r, channels, weights, _ in attend(query, encoder_cache, blocks, lengths, heads):
+        shares[r, channels[0] // size, : len(weights)] = weights
+    return torch.from_numpy(shares.mean(1) if head < 0 else shares[:, head])
+
+
+def attend(query: Tensor, encoder_cache: Tensor, blocks: Tensor, lengths: Tensor, heads: int):
+    """Yields for each row and head: row, channels, weights [S], values [S, d / heads]."""
     query_, encoder_cache_ = doubles(query), doubles(encoder_cache)
     rows, size = query_.shape
     block_tokens = encoder_cache_.shape[1]
-    y = np.zeros_like(query_)
     for r in range(rows):
         tokens = [
             encoder_cache_[blocks[r, s // block_tokens], s % block_tokens]
@@ -189,5 +207,4 @@ def source_attention(
         keys, values = np.stack(tokens, axis=1)  # [S, d] each
         for head in np.split(np.arange(size), heads):
             scores = keys[:, head] @ query_[r, head] / np.sqrt(size // heads)
-            y[r, head] = softmax(scores) @ values[:, head]
-    return torch.from_numpy(y)
+            yield r, head, softmax(scores), values[:, head]

@@ -7,6 +7,7 @@ from op_cases import assert_near, attention_arguments, ints, numbers
 
 TYPES = [torch.float32, torch.bfloat16]
 attend = torch.ops.linnet.source_attention
+weigh = torch.ops.linnet.source_attention_weights
 
 # (lengths, size, heads, block_tokens)
 SHAPES = [
@@ -30,6 +31,27 @@ def test_equals_plain_loops(shape, dtype):
     assert got.dtype == dtype
     assert got.shape == (len(lengths), size)
     assert_near(got, plain.source_attention(*arguments, heads), dtype)
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+@pytest.mark.parametrize("shape", SHAPES, ids=SHAPE_NAMES)
+def test_weights_equal_plain_loops(shape, dtype):
+    lengths, size, heads, block_tokens = shape
+    arguments = attention_arguments(lengths, size, block_tokens, dtype)
+    for head in (-1, 0, heads - 1):
+        got = weigh(*arguments, heads, head)
+        assert got.dtype == torch.float32
+        assert_near(got, plain.source_attention_weights(*arguments, heads, head), torch.float32)
+        for row in range(len(lengths)):
+            one = slice(row, row + 1)
+            alone = (arguments[0][one], arguments[1], arguments[2][one], arguments[3][one])
+            assert torch.equal(weigh(*alone, heads, head)[0], got[row])
+
+
+def test_weights_of_a_head_that_is_not_there_are_refused():
+    for head in (-2, 4):
+        with pytest.raises(RuntimeError, match=f"head is {head}, must lie between 0 and 3, or be"):
+            weigh(*attention_arguments([5], 32, 4), 4, head)
 
 
 def test_equals_torch_attention():

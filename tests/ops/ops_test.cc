@@ -262,7 +262,8 @@ TEST(Describe, NamesEachOperatorWithItsDevicesAndTheInstructionSet) {
   for (const char* name :
        {"dynamic_conv (cpu", "light_conv (cpu", "dynamic_conv_step (cpu", "light_conv_step (cpu",
         "depthwise_conv (cpu", "depthwise_conv_step (cpu", "self_attention_step (cpu",
-        "source_attention (cpu", "ssru_step (cpu", "best_logits (cpu"}) {
+        "source_attention (cpu", "source_attention_weights (cpu)", "ssru_step (cpu",
+        "best_logits (cpu"}) {
     EXPECT_THAT(line, HasSubstr(name));
   }
 }

@@ -72,9 +72,14 @@ class EncoderAttention(nn.Module):
         """Arguments as of `step` -> attention weights of the source tokens, of the alignment head
         or averaged over the heads: float32 [R, M * P], zero past the end of a source.
 
-        Each row is computed by itself in the shape of its source, for batch invariance.
+        On a GPU each row is computed by itself in the shape of its source, for batch invariance.
         """
-        query = self.query.serve(x).to(torch.float32)
+        query = self.query.serve(x)
+        if not x.is_cuda:
+            return torch.ops.linnet.source_attention_weights(
+                query, pool, blocks, lengths, self.heads, self.alignment_head
+            )
+        query = query.to(torch.float32)
         r, d = query.shape
         block, h = pool.size(1), self.heads
         counts = torch.zeros([r, blocks.size(1) * block], dtype=torch.float32, device=x.device)

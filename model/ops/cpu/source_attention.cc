@@ -167,6 +167,46 @@ void Run(const SourceAttentionParams& p) {
   });
 }
 
+template <class T>
+struct AddWeights {
+  // Rows [begin, end); heads [first, last), each with the same share.
+  template <int W>
+  static LINNET_INLINE void Run(const SourceAttentionParams& p, float scale, int64_t first,
+                                int64_t last, const Scratch<T>& scratch, float* weights,
+                                int64_t begin, int64_t end) {
+    const int64_t head_size = p.size / p.heads;
+    float* const scores = scratch.scores.get();
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t length = p.lengths[row];
+      if (length == 0) continue;
+      if (row == begin || !HaveSameSource(p, row - 1, row)) FindKeys<T>(p, row, scratch.keys.get());
+      float* const out = weights + row * p.row_blocks * p.block_tokens;
+      for (int64_t h = first; h < last; ++h) {
+        LoadQuery<W>(static_cast<const T*>(p.query) + row * p.size + h * head_size, head_size,
+                     scale, scratch.queries.get());
+        Scores<W>(scratch.queries.get(), scratch.keys.get(), length, h * head_size, head_size,
+                  scores);
+        Softmax<W>(scores, length, length, scores);
+        for (int64_t s = 0; s < length; ++s) out[s] += scores[s];
+      }
+      for (int64_t s = 0; s < length; ++s) out[s] /= static_cast<float>(last - first);
+    }
+  }
+};
+
+template <class T>
+void RunWeights(const SourceAttentionParams& p, int64_t head, float* weights) {
+  const int64_t longest = *std::max_element(p.lengths, p.lengths + p.rows);
+  const int64_t head_size = p.size / p.heads;
+  const float scale = 1.0f / std::sqrt(static_cast<float>(head_size));
+  const int64_t first = std::max<int64_t>(head, 0), last = head < 0 ? p.heads : head + 1;
+  const int64_t flops = longest * (last - first) * (head_size + 16);  // 16: the exponential
+  ParallelFor(p.rows, flops, [&](int64_t begin, int64_t end) {
+    const Scratch<T> scratch = NewScratch<T>(longest, p.heads, head_size);
+    RunBest<AddWeights<T>>(p, scale, first, last, scratch, weights, begin, end);
+  });
+}
+
 }  // namespace
 
 void SourceAttentionCpu(const SourceAttentionParams& params) {
@@ -174,6 +214,14 @@ void SourceAttentionCpu(const SourceAttentionParams& params) {
     Run<float>(params);
   } else {  // the operator's checks allow no third type on the CPU
     Run<BFloat16>(params);
+  }
+}
+
+void SourceAttentionWeightsCpu(const SourceAttentionParams& params, int64_t head, float* weights) {
+  if (params.type == FloatType::kFloat32) {
+    RunWeights<float>(params, head, weights);
+  } else {
+    RunWeights<BFloat16>(params, head, weights);
   }
 }
 
