@@ -42,15 +42,14 @@ struct SequenceInput {
   std::shared_ptr<const TargetLength> length = nullptr;
   SearchOptions options = {};
   bool report_stable = false;  // fill SequenceEvent::stable, at a small cost per step
-  // Fill SequenceEvent::attention: after the search the best target is decoded once more, in one
-  // row.
+  // Fill SequenceEvent::attention: after the search the best target is decoded once more.
   bool align = false;
 };
 
 // Event of one sequence in a step. The engine has removed a finished sequence and freed its rows.
 struct SequenceEvent {
   SequenceId id = 0;
-  int target_tokens = 0;  // steps taken so far
+  int target_tokens = 0;  // of the longest hypothesis so far
   bool finished = false;
   std::vector<Hypothesis> hypotheses;  // best first, n_best of them; only if finished
   // The prefix of the best hypothesis that can no longer change (Search::StablePrefix); only
@@ -113,7 +112,9 @@ absl::Status CheckSequence(const SequenceInput& sequence, const EngineInfo& info
 absl::Status DeviceLost(absl::Status status);
 bool IsDeviceLost(const absl::Status& status);
 
-// Decodes many sequences at once, one token per row in a step.
+// Decodes many sequences at once, one token per row in a step. Known tokens of a target go through
+// together: on the CPU a prefix, a target to score and the target of an alignment take one step
+// each, with the bits of single steps; on a GPU they take a step for each token.
 //
 // It owns the rows, their decoder state, the encoder cache and the searches; the caller decides
 // which sequences run. Sequences with different beam sizes, penalties and limits share a step, and
@@ -140,9 +141,10 @@ class Engine {
   // it.
   virtual bool encoding() const { return false; }
 
-  // Decodes one token per row. Returns one event per running sequence, in the order of Add; a
-  // device decoder reports events one step late (torch_engine.h). An error means that the step
-  // failed as a whole: all sequences are lost and their rows are free.
+  // Decodes one token per row; sequences with known tokens may wait for a later step. Returns one
+  // event per running sequence, in the order of Add; a device decoder reports events one step late
+  // (torch_engine.h). An error means that the step failed as a whole: all sequences are lost and
+  // their rows are free.
   virtual absl::StatusOr<std::vector<SequenceEvent>> Step() = 0;
 
   // Removes a running sequence and frees its rows. Ignores unknown ids.

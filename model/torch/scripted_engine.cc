@@ -164,10 +164,10 @@ std::pair<int64_t, int64_t> ScriptedEngine::StepSize(std::span<const RunningSequ
   int64_t rows = 0, outputs = 0;
   for (const std::span<const RunningSequence> sequences : {std::span(running_), added}) {
     for (const RunningSequence& sequence : sequences) {
-      const int64_t slots = std::ssize(sequence.slots.numbers());
-      rows += slots;
-      outputs += slots * (sequence.outputs ? std::ssize(sequence.outputs->tokens)
-                                           : static_cast<int64_t>(info().vocabulary_size));
+      const int64_t own = std::max<int64_t>(std::ssize(sequence.slots.numbers()), sequence.rows);
+      rows += own;
+      outputs += own * (sequence.outputs ? std::ssize(sequence.outputs->tokens)
+                                         : static_cast<int64_t>(info().vocabulary_size));
     }
   }
   return {rows, outputs};
@@ -175,6 +175,7 @@ std::pair<int64_t, int64_t> ScriptedEngine::StepSize(std::span<const RunningSequ
 
 // The device runs the next step while the host decodes and collects the previous one.
 void ScriptedEngine::StepDecoders() {
+  host_.Plan(running_);
   int threads = info().threads;
   if (context_.options.threads.has_value()) {
     const auto [rows, outputs] = StepSize({});

@@ -62,8 +62,12 @@ TEST(DeviceSearchTest, EqualsHostSearch) {
   const auto host = MakeEngine(SearchPlace::kHost), device = MakeEngine(SearchPlace::kDevice);
   for (SequenceId id = 1; id <= 150; ++id) {
     const SequenceInput input = AnySequence(id);
-    const Answer expected = Decode(*host, input), got = Decode(*device, input);
+    Answer expected = Decode(*host, input), got = Decode(*device, input);
     ASSERT_TRUE(SameAnswers(got.hypotheses, expected.hypotheses)) << id;
+    // On the CPU the host takes all known tokens in one step.
+    const size_t known = input.target.has_value() ? input.target->size() : input.prefix.size();
+    for (auto* stable : {&expected.stable, &got.stable})
+      std::erase_if(*stable, [&](const auto& tokens) { return tokens.size() < known; });
     ASSERT_EQ(got.stable, expected.stable) << id;
   }
 }

@@ -19,8 +19,13 @@ Sampler::Sampler(const SearchSpec& spec)
 absl::StatusOr<std::vector<Candidate>> Sampler::Choose(std::span<const LogitRow> rows) {
   std::vector<Candidate> drawn;
   std::vector<int> left;
+  if (!known().empty()) {  // the hypotheses are one as long as nothing is drawn
+    ASSIGN_OR_RETURN(const Candidate forced, Forced(rows.front()));
+    if (!std::isfinite(forced.sum)) return NothingPossible();
+    return std::vector<Candidate>{forced};
+  }
   for (int i = 0; i < std::ssize(numbers_); ++i) {
-    const LogitRow& row = rows[steps() == 0 ? 0 : i];  // the first step makes the hypotheses
+    const LogitRow& row = rows[rows.size() == 1 ? 0 : i];  // the first draw makes the hypotheses
     const RowEdit& rules = edit(row.parent);
     std::optional<Candidate> next;
     if (rules.forced() != kNoToken) {

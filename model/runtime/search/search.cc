@@ -36,12 +36,14 @@ Search::Search(const SearchSpec& spec, const SearchOptions& options, bool device
     : options_(options),
       special_(spec.special),
       silent_(spec.silent_tokens()),
+      known_(spec.known_start()),
       rules_(RulesFor(spec)),
       live_(1),
       parents_({0}),
       tokens_({spec.special.start}) {
   options_.min_target_tokens += silent_;
   options_.max_target_tokens += silent_;
+  known_.resize(std::min<size_t>(known_.size(), options_.max_target_tokens));
   StepRules described;
   has_device_form_ = device_can_choose && std::ranges::all_of(rules_, [&](const auto& rule) {
                        return rule->Describe(0, described);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <vector>
@@ -44,6 +45,12 @@ class Search {
   std::span<const TokenId> tokens() const { return tokens_; }
   int steps() const { return steps_; }
   bool finished() const { return finished_; }
+  // The next tokens, as far as they are known: the rest of the silent tokens and of a prefix or a
+  // target. While there are any, one hypothesis is live. So a caller may compute the rows of these
+  // steps at once, with the input tokens()[0] and then these tokens, and call Advance for each.
+  std::span<const TokenId> known() const {
+    return std::span(known_).subspan(std::min<size_t>(steps_, known_.size()));
+  }
   const SearchOptions& options() const { return options_; }
 
   // The need of live hypothesis i in the next step.
@@ -103,7 +110,8 @@ class Search {
 
   SearchOptions options_;  // the limits on target tokens include the silent ones
   SpecialTokens special_;
-  int silent_;  // number of the silent tokens
+  int silent_;                  // number of the silent tokens
+  std::vector<TokenId> known_;  // that the target begins with, silent ones first
   std::vector<std::unique_ptr<Rule>> rules_;
   bool has_device_form_;
   int steps_ = 0;

@@ -8,10 +8,10 @@
 
 namespace linnet::model {
 
-// Forced decoding of a sequence's best hypothesis after its search, to obtain the alignment: one
-// row receives one target token per step, and the attention weights of the source tokens are kept.
+// Forced decoding of a sequence's best hypothesis after its search, to obtain the alignment: each
+// row receives one target token, and the attention weights of the source tokens are kept.
 //
-// The pass computes no logits, so a step costs a part of a search step. It does not affect the
+// The pass computes no logits, so a row costs a part of a search's row. It does not affect the
 // search: hypotheses are the same with and without alignment. ScriptedEngine owns it; not
 // thread-safe.
 class AlignmentPass {
@@ -28,10 +28,11 @@ class AlignmentPass {
 
   // Target tokens processed so far.
   int steps() const { return steps_; }
-  bool finished() const { return steps_ == target_.size(); }
-  // Input of the next step.
-  TokenId input() const { return steps_ == 0 ? start_ : target_[steps_ - 1]; }
-  // Adds the attention weights of a step, at least one per source token.
+  int left() const { return static_cast<int>(target_.size()) - steps_; }
+  bool finished() const { return left() == 0; }
+  // Input of the row after so many target tokens.
+  TokenId input(int position) const { return position == 0 ? start_ : target_[position - 1]; }
+  // Adds the attention weights of the next row, at least one per source token.
   void Take(std::span<const float> weights);
 
   // [target, text] row-major, complete once finished. Moves the weights out.

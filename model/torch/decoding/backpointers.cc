@@ -9,7 +9,7 @@ Backpointers::Backpointers(int slots, int reach)
 
 void Backpointers::Start(std::span<const int32_t> slots) {
   for (int32_t slot : slots) {
-    table_[int64_t{slot} * reach_] = slot;
+    std::fill_n(table_.begin() + int64_t{slot} * reach_, reach_, slot);
     steps_[slot] = 0;
   }
 }

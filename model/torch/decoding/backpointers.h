@@ -24,7 +24,8 @@ class Backpointers {
   }
   int reach() const { return reach_; }
 
-  // Starts a sequence in these slots.
+  // Starts a sequence in these slots. Until its beam is reordered, of(slot) is the slot itself for
+  // any number of steps.
   void Start(std::span<const int32_t> slots);
   // Reorders the beam after a step: hypothesis i, which writes its next input to slots[i], extends
   // the previous hypothesis parents[i], whose inputs were those of of(slots[parents[i]]).

@@ -18,9 +18,16 @@ namespace {
 // but not for other counts below 4 per thread. bfloat16 was bit-identical at any count.
 constexpr int kRowGrain = 4;
 
+// A step has as many rows of known tokens as it may have of hypotheses, but at least so many.
+constexpr int kMinRunRows = 128;
+
+bool InSearchStep(const RunningSequence& sequence) {
+  return sequence.searched_by_host() && sequence.rows > 0;
+}
+
 bool AllSuffice(std::span<const RunningSequence> running, const StepLogits& logits) {
   return std::ranges::all_of(running, [&](const RunningSequence& sequence) {
-    if (!sequence.searched_by_host()) return true;
+    if (!InSearchStep(sequence)) return true;
     for (int i = 0; i < sequence.search->live(); ++i) {
       if (!sequence.search->suffices(i, logits.rows()[sequence.first_row + i])) return false;
     }
@@ -52,30 +59,55 @@ int HostDecoder::ReachAt(int steps) const {
   return std::clamp(steps + 1, min_reach_, backpointers_.reach());
 }
 
+void HostDecoder::Plan(std::span<RunningSequence> running) const {
+  const bool takes_runs = context_.model.device().is_cpu() && !context_.options.one_shape;
+  const int all = std::max(context_.info.rows, kMinRunRows);
+  int free = all;
+  for (RunningSequence& sequence : running) {
+    sequence.rows = sequence.ahead = 0;
+    if (!sequence.pass.has_value() && !sequence.searched_by_host()) continue;
+    const Search& search = *sequence.search;
+    const int64_t known =
+        sequence.pass.has_value() ? sequence.pass->left() : std::ssize(search.known());
+    if (takes_runs) sequence.ahead = static_cast<int>(std::max<int64_t>(known - 1, 0));
+    sequence.rows = (sequence.pass.has_value() ? 1 : search.live()) + sequence.ahead;
+    if (sequence.ahead == 0) continue;
+    if (sequence.rows > free && free < all) {
+      sequence.rows = 0;
+    } else {
+      free -= sequence.rows;
+    }
+  }
+}
+
 StepLogits HostDecoder::ComputeLogits(std::span<RunningSequence> running, bool whole_rows) {
   const EngineInfo& info = context_.info;
   int max_blocks = 1, max_steps = 0;
   for (const RunningSequence& sequence : running) {
+    if (!InSearchStep(sequence)) continue;
     max_blocks = std::max(max_blocks, static_cast<int>(sequence.blocks.numbers().size()));
-    max_steps = std::max(max_steps, sequence.search->steps());
+    max_steps = std::max(max_steps, sequence.search->steps() + sequence.ahead);
   }
   inputs_.Start(max_blocks, ReachAt(max_steps));
   std::vector<NarrowRows> narrow;
   for (RunningSequence& sequence : running) {
-    if (!sequence.searched_by_host()) continue;
+    if (!InSearchStep(sequence)) continue;
     sequence.first_row = inputs_.rows();
-    const auto tokens = sequence.search->tokens();
-    if (sequence.outputs && !tokens.empty()) {
-      narrow.push_back({sequence.first_row, static_cast<int>(tokens.size()), &*sequence.outputs});
+    if (sequence.outputs) {
+      narrow.push_back({sequence.first_row, sequence.rows, &*sequence.outputs});
     }
-    for (size_t i = 0; i < tokens.size(); ++i) {
-      RowNeed need = sequence.search->need(static_cast<int>(i));
+    const Search& search = *sequence.search;
+    for (int i = 0; i < sequence.rows; ++i) {
+      const int hypothesis = std::min(i, search.live() - 1), ahead = i - hypothesis;
+      const auto known = search.known();
+      RowNeed need = ahead == 0 ? search.need(hypothesis) : RowNeed{.also = known[ahead]};
       if (whole_rows) need = {.all = true};
       // `best` counts where the row is that of a shortlist.
       need.best = need.all ? info.vocabulary_size : std::min(need.best, info.vocabulary_size);
-      inputs_.Add(tokens[i], sequence.search->steps(),
-                  backpointers_.of(sequence.slots.numbers()[i]), sequence.blocks.numbers(),
-                  sequence.source_tokens, need, sequence.options.temperature);
+      inputs_.Add(ahead == 0 ? search.tokens()[hypothesis] : known[ahead - 1],
+                  search.steps() + ahead, backpointers_.of(sequence.slots.numbers()[hypothesis]),
+                  sequence.blocks.numbers(), sequence.source_tokens, need,
+                  sequence.options.temperature);
     }
   }
   const int rows = inputs_.rows();
@@ -85,41 +117,50 @@ StepLogits HostDecoder::ComputeLogits(std::span<RunningSequence> running, bool w
 }
 
 void HostDecoder::AdvanceSearches(std::span<RunningSequence> running) {
-  if (std::ranges::none_of(running, &RunningSequence::searched_by_host)) return;
+  if (std::ranges::none_of(running, InSearchStep)) return;
   StepLogits logits = ComputeLogits(running, /*whole_rows=*/false);
   // Rare. Repeating the step writes the same state to the same entries.
   if (!AllSuffice(running, logits)) logits = ComputeLogits(running, /*whole_rows=*/true);
   const int64_t values = logits.rows().front().logits.size();
   const auto advance = [&](int64_t begin, int64_t end) {
     for (RunningSequence& sequence : running.subspan(begin, end - begin)) {
-      if (!sequence.searched_by_host()) continue;
-      sequence.status = sequence.search->Advance(
-          logits.rows().subspan(sequence.first_row, sequence.search->live()));
+      if (!InSearchStep(sequence)) continue;
+      auto rows = logits.rows().subspan(sequence.first_row, sequence.rows);
+      while (!rows.empty() && sequence.status.ok()) {
+        const int live = sequence.search->live();
+        sequence.status = sequence.search->Advance(rows.first(live));
+        rows = rows.subspan(live);
+      }
     }
   };
   const int64_t sequences = std::ssize(running);
   ops::ParallelFor(sequences, 4 * std::ssize(logits.rows()) / sequences * (values + 256), advance);
   for (const RunningSequence& sequence : running) {
-    if (!sequence.status.ok() || !sequence.searched_by_host()) continue;
-    backpointers_.Descend(sequence.slots.numbers(), sequence.search->parents());
+    if (!InSearchStep(sequence)) continue;  // or it has ended
+    const auto slots = sequence.slots.numbers();
+    for (int i = 0; i < sequence.ahead; ++i) backpointers_.Descend(slots.first(1), std::array{0});
+    backpointers_.Descend(slots, sequence.search->parents());
   }
 }
 
 void HostDecoder::AdvancePasses(std::span<RunningSequence> running) {
-  std::vector<RunningSequence*> aligned;
   int max_blocks = 1, max_steps = 0;
+  std::vector<RunningSequence*> aligned;
   for (RunningSequence& sequence : running) {
-    if (!sequence.pass.has_value()) continue;
+    if (!sequence.pass.has_value() || sequence.rows == 0) continue;
     aligned.push_back(&sequence);
     max_blocks = std::max(max_blocks, static_cast<int>(sequence.blocks.numbers().size()));
-    max_steps = std::max(max_steps, sequence.pass->steps());
+    max_steps = std::max(max_steps, sequence.pass->steps() + sequence.ahead);
   }
   if (aligned.empty()) return;
   inputs_.Start(max_blocks, ReachAt(max_steps));
   for (const RunningSequence* sequence : aligned) {
-    inputs_.Add(sequence->pass->input(), sequence->pass->steps(),
-                backpointers_.of(sequence->slots.numbers()[0]), sequence->blocks.numbers(),
-                sequence->source_tokens, RowNeed{}, 1.0f);
+    const int steps = sequence->pass->steps();
+    for (int position = steps; position < steps + sequence->rows; ++position) {
+      inputs_.Add(sequence->pass->input(position), position,
+                  backpointers_.of(sequence->slots.numbers()[0]), sequence->blocks.numbers(),
+                  sequence->source_tokens, RowNeed{}, 1.0f);
+    }
   }
   AddIdleRows();
   const at::Tensor weights = context_.model
@@ -134,9 +175,12 @@ void HostDecoder::AdvancePasses(std::span<RunningSequence> running) {
                                           " tokens]"));
   }
   const size_t width = weights.size(1);
-  for (size_t i = 0; i < aligned.size(); ++i) {
-    aligned[i]->pass->Take({weights.const_data_ptr<float>() + i * width, width});
-    backpointers_.Descend(aligned[i]->slots.numbers().first(1), std::array{0});
+  const float* row = weights.const_data_ptr<float>();
+  for (RunningSequence* sequence : aligned) {
+    for (int i = 0; i < sequence->rows; ++i, row += width) {
+      sequence->pass->Take({row, width});
+      backpointers_.Descend(sequence->slots.numbers().first(1), std::array{0});
+    }
   }
 }
 

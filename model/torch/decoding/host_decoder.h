@@ -15,6 +15,12 @@ namespace linnet::model {
 // sequences: computes the rows of a step, waits for the logits or attention weights, and advances
 // every search or pass with them.
 //
+// On the CPU all known tokens of a target go through in one step: a target to score, a prefix, and
+// the target of an alignment pass. Each token is a row, and the rows of a target are a run in one
+// slot (ops/convolution/convolution_step.h), so that scores and weights have the bits of single
+// steps. A step takes only so many such rows; other targets wait for the next one. A GPU, and an
+// engine with one shape for all steps, computes one token of each target per step.
+//
 // ScriptedEngine owns it; not thread-safe, the engine's thread calls it.
 class HostDecoder {
  public:
@@ -24,9 +30,11 @@ class HostDecoder {
   // Starts a search or an alignment pass in the slots of the sequence.
   void Start(const RunningSequence& sequence) { backpointers_.Start(sequence.slots.numbers()); }
 
-  // Each of these makes one step for the sequences that are in that stage; others are not touched.
-  // If a search fails, its sequence has the status. Both throw c10::Error, and std::runtime_error
-  // if the module breaks its contract.
+  // Decides on the rows of each sequence in the next step.
+  void Plan(std::span<RunningSequence> running) const;
+  // Each of these makes one step, as planned, for the sequences that are in that stage; others are
+  // not touched. If a search fails, its sequence has the status. Both throw c10::Error, and
+  // std::runtime_error if the module breaks its contract.
   void AdvanceSearches(std::span<RunningSequence> running);
   void AdvancePasses(std::span<RunningSequence> running);
 

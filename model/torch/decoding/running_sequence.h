@@ -32,7 +32,10 @@ struct RunningSequence {
   std::optional<AlignmentPass> pass = std::nullopt;  // after the search, in the first slot
   EncodedSource encoded = {};                        // empty once the encoder is done
   absl::Status status = {};                          // of the current step
-  int first_row = 0;                                 // in the current step of the host decoder
+  // In the current step of the host decoder, as HostDecoder::Plan has decided.
+  int rows = 0;   // 0: it waits; otherwise one per live hypothesis, and `ahead` more
+  int ahead = 0;  // of the only hypothesis: known tokens behind the next one
+  int first_row = 0;
 
   // The search runs on the device (device_decoder.h); `search` follows one step late.
   bool on_device = false;
@@ -44,7 +47,9 @@ struct RunningSequence {
     if (!status.ok()) return true;
     return pass.has_value() ? pass->finished() : search->finished();
   }
-  bool searched_by_host() const { return !on_device && !search->finished() && status.ok(); }
+  bool searched_by_host() const {
+    return !on_device && !pass.has_value() && !search->finished() && status.ok();
+  }
   // Requires encoded.pending() and the end of the call. A failure is the status of the sequence.
   void TakeEncoded() {
     if (absl::Status ended = encoded.Take(); !ended.ok()) status = std::move(ended);

@@ -20,6 +20,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "model/ops/cpu/parallel.h"
+#include "model/ops/cpu/ring.h"
 #include "model/ops/huge_pages.h"
 #include "model/ops/linear.h"
 #include "model/ops/ops.h"
@@ -123,6 +124,23 @@ std::vector<at::Tensor> InHugePages(std::vector<at::Tensor> tensors, int64_t dim
 // others once a step instead of once an operator. With fewer, the threads share the weights of each
 // operator, which would not stay in the cache of each.
 constexpr int64_t kRowsOfPart = 32;
+
+// The first row of each part, and the number of rows. A part has whole runs, whose rows read what
+// the rows before them write; so parts may differ in size.
+std::vector<int64_t> PartBounds(const at::Tensor& backpointers, int64_t parts) {
+  const int64_t rows = backpointers.size(0);
+  ops::Ring slots = {};
+  slots.backpointers = backpointers.const_data_ptr<int32_t>();
+  slots.backpointers_stride = backpointers.stride(0);
+  std::vector<int64_t> bounds;
+  for (int64_t i = 0; i < parts; ++i) {
+    int64_t bound = i * rows / parts;
+    while (ops::ContinuesRun(slots, bound)) --bound;
+    bounds.push_back(bound);
+  }
+  bounds.push_back(rows);
+  return bounds;
+}
 
 StepTensors PartOf(const StepTensors& rows, int64_t first, int64_t last) {
   const auto part = [&](const at::Tensor& all) { return all.slice(0, first, last); };
@@ -236,15 +254,19 @@ BestLogits ScriptedModel::StepBest(const StepTensors& rows,
   if (!packed() || threads < 2 || count < threads * kRowsOfPart) {
     return StepBestOfPart(rows, encoder_cache, state);
   }
-  // Within a step no row reads what another one writes (ops/cpu/ring.h).
+  const std::vector<int64_t> bounds = PartBounds(rows.backpointers, threads);
+  for (int64_t i = 0; i < threads; ++i) {
+    const int64_t part = bounds[i + 1] - bounds[i];
+    if (4 * part * threads < 3 * count) return StepBestOfPart(rows, encoder_cache, state);
+  }
+  // No row reads what a row of another part writes (ops/cpu/ring.h).
   std::vector<BestLogits> parts(threads);
   std::vector<std::exception_ptr> errors(threads);
   ops::ParallelFor(threads, /*flops_per_item=*/int64_t{1} << 40, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const ThreadModes modes;
       try {
-        const int64_t first = i * count / threads, last = (i + 1) * count / threads;
-        parts[i] = StepBestOfPart(PartOf(rows, first, last), encoder_cache, state);
+        parts[i] = StepBestOfPart(PartOf(rows, bounds[i], bounds[i + 1]), encoder_cache, state);
       } catch (...) {
         errors[i] = std::current_exception();
       }

@@ -37,12 +37,9 @@ class ForcedTokens : public Rule {
 }  // namespace
 
 std::unique_ptr<Rule> NewForcedTokens(const SearchSpec& spec) {
-  std::vector<TokenId> tokens = spec.silent;
-  const std::vector<TokenId>& start = spec.target.has_value() ? *spec.target : spec.prefix;
-  tokens.insert(tokens.end(), start.begin(), start.end());
   const int limit = spec.target.has_value() ? std::numeric_limits<int>::max()
                                             : spec.options.max_target_tokens + spec.silent_tokens();
-  return std::make_unique<ForcedTokens>(std::move(tokens), spec.silent_tokens(), limit,
+  return std::make_unique<ForcedTokens>(spec.known_start(), spec.silent_tokens(), limit,
                                         spec.special.eos);
 }
 

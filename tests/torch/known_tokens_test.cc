@@ -1,0 +1,173 @@
+// Targets whose tokens are known: all of them in one step of the engine.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "model/torch/torch_engine.h"
+#include "tests/support/status_matchers.h"
+#include "tests/torch/decoding.h"
+#include "tests/torch/tiny_model.h"
+
+namespace linnet::model {
+namespace {
+
+using ::linnet::IsOk;
+using ::linnet::model::testing::DecodeInBatches;
+using ::linnet::model::testing::SameAnswers;
+using ::linnet::model::testing::TinyBundle;
+using ::linnet::model::testing::TinyModel;
+
+using Events = std::map<SequenceId, SequenceEvent>;
+
+constexpr int kLongest = TinyModel::kMaxTargetTokens;
+
+std::unique_ptr<Engine> MakeEngine(ComputeType compute, bool single_steps, int threads = 2) {
+  auto engine = MakeTorchEngine(TinyBundle(), {.compute = compute,
+                                               .threads = threads,
+                                               .rows = 40,
+                                               .encoder_cache_tokens = 640,
+                                               .batch_invariant = single_steps});
+  EXPECT_THAT(engine, IsOk());
+  return engine.ok() ? *std::move(engine) : nullptr;
+}
+
+std::vector<TokenId> Tokens(int count, std::mt19937& random) {
+  std::vector<TokenId> tokens;
+  while (std::ssize(tokens) < count) tokens.push_back(static_cast<TokenId>(4 + random() % 41));
+  return tokens;
+}
+
+// A sequence whose target is known to some length, determined by the id.
+SequenceInput KnownSequence(SequenceId id) {
+  std::mt19937 random(static_cast<uint32_t>(id));
+  SequenceInput input;
+  input.id = id;
+  input.source = Tokens(random() % 20, random);
+  input.source.push_back(2);
+  SearchOptions& options = input.options;
+  options.beam_size = options.n_best = 1 + static_cast<int>(random() % 4);
+  options.min_target_tokens = 0;
+  options.max_target_tokens = kLongest;
+  if (random() % 3 == 0) options.no_repeat_ngram_size = 2;
+  if (random() % 3 == 0) options.repetition_penalty = 1.2f;
+  if (random() % 3 == 0) options.unknown_penalty = 0.5f;
+  input.align = random() % 2 == 0;
+  input.report_stable = random() % 2 == 0;
+  if (random() % 3 == 0) input.silent = {40, 41};
+  const auto known = Tokens(random() % (kLongest + 1), random);
+  if (random() % 2 == 0) {
+    input.prefix = known;
+    if (random() % 3 == 0) options.seed = random();
+    if (random() % 4 == 0) options.max_target_tokens = static_cast<int>(known.size());
+    if (random() % 4 == 0 && options.beam_size > 1 && !options.sampling() && known.size() < 9)
+      input.constraints = {{9, 10}, {7}};
+  } else {
+    input.target = known;
+    input.target->push_back(2);
+  }
+  return input;
+}
+
+// Decodes all, added in random groups.
+Events DecodeAll(Engine& engine, const std::vector<SequenceInput>& inputs, std::mt19937& random) {
+  Events ended;
+  for (size_t next = 0; next < inputs.size() || engine.sequences() > 0;) {
+    size_t last = next;
+    while (last < inputs.size() && random() % 4 != 0) ++last;
+    const auto group = std::span(inputs).subspan(next, last - next);
+    if (engine.HasRoom(group)) {
+      for (const SequenceInput& input : group) EXPECT_THAT(engine.Check(input), IsOk());
+      EXPECT_THAT(engine.Add(group), IsOk());
+      next = last;
+    }
+    auto events = engine.Step();
+    EXPECT_THAT(events, IsOk());
+    if (!events.ok()) return ended;
+    for (SequenceEvent& event : *events) {
+      EXPECT_THAT(event.status, IsOk());
+      const SequenceId id = event.id;
+      if (!event.finished) continue;
+      EXPECT_TRUE(ended.emplace(id, std::move(event)).second);
+    }
+  }
+  return ended;
+}
+
+TEST(KnownTokensTest, HaveTheAnswersOfSingleSteps) {
+  std::vector<SequenceInput> inputs;
+  for (SequenceId id = 1; id <= 80; ++id) inputs.push_back(KnownSequence(id));
+  std::mt19937 random(3);
+  for (const ComputeType compute : {ComputeType::kFloat32, ComputeType::kInt8}) {
+    const auto single = MakeEngine(compute, /*single_steps=*/true);
+    const Events want = DecodeAll(*single, inputs, random);
+    for (const int threads : {1, 2}) {
+      const auto engine = MakeEngine(compute, /*single_steps=*/false, threads);
+      const Events got = DecodeAll(*engine, inputs, random);
+      ASSERT_EQ(got.size(), want.size());
+      for (const auto& [id, event] : got) {
+        EXPECT_TRUE(SameAnswers(event.hypotheses, want.at(id).hypotheses)) << id;
+        EXPECT_EQ(event.attention, want.at(id).attention) << id;
+      }
+    }
+  }
+}
+
+TEST(KnownTokensTest, OtherSequencesAreNotChanged) {
+  const auto single = MakeEngine(ComputeType::kFloat32, /*single_steps=*/true);
+  const auto engine = MakeEngine(ComputeType::kFloat32, /*single_steps=*/false);
+  std::mt19937 random(5);
+  const auto want = DecodeInBatches(*single, 150, random);
+  for (const auto& [id, hypotheses] : DecodeInBatches(*engine, 150, random)) {
+    if (!want.contains(id)) continue;  // it was removed
+    EXPECT_TRUE(SameAnswers(hypotheses, want.at(id))) << id;
+  }
+}
+
+TEST(KnownTokensTest, ScoreAndAlignmentTakeAStepEach) {
+  const auto engine = MakeEngine(ComputeType::kFloat32, /*single_steps=*/false);
+  SequenceInput input = KnownSequence(1);
+  input.prefix.clear();
+  input.constraints.clear();
+  input.options = {};
+  input.target = {5, 6, 7, 8, 9, 2};
+  input.align = input.report_stable = true;
+  ASSERT_THAT(engine->Add({&input, 1}), IsOk());
+  const auto scored = engine->Step();
+  ASSERT_THAT(scored, IsOk());
+  EXPECT_FALSE(scored->front().finished);
+  EXPECT_EQ(scored->front().stable, *input.target);
+  const auto aligned = engine->Step();
+  ASSERT_THAT(aligned, IsOk());
+  EXPECT_TRUE(aligned->front().finished);
+}
+
+// The rows of a step are limited, and each step takes at least one target.
+TEST(KnownTokensTest, ManyTargetsWaitForEachOther) {
+  const auto engine = MakeEngine(ComputeType::kFloat32, /*single_steps=*/false);
+  std::vector<SequenceInput> inputs;
+  for (SequenceId id = 1; id <= 12; ++id) {
+    std::mt19937 random(static_cast<uint32_t>(id));
+    SequenceInput& input = inputs.emplace_back();
+    input.id = id;
+    input.source = {5, 6, 2};
+    input.target = Tokens(kLongest, random);
+    input.target->push_back(2);
+  }
+  ASSERT_THAT(engine->Add(inputs), IsOk());
+  std::vector<int> finished;
+  while (engine->sequences() > 0) {
+    const auto events = engine->Step();
+    ASSERT_THAT(events, IsOk());
+    finished.push_back(
+        static_cast<int>(std::ranges::count(*events, true, &SequenceEvent::finished)));
+  }
+  EXPECT_THAT(finished, ::testing::ElementsAre(5, 5, 2));  // 128 rows, 25 for each target
+}
+
+}  // namespace
+}  // namespace linnet::model
