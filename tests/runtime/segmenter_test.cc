@@ -6,10 +6,13 @@
 #include <array>
 #include <random>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "model/runtime/text/characters.h"
+#include "model/runtime/text/clauses.h"
 #include "model/runtime/tokenizer/tokenizer.h"
 #include "tests/support/places.h"
 #include "tests/support/status_matchers.h"
@@ -246,6 +249,20 @@ bool IsAllWhiteSpace(absl::string_view text) {
   return SkipWhiteSpace(text, 0) == static_cast<int>(text.size());
 }
 
+std::string Places(const std::vector<TextSegment>& segments) {
+  std::string places;
+  for (const TextSegment& segment : segments)
+    absl::StrAppend(&places, segment.begin, "-", segment.end, segment.part_of_sentence, " ");
+  return places;
+}
+
+std::vector<TextSegment> InSteps(const std::string& text, const char* language, int max_tokens,
+                                 const TokenCounter& count, std::mt19937& random) {
+  TextSplitter splitter(text, language, max_tokens, count);
+  while (!splitter.done()) EXPECT_THAT(splitter.Step(1 + random() % 200), IsOk());
+  return splitter.TakeSegments();
+}
+
 TEST(SegmenterTest, SegmentsAndWhiteSpaceJoinToTheText) {
   const absl::StatusOr<std::unique_ptr<Tokenizer>> tokenizer =
       Tokenizer::Load(SourceDir() / "tests/data/tiny.spm", {});
@@ -282,13 +299,35 @@ TEST(SegmenterTest, SegmentsAndWhiteSpaceJoinToTheText) {
     }
     const int rest = std::max(last, ByteOrderMarkBytes(text));
     ASSERT_TRUE(IsAllWhiteSpace(text.substr(rest))) << text;
-    const absl::StatusOr<std::vector<TextSegment>> again =
-        SplitText(text, language, max_tokens, count);
-    ASSERT_TRUE(std::equal(segments->begin(), segments->end(), again->begin(), again->end(),
-                           [](const TextSegment& a, const TextSegment& b) {
-                             return a.begin == b.begin && a.end == b.end &&
-                                    a.part_of_sentence == b.part_of_sentence;
-                           }));
+    ASSERT_EQ(Places(*segments), Places(InSteps(text, language, max_tokens, count, random)));
+  }
+}
+
+// A sentence is cut in the same way while its end is not yet known.
+TEST(SegmenterTest, PartsDoNotDependOnHowFarTheSentenceIsKnown) {
+  std::mt19937 random(4);
+  for (int round = 0; round < 300; ++round) {
+    std::string text = "A";
+    while (text.size() < 2000) text += RandomText(random);
+    const auto size = SkipWhiteSpaceBefore(text, static_cast<int>(text.size()));
+    const TokenCounter count = CountCharacters;
+    const auto bytes = static_cast<int64_t>(random() % 200);
+    SentenceCutter whole(text, 0, 100, count, bytes);
+    SentenceCutter growing(text, 0, 100, count, bytes);
+    for (int known = 0;;) {
+      const bool ends = known == size;
+      const auto part = growing.Next(known, ends);
+      ASSERT_THAT(part, IsOk()) << text;
+      if (part->has_value()) {
+        const auto expected = whole.Next(size, true);
+        ASSERT_EQ(Places({**part}), Places({**expected})) << text;
+      } else if (ends) {
+        break;
+      }
+      known = std::min<int>(size, known + random() % 100);
+      while (known < size && U8_IS_TRAIL(text[known])) ++known;
+    }
+    ASSERT_FALSE(whole.Next(size, true)->has_value());
   }
 }
 
@@ -304,12 +343,14 @@ double CountedPerByte(const std::string& text, int max_tokens) {
 }
 
 TEST(SegmenterTest, TakesLinearTime) {
-  for (const char* piece : {"word ", "x", "word, ", "Sentence. ", "J. ", "。", "?a", "。\"a"}) {
+  for (const char* piece : {"word ", "x", "word, ", "Sentence. ", "J. ", "Mr. ", "a.b. ", "(", "。",
+                            "?a", "。\"a", "word, word word "}) {
     std::string small, large;
     while (small.size() < 10'000) small += piece;
     while (large.size() < 300'000) large += piece;
     EXPECT_LT(CountedPerByte(large, 200), 1.5 * CountedPerByte(small, 200) + 1) << piece;
-    EXPECT_LT(CountedPerByte(large, 200), 30) << piece;
+    // To see that the sentence is too long, that a part fits, and that no longer one does.
+    EXPECT_LT(CountedPerByte(large, 200), 3.2) << piece;
   }
 }
 

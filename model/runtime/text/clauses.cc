@@ -21,7 +21,9 @@ namespace linnet::model {
 namespace {
 
 constexpr UChar32 kEmDash = 0x2014;
-constexpr int kMinBytes = 16;  // of the first text that is tried
+constexpr int kMinBytes = 16;   // of the first text that is tried
+constexpr int kMaxGrowth = 4;   // of the text that is tried next
+constexpr int kMaxGuesses = 3;  // of a place before halves are tried
 
 bool IsClauseMark(UChar32 c) {
   return c == ',' || c == ';' || c == ':' || c == 0x2013 || c == kEmDash || c == 0x060C ||
@@ -47,13 +49,6 @@ bool EndsClause(absl::string_view text, int begin, int end) {
   return IsClauseMark(last) || u_charType(last) == U_END_PUNCTUATION;
 }
 
-// The last of `cuts` (ascending) that fits, or -1. Assumes that a longer text has no fewer tokens;
-// otherwise the result fits but may not be the last.
-int LastThatFits(std::span<const int> cuts, const std::function<bool(int)>& fits) {
-  const auto end = std::partition_point(cuts.begin(), cuts.end(), fits);
-  return end == cuts.begin() ? -1 : *(end - 1);
-}
-
 // The cuts in (begin, before).
 std::span<const int> Between(const std::vector<int>& cuts, int begin, int before) {
   const auto first = std::upper_bound(cuts.begin(), cuts.end(), begin);
@@ -72,14 +67,14 @@ struct SentenceCutter::Graphemes {
 };
 
 SentenceCutter::SentenceCutter(absl::string_view text, int begin, int max_tokens,
-                               const TokenCounter& count_tokens)
+                               const TokenCounter& count_tokens, int64_t bytes)
     : text_(text),
       sentence_begin_(begin),
       max_tokens_(max_tokens),
       count_tokens_(count_tokens),
-      begin_(begin),
-      bytes_(std::max(max_tokens, kMinBytes)),
-      cuts_known_(begin) {}
+      cuts_known_(begin) {
+  StartPart(begin, bytes);
+}
 
 SentenceCutter::~SentenceCutter() = default;
 
@@ -109,22 +104,64 @@ void SentenceCutter::FindCuts(int known, bool ends) {
   end_known_ = true;
 }
 
-// Returns an end that does not fit, found by doubling, or known + 1 if the whole rest fits. Text
-// after it is never tokenised, so the work depends on `max_tokens` and not on the length of the
-// rest. Prefers ends of words, since half a word may have more tokens than the whole. Nothing if
-// more of the sentence must be known.
-std::optional<int> SentenceCutter::FindUnfit(int known, bool ends, const Fits& fits) {
-  for (;; bytes_ *= 2) {
-    if (ends && begin_ + bytes_ >= known) return fits(known) ? known + 1 : known;
+void SentenceCutter::StartPart(int begin, int64_t bytes) {
+  begin_ = fitting_ = begin;
+  bytes_ = std::max<int64_t>(bytes, kMinBytes);
+  step_ = 1;
+}
+
+bool SentenceCutter::Fits(int end) {
+  const int tokens = count_tokens_(text_.substr(begin_, end - begin_));
+  guess_ = end + int64_t{max_tokens_ - tokens} * (end - begin_) / std::max(tokens, 1);
+  if (tokens > max_tokens_) return false;
+  fitting_ = std::max(fitting_, end);
+  return true;
+}
+
+// The last of `cuts` (ascending) that fits, or -1. Assumes that a longer text has no fewer tokens;
+// otherwise the result fits but may not be the last. Counts few texts if tokens are about equally
+// long.
+int SentenceCutter::LastThatFits(std::span<const int> cuts) {
+  auto fit = std::upper_bound(cuts.begin(), cuts.end(), fitting_);  // those before it fit
+  auto unfit = cuts.end();
+  for (int i = 0; fit != unfit; ++i) {
+    auto cut = fit + (unfit - fit) / 2;
+    if (i < kMaxGuesses) {
+      cut = std::upper_bound(fit, unfit, guess_);
+      if (cut != fit) --cut;
+    }
+    if (Fits(*cut)) {
+      fit = cut + 1;
+    } else {
+      unfit = cut;
+    }
+  }
+  if (fit == cuts.begin()) return -1;
+  const int last = *(fit - 1);
+  if (last == fitting_ || Fits(last)) return last;
+  fitting_ = begin_;  // a shorter text has more tokens
+  return LastThatFits({cuts.begin(), fit - 1});
+}
+
+// Returns an end that does not fit, soon after the longest that does, or known + 1 if the whole
+// rest fits. Text far behind it is never tokenised, so the work depends on `max_tokens` and not on
+// the length of the rest. Prefers ends of words, since half a word may have more tokens than the
+// whole. Nothing if more of the sentence must be known.
+std::optional<int> SentenceCutter::FindUnfit(int known, bool ends) {
+  while (true) {
+    if (ends && begin_ + bytes_ >= known) return Fits(known) ? known + 1 : known;
     if (!ends && begin_ + 2 * bytes_ >= cuts_known_) return std::nullopt;
     int probe = static_cast<int>(begin_ + bytes_);
     const auto word_end = std::lower_bound(words_.begin(), words_.end(), probe);
     if (word_end != words_.end() && *word_end < probe + bytes_) {
       probe = *word_end;
     } else {
-      while (U8_IS_TRAIL(text_[probe])) --probe;
+      while (U8_IS_TRAIL(text_[probe])) ++probe;
     }
-    if (!fits(probe)) return probe;
+    if (!Fits(probe)) return probe;
+    const int64_t tried = std::max<int64_t>(bytes_, probe - begin_);
+    bytes_ = std::clamp(guess_ - begin_, tried + step_, kMaxGrowth * tried + step_);
+    step_ *= 2;
   }
 }
 
@@ -151,8 +188,7 @@ absl::Status SentenceCutter::FindGraphemes(int to) {
 }
 
 absl::StatusOr<std::optional<int>> SentenceCutter::CutBetweenGraphemes(int known, bool ends,
-                                                                       int unfit,
-                                                                       const Fits& fits) {
+                                                                       int unfit) {
   // A grapheme may contain white space; then the end of the word comes first.
   const auto word = std::upper_bound(words_.begin(), words_.end(), begin_);
   const int word_end = word == words_.end() ? std::numeric_limits<int>::max() - 1 : *word;
@@ -163,9 +199,9 @@ absl::StatusOr<std::optional<int>> SentenceCutter::CutBetweenGraphemes(int known
   const int first =
       std::min(word_end, *std::upper_bound(graphemes.begin(), graphemes.end(), begin_));
   if (!ends && first >= cuts_known_) return std::nullopt;
-  const int cut = LastThatFits(Between(graphemes, begin_, before), fits);
+  const int cut = LastThatFits(Between(graphemes, begin_, before));
   if (cut >= 0) return cut;
-  if (fits(first)) return first;
+  if (Fits(first)) return first;
   return absl::InvalidArgumentError(
       absl::StrCat("the character at byte ", begin_, " has ", first - begin_, " bytes and ",
                    count_tokens_(text_.substr(begin_, first - begin_)),
@@ -175,23 +211,19 @@ absl::StatusOr<std::optional<int>> SentenceCutter::CutBetweenGraphemes(int known
 absl::StatusOr<std::optional<TextSegment>> SentenceCutter::Next(int known, bool ends) {
   if (ends && begin_ >= known) return std::nullopt;
   FindCuts(known, ends);
-  const Fits fits = [&](int cut) {
-    return count_tokens_(text_.substr(begin_, cut - begin_)) <= max_tokens_;
-  };
-  const std::optional<int> unfit = FindUnfit(known, ends, fits);
+  const std::optional<int> unfit = FindUnfit(known, ends);
   if (!unfit.has_value()) return std::nullopt;
-  int cut = *unfit > known ? known : LastThatFits(Between(clauses_, begin_, *unfit), fits);
-  if (cut < 0) cut = LastThatFits(Between(words_, begin_, *unfit), fits);
+  int cut = *unfit > known ? known : LastThatFits(Between(clauses_, begin_, *unfit));
+  if (cut < 0) cut = LastThatFits(Between(words_, begin_, *unfit));
   if (cut < 0) {
-    ASSIGN_OR_RETURN(const std::optional<int> found,
-                     CutBetweenGraphemes(known, ends, *unfit, fits));
+    ASSIGN_OR_RETURN(const std::optional<int> found, CutBetweenGraphemes(known, ends, *unfit));
     if (!found.has_value()) return std::nullopt;
     cut = *found;
   }
   const TextSegment part = {.begin = begin_, .end = cut, .part_of_sentence = true};
-  begin_ = SkipWhiteSpace(text_, cut);
-  if (ends) begin_ = std::min(begin_, known);
-  bytes_ = std::max(max_tokens_, kMinBytes);
+  // The next part is probably as long.
+  const int begin = SkipWhiteSpace(text_, cut);
+  StartPart(ends ? std::min(begin, known) : begin, cut - begin_);
   return part;
 }
 

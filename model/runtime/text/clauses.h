@@ -1,9 +1,9 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -18,8 +18,9 @@ namespace linnet::model {
 // between parts belongs to none. Text and counter must outlive it.
 class SentenceCutter {
  public:
+  // `bytes`: about the length of the first part, as far as the caller knows it.
   SentenceCutter(absl::string_view text, int begin, int max_tokens,
-                 const TokenCounter& count_tokens);
+                 const TokenCounter& count_tokens, int64_t bytes);
   ~SentenceCutter();
 
   // Returns the next part, given that the sentence ends at `known` or, unless `ends`, behind it.
@@ -29,21 +30,26 @@ class SentenceCutter {
   absl::StatusOr<std::optional<TextSegment>> Next(int known, bool ends);
 
  private:
-  using Fits = std::function<bool(int)>;  // true if the text from begin_ to this offset fits
   struct Graphemes;
 
   void FindCuts(int known, bool ends);
-  std::optional<int> FindUnfit(int known, bool ends, const Fits& fits);
+  // Counts the tokens of text[begin_, end).
+  bool Fits(int end);
+  int LastThatFits(std::span<const int> cuts);
+  std::optional<int> FindUnfit(int known, bool ends);
   absl::Status FindGraphemes(int to);
-  absl::StatusOr<std::optional<int>> CutBetweenGraphemes(int known, bool ends, int unfit,
-                                                         const Fits& fits);
+  absl::StatusOr<std::optional<int>> CutBetweenGraphemes(int known, bool ends, int unfit);
+  void StartPart(int begin, int64_t bytes);
 
   const absl::string_view text_;
   const int sentence_begin_;
   const int max_tokens_;
   const TokenCounter& count_tokens_;
-  int begin_;      // of the next part
-  int64_t bytes_;  // of the next text to try from there
+  int begin_ = 0;      // of the next part
+  int64_t bytes_ = 0;  // of the next text to try from there
+  int64_t step_ = 1;   // bytes by which that grows at least
+  int fitting_ = 0;    // end of the longest text from there that was seen to fit
+  int64_t guess_ = 0;  // where the last count lets expect the end of the part
   // Offsets at which the sentence may be cut, ascending, of text[begin, cuts_known_); the end of
   // the sentence is the last one once it is known. None follows white space.
   std::vector<int> clauses_, words_;

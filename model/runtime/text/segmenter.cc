@@ -59,6 +59,8 @@ struct TextSplitter::State {
   absl::Status StartLine();
   absl::Status Scan();
   absl::Status Add(TextSegment segment);
+  // True if the sentence, of which at least text[begin, end) is known, has too many tokens.
+  bool StartCutterIfTooLong(int end);
   // Cuts the next part of a long sentence.
   absl::Status Cut(int known, bool ends);
   void EndSentence();
@@ -117,6 +119,15 @@ void TextSplitter::State::EndSentence() {
   sentence_end.reset();
 }
 
+bool TextSplitter::State::StartCutterIfTooLong(int end) {
+  const int tokens = count(text.substr(begin, end - begin));
+  if (tokens <= max_tokens) return false;
+  const int64_t counted = std::min(end - begin, kLongSentence);
+  cutter = std::make_unique<SentenceCutter>(text, begin, max_tokens, count,
+                                            counted * max_tokens / tokens);
+  return true;
+}
+
 absl::Status TextSplitter::State::Cut(int known, bool ends) {
   ASSIGN_OR_RETURN(const std::optional<TextSegment> part, cutter->Next(known, ends));
   if (part.has_value()) return Add(*part);
@@ -137,8 +148,7 @@ absl::Status TextSplitter::State::Scan() {
   tried = true;
   int end = begin + kLongSentence;
   while (U8_IS_TRAIL(text[end])) --end;
-  if (count(text.substr(begin, end - begin)) > max_tokens)
-    cutter = std::make_unique<SentenceCutter>(text, begin, max_tokens, count);
+  StartCutterIfTooLong(end);
   return absl::OkStatus();
 }
 
@@ -148,10 +158,7 @@ absl::Status TextSplitter::State::Continue() {
     const int end = SkipWhiteSpaceBefore(text, line + *sentence_end);
     if (cutter != nullptr) return Cut(end, /*ends=*/true);
     if (end > begin) {
-      if (count(text.substr(begin, end - begin)) > max_tokens) {
-        cutter = std::make_unique<SentenceCutter>(text, begin, max_tokens, count);
-        return absl::OkStatus();
-      }
+      if (StartCutterIfTooLong(end)) return absl::OkStatus();
       RETURN_IF_ERROR(Add({.begin = begin, .end = end}));
     }
     // White space alone belongs to the next sentence.
