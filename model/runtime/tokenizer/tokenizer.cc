@@ -123,6 +123,7 @@ std::string Without(const std::vector<TextRun>& runs, absl::string_view text) {
 // pass: a text may contain a name.
 std::string ReplaceNames(absl::string_view in, std::span<const std::string> names,
                          std::span<const std::string> texts) {
+  if (texts.empty()) return std::string(in);
   std::string out;
   while (!in.empty()) {
     size_t i = 0;
@@ -187,13 +188,17 @@ Spelling Tokenizer::Impl::SpellingOf(absl::string_view text) const {
 std::string Tokenizer::Impl::WithPlainBlanks(absl::string_view text) const {
   std::string plain;
   plain.reserve(text.size());
+  int copied = 0;
   for (int begin = 0, end = 0; begin < std::ssize(text); begin = end) {
     const Character character = CharacterAt(text, begin);
     end = character.end;
-    const absl::string_view part = text.substr(begin, end - begin);
-    const bool rare = character.code_point >= 0x80 && IsWhiteSpace(character.code_point);
-    absl::StrAppend(&plain, rare && SpellingOf(part) == Spelling::kUnspellable ? " " : part);
+    if (character.code_point < 0x80 || !IsWhiteSpace(character.code_point) ||
+        SpellingOf(text.substr(begin, end - begin)) != Spelling::kUnspellable)
+      continue;
+    absl::StrAppend(&plain, text.substr(copied, begin - copied), " ");
+    copied = end;
   }
+  absl::StrAppend(&plain, text.substr(copied));
   return plain;
 }
 
@@ -291,7 +296,9 @@ absl::StatusOr<CopyingText> Tokenizer::Impl::EncodeCopying(absl::string_view tex
   if (runs.size() > placeholders.size()) runs.resize(placeholders.size());
   CopyingText copying;
   // Names in a text of capitals are in capitals as well, so that it is still one.
-  const bool in_capitals = capitals(Without(runs, text)).has_value();
+  const std::string rest = Without(runs, text);
+  std::optional<std::string> marked = capitals(rest);
+  const bool in_capitals = marked.has_value();
   std::string read;
   int copied = 0;
   for (size_t i = 0; i < runs.size(); ++i) {
@@ -303,8 +310,9 @@ absl::StatusOr<CopyingText> Tokenizer::Impl::EncodeCopying(absl::string_view tex
   }
   absl::StrAppend(&read, WithPlainBlanks(text.substr(copied)));
   if (in_capitals) {
+    if (read != rest) marked = capitals(read);
     const std::span<const std::string> names = std::span(placeholders).first(runs.size());
-    read = ReplaceNames(capitals(read).value_or(read), names, names);
+    read = ReplaceNames(marked.value_or(read), names, names);
     copying.lowered = capitals_mark.empty();
   }
   ASSIGN_OR_RETURN(copying.tokens, EncodeMarked(read, false));
