@@ -32,13 +32,16 @@ def test_report_compares_each_version_with_its_own_prose():
     def version(cost: float, wait: float) -> dict:
         texts = {PROSE: {"cpu_s_per_mb": 0.2, "status": "OK"}}
         texts["x"] = {"cpu_s_per_mb": cost, "status": "INVALID_ARGUMENT"}
-        return {"alone_s": [0.02], "beside_s": [0.03, wait], "texts": texts, "worst": []}
+        beside = {"cpu_s": [0.03, wait], "seconds": [0.1, 1]}
+        alone = {"cpu_s": [0.02], "seconds": [0.02]}
+        return {"alone": alone, "beside": beside, "texts": texts, "worst": []}
 
     machine = {"cpu": "X", "cores": 2, "features": [], "version": "1"}
     results = {"machine": machine, "bytes": 1_000_000, "before_version": "0"}
     text = markdown({**results, "before": version(2, 9), "after": version(0.25, 0.05)})
     assert "| `'x'` | 2.000 | 10.00 | INVALID_ARGUMENT | 0.250 | 1.25 | INVALID_ARGUMENT |" in text
-    assert "| beside eight such texts | 4515 | 9000 | 40 | 50 |" in text
+    name = "beside eight such texts, processor time of the server"
+    assert f"| {name} | 4515 | 9000 | 40 | 50 |" in text
     assert "before" not in markdown({**results, "before": None, "after": version(0.25, 0.05)})
 
 
@@ -46,7 +49,7 @@ def test_report_compares_each_version_with_its_own_prose():
 def test_measures_and_writes_both_files(tmp_path, program):
     measured = run(tmp_path, program("linnet-server").parent, "--calls", "2", "--rounds", "1")
     assert list(measured["texts"]) == [PROSE, *FRAGMENTS]
-    assert len(measured["beside_s"]) == 2
+    assert len(measured["beside"]["cpu_s"]) == 2
 
 
 @pytest.mark.long
