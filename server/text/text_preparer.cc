@@ -9,40 +9,23 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "model/runtime/text/letters.h"
-#include "model/runtime/text/prose.h"
+#include "model/runtime/text/paragraphs.h"
 #include "model/runtime/text/segmenter.h"
 #include "model/runtime/text/white_space.h"
 #include "proto/status_macros.h"
 #include "server/base/errors.h"
-#include "server/request/summary_length.h"
 #include "server/text/memory_cost.h"
-#include "server/text/text_warnings.h"
+#include "server/text/text_assembler.h"
 
 namespace linnet::server {
-
-// A part of a text with its tokens, without eos.
-struct TokenizedPart {
-  model::TextSegment place;
-  std::vector<model::TokenId> tokens;
-  std::vector<std::string> copies = {};
-  bool lowered = false;
-};
-
 namespace {
 
-// Work on a segment beside its tokens (model::TextSplitter::Step).
-constexpr int64_t kWorkOfSegment = 8;
-
-using Tokens = std::vector<model::TokenId>;
+// Work on a chunk beside its tokens (model::TextSplitter::Step).
+constexpr int64_t kWorkOfChunk = 8;
 
 absl::string_view TextOf(const std::string& text, const model::TextSegment& place) {
   return absl::string_view(text).substr(place.begin, place.end - place.begin);
 }
-
-int Length(const TokenizedPart& part) {
-  return static_cast<int>(part.tokens.size()) + 1;
-}  // with eos
 
 // Returns the limit on a text with eos: what the language tokens leave.
 int MaxTokens(const TextRequest& request) {
@@ -57,11 +40,6 @@ bool Copies(const TextRequest& request) {
          !request.options.sampling();
 }
 
-absl::Status Unreadable(absl::string_view field, absl::Status status) {
-  if (!ErrorReason(status).empty()) return status;  // there is no memory to read it
-  return AtField(field, Reason::kUnreadableText, std::move(status));
-}
-
 absl::Status TooManySegments(absl::string_view field, int max_segments) {
   return BadField(field, Reason::kTooManySegments,
                   absl::StrCat("text has more segments than the ", max_segments,
@@ -69,94 +47,10 @@ absl::Status TooManySegments(absl::string_view field, int max_segments) {
                   {{"maxSegments", absl::StrCat(max_segments)}});
 }
 
-// Tokenises a text, or only its start if that alone has more than `max_tokens`. Few texts are so
-// long and have so few tokens; their memory is held until the call ends.
-absl::StatusOr<model::CopyingText> ReadStart(const model::Tokenizer& tokenizer,
-                                             absl::string_view text,
-                                             const model::ReadOptions& options, int max_tokens,
-                                             const PrepareLimits& limits) {
-  if (std::ssize(text) > kMaxEncodedBytes) {
-    size_t end = kMaxEncodedBytes;
-    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-    auto start = tokenizer.Read(text.substr(0, end), options);
-    if (!start.ok() || std::ssize(start->tokens) > max_tokens) return start;
-    RETURN_IF_ERROR(limits.hold(kEncodeBytesPerByte * std::ssize(text)));
-  }
-  return tokenizer.Read(text, options);
-}
-
-// How the source of an item is read. A pair to be scored is read in lower case if both texts are
-// in capitals, so that the score of a translation in capitals is that of its search.
-model::ReadOptions SourceReading(const TextRequest& request, const TextItem& item) {
-  const bool lower =
-      item.target == nullptr || model::IsInCapitals(*item.target, {.before = *item.text});
-  return {.language_code = request.language_code, .lower = lower};
-}
-
-// Returns "912", or "more than 900" if only the start of a long text was tokenised.
-std::string CountOf(size_t tokens, size_t text_bytes) {
-  const bool start_alone = static_cast<int64_t>(text_bytes) > kMaxEncodedBytes;
-  return start_alone ? absl::StrCat("more than ", tokens - 1) : absl::StrCat(tokens);
-}
-
-// Tokenises a target, in lower case if its source is; eos is last.
-absl::StatusOr<Tokens> Target(const TextRequest& request, const TextItem& item, bool lowered,
-                              const PrepareLimits& limits) {
-  const ServedModel& model = *request.model;
-  const int max = model.bundle.manifest.limits().max_target_tokens();
-  const model::ReadOptions options = {.around = {.before = *item.text},
-                                      .language_code = request.languages->target_language_code(),
-                                      .lower = lowered};
-  auto read =
-      ReadStart(*model.target_tokenizer, model::OneLine(*item.target), options, max, limits);
-  if (!read.ok()) return Unreadable(item.target_path, read.status());
-  Tokens* const tokens = &read->tokens;
-  if (std::ssize(*tokens) > max) {
-    return BadField(
-        item.target_path, Reason::kTextTooLong,
-        absl::StrCat("text has ", CountOf(tokens->size(), item.target->size()), " tokens, model \"",
-                     model.name(), "\" writes at most ", max, ": shorten it"),
-        {{"tokens", absl::StrCat(tokens->size())}, {"maxTokens", absl::StrCat(max)}});
-  }
-  tokens->push_back(model.bundle.special_tokens().eos);
-  return std::move(*tokens);
-}
-
-// True if the text of a segment is its own translation: a time, a number, a rule, emoji. A model
-// would change some of them, also numbers that its language writes in another way, so a number
-// alone stays as it is. A glossary may say otherwise.
-bool IsOwnTranslation(const PreparedSegment& segment) {
-  const bool replaced =
-      std::any_of(segment.terms.begin(), segment.terms.end(), [&](const TermUse& term) {
-        return term.target != segment.text.substr(term.begin, term.end - term.begin);
-      });
-  return !replaced && !model::HasLetter(segment.text);
-}
-
-// Gives the segments of a joined text their places in its source.
-void UseJoined(std::shared_ptr<const model::JoinedText> joined, PreparedText& work) {
-  work.joined = std::move(joined);
-  for (PreparedSegment& segment : work.segments) {
-    segment.joined = work.joined.get();
-    const auto [begin, end] = SourceRange(segment, 0, static_cast<int>(segment.text.size()));
-    segment.place.begin = begin;
-    segment.place.end = end;
-  }
-}
-
-absl::Status RefuseLanguage(const TextRequest& request, absl::string_view field,
-                            const LanguageGuess::Language& seen) {
-  LanguageMismatch mismatch(request, seen);
-  return BadField(
-      field, Reason::kLanguageMismatch,
-      absl::StrCat(mismatch.message, ": send text in that language, or name a model for this one"),
-      std::move(mismatch.metadata));
-}
-
 }  // namespace
 
 struct TextPreparer::State {
-  enum class Phase { kStart, kSplit, kChunk, kAdd, kFinish, kDone };
+  enum class Phase { kStart, kJoin, kBegin, kSplit, kChunk, kAdd, kFinish, kDone };
   // A part that was tokenised to see whether it fits.
   struct Counted {
     int end = 0;
@@ -167,13 +61,15 @@ struct TextPreparer::State {
         PrepareLimits limits)
       : request(request),
         item(item),
-        glossary(glossary),
         limits(std::move(limits)),
         max_tokens(MaxTokens(request)),
-        copies(Copies(request)) {}
+        copies(Copies(request)),
+        assembler(request, item, glossary, this->limits.hold, max_tokens) {}
 
   absl::Status Continue(int64_t budget);
   absl::Status Start();
+  absl::Status Join(int64_t budget);
+  absl::Status Begin();
   // Reads the text as one source, or begins to split it if it is too long and the request allows
   // it.
   absl::Status StartWhole();
@@ -185,21 +81,17 @@ struct TextPreparer::State {
   void StartChunks();
   absl::Status Chunk();
   absl::Status AddSegment(TokenizedPart part);
-  absl::Status Finish();
-  absl::Status SetLengths();
-  absl::Status CheckLanguage();
 
   const TextRequest& request;
   const TextItem& item;
-  const Glossary* const glossary;
   const PrepareLimits limits;
   const int max_tokens;
   const bool copies;
 
   Phase phase = Phase::kStart;
   int64_t worked = 0;
-  std::shared_ptr<const model::JoinedText> joined;
-  const std::string* text = nullptr;
+  std::optional<model::ParagraphJoiner> joiner;
+  const std::string* text = nullptr;  // with joined lines
   // By their begin. The last one counted at a begin becomes the segment.
   std::unordered_map<int, Counted> counted;
   absl::Status held;
@@ -212,18 +104,32 @@ struct TextPreparer::State {
   int64_t chunk_length = 0;   // aimed at
   std::vector<TokenizedPart> parts;
   size_t added = 0;  // parts
-  PreparedText work;
-  int copied = 0;  // bytes of the text up to the end of the last segment
+  TextAssembler assembler;
 };
 
 absl::Status TextPreparer::State::Start() {
   if (limits.max_segments <= 0) return TooManySegments(item.path, 0);
-  if (request.join_lines) {
-    RETURN_IF_ERROR(limits.hold(model::JoinedText::MaxBytes(*item.text)));
-    joined = std::make_shared<const model::JoinedText>(model::JoinParagraphs(*item.text));
+  phase = request.join_lines ? Phase::kJoin : Phase::kBegin;
+  if (!request.join_lines) return absl::OkStatus();
+  joiner.emplace(*item.text);
+  return limits.hold(model::JoinedText::MaxBytes(*item.text));
+}
+
+absl::Status TextPreparer::State::Join(int64_t budget) {
+  worked += joiner->Step(budget);
+  if (joiner->done()) phase = Phase::kBegin;
+  return absl::OkStatus();
+}
+
+absl::Status TextPreparer::State::Begin() {
+  std::shared_ptr<const model::JoinedText> joined;
+  if (joiner.has_value()) {
+    joined = std::make_shared<const model::JoinedText>(joiner->Take());
+    joiner.reset();
     if (joined->text() == *item.text) joined = nullptr;
   }
-  text = joined != nullptr ? &joined->text() : item.text;
+  assembler.Start(std::move(joined));
+  text = &assembler.text();
   RETURN_IF_ERROR(limits.hold(PrepareBytes(std::ssize(*text))));
   if (!request.split) return StartWhole();
   StartSplit(limits.max_segments);
@@ -238,12 +144,12 @@ absl::Status TextPreparer::State::StartWhole() {
   const model::TextSegment all = {.begin = begin, .end = begin + static_cast<int>(trimmed.size())};
   worked += std::min<int64_t>(all.end - all.begin, kMaxEncodedBytes);
   auto whole = ReadStart(*request.model->source_tokenizer, model::OneLine(trimmed),
-                         SourceReading(request, item), max_tokens, limits);
+                         SourceReading(request, item), max_tokens, limits.hold);
   if (!whole.ok()) return Unreadable(item.path, whole.status());
   if (whole->tokens.empty()) return absl::OkStatus();
   RETURN_IF_ERROR(limits.hold(SegmentBytes(std::ssize(whole->tokens))));
   TokenizedPart part = {all, std::move(whole->tokens), {}, whole->lowered};
-  if (Length(part) <= max_tokens || request.long_input == linnet::v1::LONG_INPUT_REJECT) {
+  if (std::ssize(part.tokens) < max_tokens || request.long_input == linnet::v1::LONG_INPUT_REJECT) {
     parts.push_back(std::move(part));
     return absl::OkStatus();
   }
@@ -265,7 +171,7 @@ absl::StatusOr<model::CopyingText> TextPreparer::State::Encode(absl::string_view
   model::ReadOptions options = SourceReading(request, item);
   options.around = {.before = all.substr(0, begin), .after = all.substr(begin + part.size())};
   options.copies = copies && std::ssize(part) <= kMaxEncodedBytes;
-  return ReadStart(*request.model->source_tokenizer, part, options, max_tokens, limits);
+  return ReadStart(*request.model->source_tokenizer, part, options, max_tokens, limits.hold);
 }
 
 int TextPreparer::State::CountTokens(absl::string_view part) {
@@ -358,7 +264,7 @@ absl::Status TextPreparer::State::Chunk() {
   chunk.place = sentences[first].place;
   chunk.place.end = sentences[end - 1].place.end;
   chunk.place.part_of_sentence |= sentences[end - 1].place.part_of_sentence;
-  worked += chunk.place.end - chunk.place.begin + kWorkOfSegment;
+  worked += chunk.place.end - chunk.place.begin + kWorkOfChunk;
   auto joined_text = request.model->source_tokenizer->Read(
       model::OneLine(TextOf(*text, chunk.place)), SourceReading(request, item));
   if (!joined_text.ok()) return Unreadable(item.path, joined_text.status());
@@ -379,103 +285,8 @@ absl::Status TextPreparer::State::Chunk() {
 }
 
 absl::Status TextPreparer::State::AddSegment(TokenizedPart part) {
-  const ServedModel& model = *request.model;
-  if (Length(part) > max_tokens) {
-    return BadField(
-        item.path, Reason::kTextTooLong,
-        absl::StrCat("text has ", CountOf(Length(part), part.place.end - part.place.begin),
-                     " tokens, model \"", model.name(), "\" reads at most ", max_tokens,
-                     ": shorten it",
-                     request.split || item.target != nullptr ? "" : ", or set long_input to chunk"),
-        {{"tokens", absl::StrCat(Length(part))}, {"maxTokens", absl::StrCat(max_tokens)}});
-  }
-  worked += kWorkOfSegment;
-  part.tokens.push_back(model.bundle.special_tokens().eos);
-  // A summary replaces the whole text, so white space around it is not part of the answer. Before
-  // it stands the last segment alone: looking back further may be quadratic in the text.
-  const absl::string_view before =
-      work.segments.empty() ? absl::string_view() : work.segments.back().text;
-  std::string gap = request.split
-                        ? GapAfter(before, text->substr(copied, part.place.begin - copied),
-                                   request.languages->target_language_code())
-                    : work.segments.empty() ? ""
-                                            : " ";
-  copied = part.place.end;
-  PreparedSegment& segment = work.segments.emplace_back();
-  segment.place = part.place;
-  segment.gap = std::move(gap);
-  segment.source = std::move(part.tokens);
-  segment.copies = std::move(part.copies);
-  segment.lowered = part.lowered;
-  segment.text = TextOf(*text, part.place);
-  if (glossary != nullptr) {
-    worked += part.place.end - part.place.begin;
-    const auto source = static_cast<int>(segment.source.size());
-    ASSIGN_OR_RETURN(
-        segment.terms,
-        glossary->Find(segment.text, request.options.ForSource(source).max_target_tokens));
-    int64_t bytes = 0;
-    for (const TermUse& use : segment.terms) bytes += TermBytes(use);
-    RETURN_IF_ERROR(limits.hold(bytes));
-  }
-  segment.copied = request.split && IsOwnTranslation(segment);
-  if (!segment.copied) return absl::OkStatus();
-  segment.source = {};
-  segment.copies = {};
-  return absl::OkStatus();
-}
-
-absl::Status TextPreparer::State::SetLengths() {
-  const ServedModel& model = *request.model;
-  if (request.length.has_value()) {
-    const auto chunks = static_cast<int>(work.segments.size());
-    for (int i = 0; i < chunks; ++i) {
-      ASSIGN_OR_RETURN(work.segments[i].length,
-                       LengthOfChunk(*request.length, model, request.language_code, i, chunks));
-    }
-  }
-  if (request.split || item.target != nullptr) return absl::OkStatus();
-  const linnet::v1::SummaryStyle style = request.languages->style();
-  for (PreparedSegment& segment : work.segments) {
-    if (style != linnet::v1::SUMMARY_STYLE_UNSPECIFIED && segment.length == nullptr)
-      segment.length = LengthOfStyle(style, model, request.language_code);
-    // The titles of chunks stand in one line, where their full stops separate them.
-    segment.is_title = style == linnet::v1::SUMMARY_STYLE_TITLE && std::ssize(work.segments) == 1;
-  }
-  if (const double share = model::ProseShare(*text); share < kMinProseShare) {
-    RETURN_IF_ERROR(limits.hold(kWarningBytes));
-    work.prose_share = share;
-  }
-  return absl::OkStatus();
-}
-
-absl::Status TextPreparer::State::CheckLanguage() {
-  if (request.language_check == LanguageCheck::kOff) return absl::OkStatus();
-  work.other_language = OtherLanguage(*text, request.language_code);
-  if (!work.other_language.has_value()) return absl::OkStatus();
-  if (request.language_check == LanguageCheck::kRefuse)
-    return RefuseLanguage(request, item.path, *work.other_language);
-  return limits.hold(kWarningBytes);
-}
-
-absl::Status TextPreparer::State::Finish() {
-  phase = Phase::kDone;
-  if (work.segments.empty() && !request.may_be_empty) {
-    return BadField(item.path, Reason::kEmpty,
-                    model::IsBlank(*text) ? "text is only white space"
-                                          : "text has no character that the model reads");
-  }
-  if (item.target != nullptr && !work.segments.empty()) {
-    worked += std::ssize(*item.target);
-    ASSIGN_OR_RETURN(work.segments.front().target,
-                     Target(request, item, work.segments.front().lowered, limits));
-  }
-  RETURN_IF_ERROR(SetLengths());
-  RETURN_IF_ERROR(CheckLanguage());
-  if (request.split) work.tail = text->substr(copied);
-  work.truncated = request.long_input == linnet::v1::LONG_INPUT_TRUNCATE &&
-                   !model::Trimmed(absl::string_view(*text).substr(copied)).empty();
-  if (joined != nullptr) UseJoined(std::move(joined), work);
+  ASSIGN_OR_RETURN(const int64_t work, assembler.Add(std::move(part)));
+  worked += work;
   return absl::OkStatus();
 }
 
@@ -483,6 +294,10 @@ absl::Status TextPreparer::State::Continue(int64_t budget) {
   switch (phase) {
     case Phase::kStart:
       return Start();
+    case Phase::kJoin:
+      return Join(budget);
+    case Phase::kBegin:
+      return Begin();
     case Phase::kSplit:
       return Split(budget);
     case Phase::kChunk:
@@ -491,8 +306,12 @@ absl::Status TextPreparer::State::Continue(int64_t budget) {
       if (added < parts.size()) return AddSegment(std::move(parts[added++]));
       phase = Phase::kFinish;
       return absl::OkStatus();
-    case Phase::kFinish:
-      return Finish();
+    case Phase::kFinish: {
+      ASSIGN_OR_RETURN(const int64_t work, assembler.Finish());
+      worked += work;
+      phase = Phase::kDone;
+      return absl::OkStatus();
+    }
     case Phase::kDone:
       break;
   }
@@ -505,8 +324,8 @@ TextPreparer::TextPreparer(const TextRequest& request, const TextItem& item,
 TextPreparer::~TextPreparer() = default;
 
 bool TextPreparer::done() const { return state_->phase == State::Phase::kDone; }
-std::vector<PreparedSegment>& TextPreparer::segments() { return state_->work.segments; }
-PreparedText TextPreparer::Take() { return std::move(state_->work); }
+std::vector<PreparedSegment>& TextPreparer::segments() { return state_->assembler.segments(); }
+PreparedText TextPreparer::Take() { return state_->assembler.Take(); }
 
 absl::StatusOr<int64_t> TextPreparer::Step(int64_t work) {
   State& state = *state_;

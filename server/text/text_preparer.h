@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <memory>
 #include <vector>
@@ -11,14 +10,14 @@
 #include "server/request/glossary.h"
 #include "server/request/text_request.h"
 #include "server/text/prepared_text.h"
+#include "server/text/text_reading.h"
 
 namespace linnet::server {
 
 // The remaining limits of a call.
 struct PrepareLimits {
   int max_segments = std::numeric_limits<int>::max();
-  // Holds memory that is about to be allocated, in bytes.
-  std::function<absl::Status(int64_t)> hold;
+  HoldMemory hold;
 };
 
 // Splits and tokenises one text, and its target, and finds the entries of the request's glossary

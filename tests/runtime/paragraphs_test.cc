@@ -124,6 +124,9 @@ TEST(ParagraphsTest, RangesAreThoseOfTheSource) {
     const JoinedText joined = JoinParagraphs(text);
     joins += static_cast<int>(joined.text() != text);
     EXPECT_LE(joined.bytes(), JoinedText::MaxBytes(text));
+    ParagraphJoiner joiner(text);
+    while (!joiner.done()) joiner.Step(1 + static_cast<int64_t>(random() % 20));
+    EXPECT_EQ(joiner.Take().text(), joined.text());
     const auto kept = [](const std::string& some) {
       return absl::StrReplaceAll(
           some, {{" ", ""}, {"\n", ""}, {"\r", ""}, {"-", ""}, {"\u00AD", ""}, {"\u00A0", ""}});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <set>
 #include <span>
 #include <utility>
@@ -13,10 +14,28 @@
 #include "model/runtime/text/letters.h"
 
 namespace linnet::model {
+
+// A line without its end.
+struct ParagraphLine {
+  absl::string_view text;  // without white space at its ends
+  int indentation = 0;     // in columns
+  int columns = 0;         // the indentation included
+  bool blank = false;
+  bool item = false;   // begins an item of a list
+  bool alone = false;  // is never joined
+  bool several_words = false;
+};
+
 namespace {
+
+using Line = ParagraphLine;
 
 constexpr int kMinWidth = 40;
 constexpr int kMaxWidth = 160;
+// Work (TextSplitter::Step): a line is read and joined in the time to tokenise two bytes of prose,
+// and eight bytes of it in that of one.
+constexpr int64_t kWorkOfLine = 1;
+constexpr int64_t kBytesOfLinePerWork = 8;
 constexpr UChar32 kSoftHyphen = 0xAD;
 constexpr UChar32 kHyphen = 0x2010;
 
@@ -27,14 +46,16 @@ bool IsWide(UChar32 c) {
 
 // True for letters and marks that stand beside others without a blank. Korean puts blanks.
 bool IsUnspaced(UChar32 c) {
+  if (c < 0x80) return false;
   UErrorCode error = U_ZERO_ERROR;
   if (uscript_getScript(c, &error) == USCRIPT_HANGUL) return false;
   return IsUnspacedScript(c) || (IsWide(c) && (u_isalnum(c) || u_ispunct(c)));
 }
 
+// Counts no further than a line that is not wrapped.
 int Columns(absl::string_view text) {
   int columns = 0;
-  for (int at = 0; at < std::ssize(text);) {
+  for (int at = 0; at < std::ssize(text) && columns <= kMaxWidth;) {
     const Character character = CharacterAt(text, at);
     if (character.code_point == '\t') {
       columns += 8 - columns % 8;
@@ -80,17 +101,6 @@ bool BeginsItem(absl::string_view text) {
   }
   return rest.empty() || IsWhiteSpace(CharacterAt(rest, 0).code_point);
 }
-
-// A line without its end.
-struct Line {
-  absl::string_view text;  // without white space at its ends
-  int indentation = 0;     // in columns
-  int columns = 0;         // the indentation included
-  bool blank = false;
-  bool item = false;   // begins an item of a list
-  bool alone = false;  // is never joined
-  bool several_words = false;
-};
 
 Line LineOf(absl::string_view raw) {
   Line line;
@@ -147,29 +157,19 @@ int CompoundBegin(absl::string_view text, int at) {
   return at;
 }
 
-// The words with hyphens of a block. Finds them at the first question.
-class Compounds {
- public:
-  explicit Compounds(absl::string_view block) : block_(block) {}
-
-  bool Contains(absl::string_view word) {
-    if (!std::exchange(known_, true)) {
-      for (int at = 0; at < std::ssize(block_);) {
-        const int end = CompoundEnd(block_, at);
-        const absl::string_view found = block_.substr(at, end - at);
-        if (absl::StrContains(found, '-') || absl::StrContains(found, "\u2010"))
-          words_.insert(found);
-        at = end > at ? end : CharacterAt(block_, at).end;
-      }
-    }
-    return words_.contains(word);
+// Adds the words with hyphens of a line.
+void AddCompounds(absl::string_view line, std::set<absl::string_view>& compounds) {
+  const auto has_hyphen = [](absl::string_view text) {
+    return absl::StrContains(text, '-') || absl::StrContains(text, "\u2010");
+  };
+  if (!has_hyphen(line)) return;
+  for (int at = 0; at < std::ssize(line);) {
+    const int end = CompoundEnd(line, at);
+    const absl::string_view found = line.substr(at, end - at);
+    if (has_hyphen(found)) compounds.insert(found);
+    at = end > at ? end : CharacterAt(line, at).end;
   }
-
- private:
-  const absl::string_view block_;
-  bool known_ = false;
-  std::set<absl::string_view> words_;
-};
+}
 
 // The longest line of several words; 0 if the block is not wrapped.
 int WidthOf(std::span<const Line> block) {
@@ -202,7 +202,8 @@ struct Joint {
   bool blank = true;
 };
 
-Joint JointOf(absl::string_view line, absl::string_view next, Compounds& compounds) {
+Joint JointOf(absl::string_view line, absl::string_view next,
+              const std::set<absl::string_view>& compounds) {
   const Character last = CharacterBefore(line, static_cast<int>(line.size()));
   const Character first = CharacterAt(next, 0);
   if (last.code_point == kSoftHyphen) return {.removed = last.end - last.begin, .blank = false};
@@ -213,7 +214,7 @@ Joint JointOf(absl::string_view line, absl::string_view next, Compounds& compoun
     const absl::string_view word = next.substr(0, CompoundEnd(next, 0));
     if (IsConjunction(word)) return {};
     const int begin = CompoundBegin(line, static_cast<int>(line.size()));
-    const bool hyphenated = compounds.Contains(absl::StrCat(line.substr(begin), word));
+    const bool hyphenated = compounds.contains(absl::StrCat(line.substr(begin), word));
     return {.removed = hyphenated ? 0 : last.end - last.begin, .blank = false};
   }
   return {.blank = !IsUnspaced(last.code_point) && !IsUnspaced(first.code_point)};
@@ -249,42 +250,87 @@ void JoinedText::Append(absl::string_view bytes, int source) {
   text_.append(bytes.data(), bytes.size());
 }
 
-JoinedText JoinParagraphs(absl::string_view text) {
-  JoinedText joined;
-  joined.text_.reserve(text.size());
-  const auto offset = [&text](const char* at) { return static_cast<int>(at - text.data()); };
-  std::vector<Line> block;
-  for (size_t begin = 0; begin < text.size();) {
-    // Reads the lines of a block and the blank line behind it.
-    block.clear();
-    size_t end = begin;
-    while (end < text.size()) {
-      const size_t line_end = std::min(text.find('\n', end), text.size());
-      const Line line = LineOf(text.substr(end, line_end - end));
-      end = std::min(line_end + 1, text.size());
-      if (line.blank) break;
-      block.push_back(line);
-    }
-    Compounds compounds(text.substr(begin, end - begin));
-    const int width = WidthOf(block);
-    int copied = static_cast<int>(begin);  // the text up to here is in the joined text
-    bool first = true;
-    for (size_t i = 0; i + 1 < block.size(); ++i) {
-      const Line& line = block[i];
-      const Line& next = block[i + 1];
-      const bool goes_on = ContinuesIn(line, first, next, width);
-      first = !goes_on;
-      if (!goes_on) continue;
-      const Joint joint = JointOf(line.text, next.text, compounds);
-      const int line_end = offset(line.text.data()) + static_cast<int>(line.text.size());
-      joined.Append(text.substr(copied, line_end - joint.removed - copied), copied);
-      if (joint.blank) joined.Append(" ", line_end);
-      copied = offset(next.text.data());
-    }
-    joined.Append(text.substr(copied, end - copied), copied);
-    begin = end;
+struct ParagraphJoiner::State {
+  void ReadLine();
+  void JoinLine();
+
+  int Offset(const char* at) const { return static_cast<int>(at - text.data()); }
+
+  const absl::string_view text;
+  JoinedText joined = {};
+  size_t begin = 0;    // of the block
+  size_t end = 0;      // of what was read
+  bool whole = false;  // the lines of the block and the blank line behind it were read
+  std::vector<Line> block = {};
+  std::set<absl::string_view> compounds = {};
+  int width = 0;
+  size_t next = 0;    // line to join
+  int copied = 0;     // the text up to here is in the joined text
+  bool first = true;  // the line begins a paragraph
+};
+
+void ParagraphJoiner::State::ReadLine() {
+  const size_t line_end = std::min(text.find('\n', end), text.size());
+  const absl::string_view raw = text.substr(end, line_end - end);
+  const Line line = LineOf(raw);
+  end = std::min(line_end + 1, text.size());
+  whole = line.blank || end == text.size();
+  if (!line.blank) {
+    block.push_back(line);
+    AddCompounds(raw, compounds);
   }
-  return joined;
+  if (whole) width = WidthOf(block);
+}
+
+void ParagraphJoiner::State::JoinLine() {
+  if (next + 1 >= block.size()) {
+    joined.Append(text.substr(copied, end - copied), copied);
+    copied = static_cast<int>(end);
+    begin = end;
+    whole = false;
+    block.clear();
+    compounds.clear();
+    next = 0;
+    first = true;
+    return;
+  }
+  const Line& line = block[next];
+  const Line& following = block[++next];
+  const bool goes_on = ContinuesIn(line, first, following, width);
+  first = !goes_on;
+  if (!goes_on) return;
+  const Joint joint = JointOf(line.text, following.text, compounds);
+  const int line_end = Offset(line.text.data()) + static_cast<int>(line.text.size());
+  joined.Append(text.substr(copied, line_end - joint.removed - copied), copied);
+  if (joint.blank) joined.Append(" ", line_end);
+  copied = Offset(following.text.data());
+}
+
+ParagraphJoiner::ParagraphJoiner(absl::string_view text)
+    : state_(std::make_unique<State>(State{.text = text})) {
+  state_->joined.text_.reserve(text.size());
+}
+
+ParagraphJoiner::~ParagraphJoiner() = default;
+
+bool ParagraphJoiner::done() const { return state_->begin == state_->text.size(); }
+
+int64_t ParagraphJoiner::Step(int64_t work) {
+  int64_t worked = 0;
+  while (worked < work && !done()) {
+    const size_t read = state_->end;
+    state_->whole ? state_->JoinLine() : state_->ReadLine();
+    worked += kWorkOfLine + static_cast<int64_t>(state_->end - read) / kBytesOfLinePerWork;
+  }
+  return worked;
+}
+
+JoinedText ParagraphJoiner::Take() { return std::move(state_->joined); }
+
+JoinedText JoinParagraphs(absl::string_view text) {
+  ParagraphJoiner joiner(text);
+  while (!joiner.done()) joiner.Step(std::numeric_limits<int64_t>::max());
+  return joiner.Take();
 }
 
 }  // namespace linnet::model

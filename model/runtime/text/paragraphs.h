@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,7 @@ class JoinedText {
   int64_t bytes() const;
 
  private:
-  friend JoinedText JoinParagraphs(absl::string_view text);
+  friend class ParagraphJoiner;
 
   // Bytes of this text from `begin` on are those of the source from `source` on.
   struct Piece {
@@ -56,5 +57,22 @@ class JoinedText {
 // und"). Blank lines, other line ends and the white space around paragraphs are kept. The function
 // looks at one block at a time, so the blocks of a text may be joined separately.
 JoinedText JoinParagraphs(absl::string_view text);
+
+// Joins as JoinParagraphs does, in steps. The text must outlive it.
+class ParagraphJoiner {
+ public:
+  explicit ParagraphJoiner(absl::string_view text);
+  ~ParagraphJoiner();
+
+  // Does about that much work (TextSplitter::Step), and returns how much it was.
+  int64_t Step(int64_t work);
+  bool done() const;
+  // The joined text, when done.
+  JoinedText Take();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace linnet::model

@@ -11,7 +11,6 @@
 namespace linnet::model {
 namespace {
 
-constexpr size_t kMaxBytesRead = 64 << 10;
 constexpr size_t kLongestLineOfCode = 160;  // bytes; a paragraph may end like code
 
 enum class WordKind { kMarks, kWord, kNumber, kOther };
@@ -116,7 +115,7 @@ bool IsCode(absl::string_view line) {
 }  // namespace
 
 double ProseShare(absl::string_view text) {
-  text = text.substr(0, kMaxBytesRead);
+  text = text.substr(0, kMaxProseBytes);
   size_t prose = 0, all = 0;
   bool fenced = false;
   for (absl::string_view line : PartsOf(text, '\n')) {

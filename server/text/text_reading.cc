@@ -1,0 +1,65 @@
+#include "server/text/text_reading.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "model/runtime/text/white_space.h"
+#include "proto/status_macros.h"
+#include "server/base/errors.h"
+#include "server/text/memory_cost.h"
+
+namespace linnet::server {
+
+absl::Status Unreadable(absl::string_view field, absl::Status status) {
+  if (!ErrorReason(status).empty()) return status;  // there is no memory to read it
+  return AtField(field, Reason::kUnreadableText, std::move(status));
+}
+
+absl::StatusOr<model::CopyingText> ReadStart(const model::Tokenizer& tokenizer,
+                                             absl::string_view text,
+                                             const model::ReadOptions& options, int max_tokens,
+                                             const HoldMemory& hold) {
+  if (std::ssize(text) > kMaxEncodedBytes) {
+    size_t end = kMaxEncodedBytes;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+    auto start = tokenizer.Read(text.substr(0, end), options);
+    if (!start.ok() || std::ssize(start->tokens) > max_tokens) return start;
+    RETURN_IF_ERROR(hold(kEncodeBytesPerByte * std::ssize(text)));
+  }
+  return tokenizer.Read(text, options);
+}
+
+model::ReadOptions SourceReading(const TextRequest& request, const TextItem& item) {
+  const bool lower =
+      item.target == nullptr || model::IsInCapitals(*item.target, {.before = *item.text});
+  return {.language_code = request.language_code, .lower = lower};
+}
+
+std::string CountOf(size_t tokens, size_t text_bytes) {
+  const bool start_alone = static_cast<int64_t>(text_bytes) > kMaxEncodedBytes;
+  return start_alone ? absl::StrCat("more than ", tokens - 1) : absl::StrCat(tokens);
+}
+
+absl::StatusOr<std::vector<model::TokenId>> ReadTarget(const TextRequest& request,
+                                                       const TextItem& item, bool lowered,
+                                                       const HoldMemory& hold) {
+  const ServedModel& model = *request.model;
+  const int max = model.bundle.manifest.limits().max_target_tokens();
+  const model::ReadOptions options = {.around = {.before = *item.text},
+                                      .language_code = request.languages->target_language_code(),
+                                      .lower = lowered};
+  auto read = ReadStart(*model.target_tokenizer, model::OneLine(*item.target), options, max, hold);
+  if (!read.ok()) return Unreadable(item.target_path, read.status());
+  std::vector<model::TokenId>* const tokens = &read->tokens;
+  if (std::ssize(*tokens) > max) {
+    return BadField(
+        item.target_path, Reason::kTextTooLong,
+        absl::StrCat("text has ", CountOf(tokens->size(), item.target->size()), " tokens, model \"",
+                     model.name(), "\" writes at most ", max, ": shorten it"),
+        {{"tokens", absl::StrCat(tokens->size())}, {"maxTokens", absl::StrCat(max)}});
+  }
+  tokens->push_back(model.bundle.special_tokens().eos);
+  return std::move(*tokens);
+}
+
+}  // namespace linnet::server
