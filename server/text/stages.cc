@@ -133,9 +133,10 @@ class ScoreStage final : public Stage {
   ScoreStage(TextRequest request, ScoreResponse& response)
       : Stage(std::move(request)), response_(response) {}
 
-  bool Assemble(const std::vector<DecodedText>& texts, int64_t /*work*/) override {
-    FillModel(request_, response_);
-    for (const auto& [text, results] : texts) {
+  bool Assemble(const std::vector<DecodedText>& texts, int64_t work) override {
+    for (; work > 0 && text_ < texts.size(); ++text_) {
+      const auto& [text, results] = texts[text_];
+      work -= AssemblyWork(request_, texts[text_]);
       const PreparedSegment& segment = text.segments.front();
       const model::Hypothesis& target = results.front().hypotheses.front();
       SegmentReply part = MakeReply(request_, segment, results.front(), 0);
@@ -147,6 +148,8 @@ class ScoreStage final : public Stage {
       score.mutable_word_alignments()->Swap(part.segment.mutable_word_alignments());
       AddUsage(std::ssize(segment.source), results.front(), *score.mutable_usage());
     }
+    if (text_ < texts.size()) return false;
+    FillModel(request_, response_);
     AddDetectedLanguages(request_.items, response_);
     return true;
   }
@@ -154,6 +157,7 @@ class ScoreStage final : public Stage {
 
  private:
   ScoreResponse& response_;
+  size_t text_ = 0;  // the next one
 };
 
 // Translates into the third language of a translation by two models.

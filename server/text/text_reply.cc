@@ -52,14 +52,15 @@ void FillAlignments(const TextRequest& request, const PreparedSegment& work,
   }
   if (ranges.empty()) return;  // the model has no alignments
   for (size_t i = 0; i < words.size(); ++i) {
-    std::vector<float> weights(ranges.size());
+    std::span<const WordRange> from = ranges;
+    std::vector<float> weights = {1};
     if (work.copied) {
-      weights[i] = 1;
+      from = from.subspan(i, 1);
     } else {
       weights = attention.SourceWeights(words[i]);
     }
-    if (pivot != nullptr) weights = pivot->attention.Compose(ranges, work.place.begin, weights);
-    AddWordAlignments(pivot == nullptr ? ranges : pivot->attention.source, weights,
+    if (pivot != nullptr) weights = pivot->attention.Compose(from, work.place.begin, weights);
+    AddWordAlignments(pivot == nullptr ? from : pivot->attention.source, weights,
                       pivot == nullptr ? work.place.begin : pivot->place.begin, words[i], begin,
                       *segment.mutable_word_alignments());
   }

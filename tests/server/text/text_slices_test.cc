@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "server/text/text_preparer.h"
+#include "tests/server/text/pivot_server.h"
 #include "tests/server/text/text_fixture.h"
 
 namespace linnet::server {
@@ -189,6 +190,62 @@ TEST_F(TextSlicesTest, AnswersTakeTurnsWithTextsToPrepare) {
   RunUntilDone(call);
   EXPECT_THAT(call.status, IsOk());
   EXPECT_EQ(call.response.translations(0).text(), call.request.contents(0));
+}
+
+TEST_F(TextSlicesTest, ScoresAreAssembledInSlices) {
+  linnet::v1::ScoreRequest request;
+  request.set_model("en-de");
+  for (int i = 0; i < 500; ++i) {
+    request.add_pairs()->set_source_text("The dog runs.");
+    request.mutable_pairs(i)->set_target_text("The dog runs.");
+  }
+  linnet::v1::ScoreResponse response;
+  std::atomic<bool> done = false;
+  calls_.Score(request, response, {.arrived = absl::Now()}, [&done](absl::Status status) {
+    EXPECT_THAT(status, IsOk());
+    done = true;
+  });
+  RunUntil([&] { return response.scores_size() > 0; });
+  EXPECT_FALSE(done);
+  RunUntil([&] { return done.load(); });
+  EXPECT_EQ(response.scores_size(), 500);
+}
+
+// The texts of both models of a translation through a third language.
+TEST_F(TextSlicesTest, PivotsAreAssembledInSlices) {
+  WriteModel(fixture_, "de", "fr");
+  ASSERT_TRUE(fixture_.catalog->Reload().ok());
+  const std::string text = Repeated("(((((((((((( 1, 2, 3 ))))))))))))\n", 200'000);
+  Call& direct = Start("direct", text);
+  RunUntil([&] { return direct.response.translations_size() > 0; });
+  const int assembled_in = RunUntilDone(direct);
+  ASSERT_GT(assembled_in, 5);
+  Call& pivot = *started_.emplace_back(std::make_unique<Call>(ToGerman({text})));
+  pivot.request.set_target_language_code("fr");
+  calls_.Translate(pivot.request, pivot.response, pivot.context, [&pivot](absl::Status status) {
+    pivot.status = std::move(status);
+    pivot.done = true;
+  });
+  const int first = RunUntil([&] { return pivot.response.translations_size() > 0; });
+  const int prepared_in = static_cast<int>(text.size() / kBytesPerTurn);
+  EXPECT_GT(first, prepared_in + assembled_in);
+  EXPECT_GE(RunUntilDone(pivot), assembled_in);
+  EXPECT_THAT(pivot.status, IsOk());
+  EXPECT_EQ(pivot.response.translations(0).text(), text);
+}
+
+// Lines are joined in slices too.
+TEST_F(TextSlicesTest, EveryStepIsSmall) {
+  for (const std::string& fragment : {std::string("a\n"), std::string("a-b-c- \n")}) {
+    TranslateRequest request = ToGerman({Repeated(fragment, 500'000)});
+    request.set_line_breaks(linnet::v1::LINE_BREAKS_JOIN_PARAGRAPHS);
+    const TextRequest checked = *CheckRequest(request, *fixture_.catalog, {});
+    TextPreparer preparer(checked, checked.items.front(), nullptr,
+                          {.hold = [](int64_t) { return absl::OkStatus(); }});
+    int steps = 0;
+    for (; preparer.segments().empty(); ++steps) ASSERT_THAT(preparer.Step(1000), IsOk());
+    EXPECT_GT(steps, 100) << fragment;
+  }
 }
 
 std::string RandomText(std::mt19937& random) {
