@@ -27,7 +27,7 @@ from decoding import SIZES
 
 ROOT = Path(__file__).resolve().parents[3]
 TOKENS, BEAM = 30, 4
-BATCHES = {1: 8, 32: 64}  # sequences in flight, and lines of a round
+BATCHES = {1: 4, 32: 32}  # sequences in flight, and lines of a round
 TICKS = os.sysconf("SC_CLK_TCK")
 Times = tuple[float, float]  # processor and wall seconds of a line
 
