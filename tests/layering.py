@@ -81,15 +81,15 @@ LAYERS = {
     f" {RUNTIME} {API} json",
     "server/markup": "absl",
     "server/request": "server/base server/cache server/schedule server/admission server/metrics"
-    f" server/models {RUNTIME} {API} cld2",
+    f" server/models server/markup {RUNTIME} {API} cld2",
     "server/text": "server/base server/cache server/schedule server/admission server/metrics"
     f" server/identity server/models server/markup server/request {RUNTIME} {API}",
     "server/admin": "server/base server/cache server/schedule server/admission server/metrics"
     f" server/models {RUNTIME} {API}",
     "server/config": "server/base server/cache server/schedule server/admission server/metrics"
-    f" server/identity server/models server/request {RUNTIME} {API} cli11",
+    f" server/identity server/models server/markup server/request {RUNTIME} {API} cli11",
     "server/port": "server/base server/cache server/schedule server/admission server/metrics"
-    f" server/identity server/models server/request server/config {RUNTIME} {API}"
+    f" server/identity server/models server/markup server/request server/config {RUNTIME} {API}"
     " grpc spdlog cli11 openssl",
     "server/rpc": f"{SERVER} server/port {RUNTIME} {API} grpc spdlog cli11 prometheus",
     "server/decode": f"server/base server/cache server/schedule {RUNTIME} {API} json cli11",

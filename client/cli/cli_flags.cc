@@ -56,6 +56,17 @@ CLI::App* AddTranslate(CLI::App* app, Flags* flags) {
       {{"keep", v1::LINE_BREAKS_KEEP}, {"join-paragraphs", v1::LINE_BREAKS_JOIN_PARAGRAPHS}},
       [flags](v1::LineBreaks value) { flags->translate.set_line_breaks(value); },
       "of text that was wrapped at a width, join the lines of each paragraph [keep]");
+  translate
+      ->add_option_function<std::string>(
+          "--mime-type",
+          [flags](const std::string& type) {
+            flags->translate.set_mime_type(type);
+            if (flags->has_markup()) flags->texts.input.plain_text = false;
+          },
+          "text/html or application/xml: the text is a fragment of markup, which keeps its tags; "
+          "read "
+          "as a whole unless --lines [text/plain]")
+      ->type_name("TYPE");
   translate->preparse_callback([flags](size_t) { flags->texts.input.plain_text = true; });
   translate->add_flag_callback(
       "--as-text", [flags] { flags->texts.input.plain_text = false; },
@@ -72,6 +83,7 @@ CLI::App* AddTranslate(CLI::App* app, Flags* flags) {
       "  linnet translate --to de --file large.en -o large.de\n"
       "  linnet translate --to de --file large.en -o large.de --resume\n"
       "  linnet translate --to de --line-breaks join-paragraphs --file mail.txt\n"
+      "  linnet translate --to de --mime-type text/html --file page.html -o seite.html\n"
       "  linnet translate --to de --jsonl < tickets.jsonl > tickets.de.jsonl\n");
   return translate;
 }

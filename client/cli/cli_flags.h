@@ -27,6 +27,9 @@ struct Flags {
   std::string shell;    // for `completion`
   BenchOptions bench;
 
+  bool has_markup() const {
+    return !translate.mime_type().empty() && translate.mime_type() != "text/plain";
+  }
   bool joins_lines() const { return translate.line_breaks() == v1::LINE_BREAKS_JOIN_PARAGRAPHS; }
 };
 

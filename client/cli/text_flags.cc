@@ -82,7 +82,7 @@ void AddTexts(CLI::App* command, Flags* flags, bool lines, std::function<bool()>
     if (flags->json_lines) {
       input->shape = Shape::kJsonLines;
       flags->texts.form = flags->json ? Form::kJsonLinesWhole : Form::kJsonLines;
-    } else if (flags->lines || (lines && !flags->document)) {
+    } else if (flags->lines || (lines && !flags->document && !flags->has_markup())) {
       input->shape = flags->joins_lines() ? Shape::kParagraphs : Shape::kLines;
     }
     if (flags->lines && flags->joins_lines()) {

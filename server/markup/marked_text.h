@@ -20,7 +20,7 @@ struct ByteRange {
 struct Code {
   enum class Kind : uint8_t { kOpen, kClose, kEmpty };
   ByteRange source = {};  // of the fragment; not empty
-  int at = 0;        // its place in the plain text, between bytes at - 1 and at
+  int at = 0;             // its place in the plain text, between bytes at - 1 and at
   Kind kind = Kind::kEmpty;
   // For kEmpty: it takes a place in the line, so the white space before and behind it, which may be
   // missing in the plain text, goes with it.

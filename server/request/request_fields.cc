@@ -35,11 +35,20 @@ absl::Status CheckLabels(const Labels& labels) {
   return absl::OkStatus();
 }
 
-absl::Status CheckMimeType(absl::string_view mime_type) {
+absl::Status CheckMimeType(absl::string_view mime_type, std::optional<MarkupOptions>& markup) {
   if (mime_type.empty() || absl::EqualsIgnoreCase(mime_type, "text/plain")) return absl::OkStatus();
-  return BadField("mime_type", Reason::kUnsupportedFormat,
-                  absl::StrCat("\"", absl::CHexEscape(mime_type.substr(0, 80)),
-                               "\" is not supported: send text/plain"));
+  if (absl::EqualsIgnoreCase(mime_type, "text/html")) {
+    markup = MarkupOptions{.syntax = MarkupSyntax::kHtml};
+    return absl::OkStatus();
+  }
+  if (absl::EqualsIgnoreCase(mime_type, "application/xml")) {
+    markup = MarkupOptions{.syntax = MarkupSyntax::kXml};
+    return absl::OkStatus();
+  }
+  return BadField(
+      "mime_type", Reason::kUnsupportedFormat,
+      absl::StrCat("\"", absl::CHexEscape(mime_type.substr(0, 80)),
+                   "\" is not supported: send text/plain, text/html or application/xml"));
 }
 
 absl::Status CheckPriority(linnet::v1::Priority priority, std::optional<Priority>& checked) {

@@ -17,7 +17,7 @@ namespace linnet::server {
 
 using Labels = google::protobuf::Map<std::string, std::string>;
 absl::Status CheckLabels(const Labels& labels);
-absl::Status CheckMimeType(absl::string_view mime_type);
+absl::Status CheckMimeType(absl::string_view mime_type, std::optional<MarkupOptions>& markup);
 // Unspecified leaves `checked` unchanged.
 absl::Status CheckPriority(linnet::v1::Priority priority, std::optional<Priority>& checked);
 // Checks that the text is valid UTF-8 and not only white space.

@@ -9,6 +9,7 @@
 #include "model/runtime/search/search_options.h"
 #include "proto/status_macros.h"
 #include "server/base/errors.h"
+#include "server/markup/marked_text.h"
 #include "server/request/decoding_options.h"
 #include "server/request/glossary.h"
 #include "server/request/request_fields.h"
@@ -63,6 +64,7 @@ struct Asked {
   const linnet::v1::Glossary* glossary = nullptr;
   const linnet::v1::SummaryLength* length = nullptr;
   bool direct_only = true;  // two models never answer together
+  std::optional<MarkupOptions> markup = std::nullopt;
 };
 
 // Checks that a search supports a glossary.
@@ -174,6 +176,36 @@ absl::StatusOr<TextRequest> CheckModel(const Request& request, const Asked& aske
   return checked;
 }
 
+// The items whose languages are detected: of fragments with markup, the plain text of their starts.
+class DetectedItems {
+ public:
+  DetectedItems(std::vector<TextItem> items, const std::optional<MarkupOptions>& markup)
+      : items_(std::move(items)) {
+    if (!markup.has_value()) return;
+    // So much that what is left without the tags is mostly as long as the detector reads.
+    constexpr size_t kStartBytes = 32 << 10;
+    texts_.reserve(items_.size());
+    for (TextItem& item : items_) {
+      size_t end = std::min(item.text->size(), kStartBytes);
+      while (end < item.text->size() &&
+             (static_cast<unsigned char>((*item.text)[end]) & 0xC0) == 0x80)
+        --end;
+      texts_.push_back(MarkedText(absl::string_view(*item.text).substr(0, end), *markup).text());
+      fragments_.push_back(std::exchange(item.text, &texts_.back()));
+    }
+  }
+  const std::vector<TextItem>& items() const { return items_; }
+  void Restore(std::vector<TextItem>& items) const {
+    for (TextItem& item : items)
+      item.text = fragments_.empty() ? item.text : fragments_[item.index];
+  }
+
+ private:
+  std::vector<TextItem> items_;
+  std::vector<std::string> texts_;
+  std::vector<const std::string*> fragments_;
+};
+
 // Checks what the requests have in common. Without `items` the language is not detected, and the
 // model may stay unknown.
 template <typename Request>
@@ -201,8 +233,11 @@ absl::StatusOr<TextRequest> Check(const Request& request,
   if (checked.items.empty()) return checked;
   // A score compares two texts, so a source in the target language is scored as it is.
   const std::string target = asked.keeps_target ? asked.target_language : "";
+  const DetectedItems detected_items(checked.items, asked.markup);
   ASSIGN_OR_RETURN(TextLanguages languages,
-                   DetectLanguages(std::move(checked.items), choices, target, asked.source_field));
+                   DetectLanguages(detected_items.items(), choices, target, asked.source_field));
+  for (LanguageGroup& group : languages.groups) detected_items.Restore(group.items);
+  detected_items.Restore(languages.unchanged);
   checked.detected = languages.shared;
   std::vector<TextRequest> groups;
   for (LanguageGroup& group : languages.groups) {
@@ -241,7 +276,8 @@ absl::Status ForEachLanguage(TextRequest& checked, const Apply& apply) {
 absl::StatusOr<TextRequest> CheckTranslate(const linnet::v1::TranslateRequest& request,
                                            std::optional<std::vector<TextItem>> items,
                                            const Catalog& catalog, const TextLimits& limits) {
-  RETURN_IF_ERROR(CheckMimeType(request.mime_type()));
+  std::optional<MarkupOptions> markup;
+  RETURN_IF_ERROR(CheckMimeType(request.mime_type(), markup));
   if (request.target_language_code().empty())
     return BadField("target_language_code", Reason::kMissing, "is required");
   if (!linnet::v1::LineBreaks_IsValid(request.line_breaks())) {
@@ -259,12 +295,16 @@ absl::StatusOr<TextRequest> CheckTranslate(const linnet::v1::TranslateRequest& r
              .options = request.options(),
              .keeps_target = true,
              .glossary = request.glossary().entries().empty() ? nullptr : &request.glossary(),
-             .direct_only = request.direct_only()},
+             .direct_only = request.direct_only(),
+             .markup = markup},
             catalog, limits);
   if (!checked.ok()) return checked;
   RETURN_IF_ERROR(ForEachLanguage(*checked, [&](TextRequest& each) -> absl::Status {
     each.split = true;
-    each.join_lines = request.line_breaks() == linnet::v1::LINE_BREAKS_JOIN_PARAGRAPHS;
+    each.markup = markup;
+    // The lines of a fragment are joined already: each block is one.
+    each.join_lines =
+        !markup.has_value() && request.line_breaks() == linnet::v1::LINE_BREAKS_JOIN_PARAGRAPHS;
     each.language_check = limits.language_check;
     return absl::OkStatus();
   }));

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "linnet/v1/text_service.pb.h"
 #include "server/base/caller.h"
+#include "server/markup/elements.h"
 #include "server/models/catalog.h"
 #include "server/request/decoding_options.h"
 #include "server/request/language_detector.h"
@@ -58,9 +59,10 @@ struct TextRequest {
   const linnet::v1::LanguageTokens* languages = nullptr;  // pair and style, owned by the model
   std::string language_code;                              // of the source, as the model has it
   ResolvedOptions options;
-  bool list_hypotheses = false;  // n_best is set
-  bool split = false;            // into segments; otherwise each text is one source
-  bool join_lines = false;       // of each paragraph, before the text is split
+  bool list_hypotheses = false;         // n_best is set
+  bool split = false;                   // into segments; otherwise each text is one source
+  bool join_lines = false;              // of each paragraph, before the text is split
+  std::optional<MarkupOptions> markup;  // the texts are fragments of HTML or XML
   linnet::v1::LongInput long_input = linnet::v1::LONG_INPUT_REJECT;  // if not split
   std::optional<linnet::v1::SummaryLength> length;  // the requested length of a summary
   LanguageCheck language_check = LanguageCheck::kOff;

@@ -46,7 +46,7 @@ int64_t TermBytes(const TermUse& use) {
 }
 
 int64_t ResultBytes(const TextRequest& request, const model::SearchOptions& options,
-                    int64_t source_tokens) {
+                    int64_t source_tokens, bool align) {
   const int64_t tokens = options.max_target_tokens + 1;
   const int64_t text = tokens * kTextBytesPerToken;
   const int64_t hypothesis = sizeof(model::Hypothesis) + Grown(tokens * sizeof(model::TokenId)) +
@@ -55,7 +55,7 @@ int64_t ResultBytes(const TextRequest& request, const model::SearchOptions& opti
   if (request.list_hypotheses)
     bytes += options.n_best * (kMessage + 2 * (text + tokens * sizeof(float)));
   if (request.word_scores) bytes += tokens * kMessage;
-  if (request.alignments) {
+  if (request.alignments && align) {
     const auto alignments_per_word = static_cast<int64_t>(1 / kMinAlignmentWeight);
     bytes += source_tokens * tokens * sizeof(float) + tokens * alignments_per_word * kMessage +
              // The part that is kept for the second model.

@@ -112,7 +112,7 @@ model::SequenceInput MakeInput(const TextRequest& request, const PreparedSegment
   model::SequenceInput input;
   input.source = segment.source;
   input.options = request.options.ForSource(static_cast<int>(segment.source.size()));
-  input.align = request.alignments;
+  input.align = request.alignments && segment.align;
   input.length = segment.length;
   const std::vector<model::TextRun> copies = PlacesOfCopies(segment);
   bool end_in_word = false;

@@ -43,7 +43,7 @@ absl::StatusOr<int> StageRun::AddSequences(std::vector<PreparedSegment>& segment
     model::SearchOptions options = request_.options.ForSource(source);
     if (segment.target.has_value())
       options.max_target_tokens = static_cast<int>(segment.target->size());
-    result_bytes += ResultBytes(request_, options, source);
+    result_bytes += ResultBytes(request_, options, source, segment.align);
   }
   RETURN_IF_ERROR(permit_->Hold(result_bytes));
   for (int i = begin; i < end; ++i) {

@@ -4,6 +4,7 @@
 
 #include "proto/status_macros.h"
 #include "server/text/language_groups.h"
+#include "server/text/markup_stage.h"
 #include "server/text/memory_cost.h"
 #include "server/text/pivot_texts.h"
 #include "server/text/stage.h"
@@ -264,18 +265,23 @@ class FromPivotStage final : public Stage {
 }  // namespace
 
 Stages MakeStages(TextRequest request, TranslateResponse& response) {
+  const bool has_markup = request.markup.has_value();
+  // Codes are placed by alignments.
+  const bool alignments = request.alignments;
+  request.alignments |= has_markup;
   Stages stages;
   if (request.second == nullptr) {
     stages.push_back(
         std::make_unique<AnswerStage<TranslateResponse>>(std::move(request), response));
-    return stages;
+  } else {
+    TextRequest second = *request.second;
+    second.alignments |= has_markup;
+    auto first = std::make_unique<ToPivotStage>(std::move(request));
+    auto last = std::make_unique<FromPivotStage>(std::move(second), *first, response);
+    stages.push_back(std::move(first));
+    stages.push_back(std::move(last));
   }
-  TextRequest second = *request.second;
-  auto first = std::make_unique<ToPivotStage>(std::move(request));
-  auto last = std::make_unique<FromPivotStage>(std::move(second), *first, response);
-  stages.push_back(std::move(first));
-  stages.push_back(std::move(last));
-  return stages;
+  return has_markup ? WithMarkup(std::move(stages), alignments, response) : std::move(stages);
 }
 
 Stages MakeStages(TextRequest request, SummarizeResponse& response) {

@@ -31,9 +31,13 @@ int64_t DetectionCost(const google::protobuf::RepeatedPtrField<std::string>& tex
   return cost;
 }
 
-// The cost of detecting the languages of a request, in bytes (TextJob::bytes); 0 if it names one.
+// The cost of detecting the languages of a request and of reading its markup, in bytes
+// (TextJob::bytes); 0 if it names a language and has no markup.
 int64_t DetectionCost(const linnet::v1::TranslateRequest& request) {
-  return request.source_language_code().empty() ? DetectionCost(request.contents()) : 0;
+  int64_t cost = request.source_language_code().empty() ? DetectionCost(request.contents()) : 0;
+  if (request.mime_type().empty()) return cost;
+  for (const std::string& text : request.contents()) cost += std::ssize(text);
+  return cost;
 }
 int64_t DetectionCost(const linnet::v1::SummarizeRequest& request) {
   return request.language_code().empty() ? DetectionCost(request.contents()) : 0;

@@ -52,7 +52,7 @@ BAD_TRANSLATIONS = {
     "an unknown model": ({"model": "babel"}, grpc.StatusCode.NOT_FOUND, None, 'no model "babel"'),
     "a model of another task": ({"model": "en-summary"}, INVALID, "model", "summarises"),
     "another format": (
-        {"mime_type": "text/html"},
+        {"mime_type": "text/rtf"},
         grpc.StatusCode.UNIMPLEMENTED,
         "mime_type",
         "send text/plain",

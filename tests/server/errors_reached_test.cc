@@ -232,7 +232,7 @@ const std::map<Reason, std::function<absl::Status()>>& Scenarios() {
          return Resolve({{"authorization", "Bearer 0123456789abcdef"}}, &*tokens);
        }},
       {Reason::kUnsupportedFormat,
-       [] { return Wrong([](auto& r) { r.set_mime_type("text/html"); }); }},
+       [] { return Wrong([](auto& r) { r.set_mime_type("text/rtf"); }); }},
       {Reason::kModelNotFound, [] { return Wrong([](auto& r) { r.set_model("babel"); }); }},
       {Reason::kRegistryUnreadable,
        [] {

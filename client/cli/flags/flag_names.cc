@@ -29,6 +29,7 @@ const std::vector<FlagName>& Names() {
         {"language_code", "--language"},
         {"line_breaks", "--line-breaks"},
         {"long_input", "--long-input"},
+        {"mime_type", "--mime-type"},
         {"style", "--style"},
         {"length.words", "--summary-words"},
         {"length.sentences", "--summary-sentences"},

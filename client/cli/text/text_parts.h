@@ -33,7 +33,7 @@ void UseDetectedLanguage(const v1::TranslateResponse& response, v1::TranslateReq
 
 // Client::Translate that sends one text in several calls if it is larger than kBytesPerPart or if
 // the server finds it too large for one call. A newline always ends a sentence, so the answer is
-// the same as from a single call.
+// the same as from a single call. A fragment of markup is one call.
 absl::StatusOr<v1::TranslateResponse> TranslateInParts(Client& client,
                                                        const v1::TranslateRequest& request,
                                                        const CallOptions& options);

@@ -38,6 +38,7 @@ class Job:
     alternatives: int = 0  # further translations of each text
     glossary: tuple[tuple[str, str], ...] = ()
     one_segment_per_line: bool = False
+    mime_type: str = ""
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,7 @@ class Translator:
             source_language_code=job.source,
             target_language_code=job.target,
             model=job.model,
+            mime_type=job.mime_type,
         )
         if job.alternatives:
             request.options.n_best = job.alternatives + 1

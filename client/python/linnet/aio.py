@@ -20,6 +20,7 @@ from .texts import (
     check_message,
     check_request_alone,
     document_start,
+    has_markup,
     joins_lines,
     keep_language,
     set_field,
@@ -58,6 +59,7 @@ class AsyncClient(AsyncClientLife):
         options: api.DecodingOptions | None = None,
         direct_only: bool = False,
         line_breaks: str = "",
+        mime_type: str = "",
         timeout: float | None = None,
         request_id: str = "",
     ) -> str: ...
@@ -73,6 +75,7 @@ class AsyncClient(AsyncClientLife):
         options: api.DecodingOptions | None = None,
         direct_only: bool = False,
         line_breaks: str = "",
+        mime_type: str = "",
         timeout: float | None = None,
         request_id: str = "",
     ) -> list[str]: ...
@@ -87,6 +90,7 @@ class AsyncClient(AsyncClientLife):
         options: api.DecodingOptions | None = None,
         direct_only: bool = False,
         line_breaks: str = "",
+        mime_type: str = "",
         timeout: float | None = None,
         request_id: str = "",
     ) -> api.TranslateResponse | str | list[str]:
@@ -94,7 +98,8 @@ class AsyncClient(AsyncClientLife):
         in as many calls as they need; the timeout applies to each call. `glossary` maps terms to
         their translations. Where no model translates the pair, two do through a third language,
         unless `direct_only`. With
-        `line_breaks="join_paragraphs"` the lines of a paragraph that was wrapped are joined."""
+        `line_breaks="join_paragraphs"` the lines of a paragraph that was wrapped are joined. With
+        `mime_type="text/html"` or "application/xml" a text is a fragment whose tags are kept."""
         if isinstance(text, api.TranslateRequest):
             check_request_alone(
                 to=to,
@@ -104,10 +109,13 @@ class AsyncClient(AsyncClientLife):
                 options=options,
                 direct_only=direct_only,
                 line_breaks=line_breaks,
+                mime_type=mime_type,
             )
             return await self._connection.unary(self._text.Translate, text, timeout, request_id)
-        settings = translation(to, source, model, glossary, options, direct_only, line_breaks)
-        plan = Plan.of(text, joins=joins_lines(settings))
+        settings = translation(
+            to, source, model, glossary, options, direct_only, line_breaks, mime_type
+        )
+        plan = Plan.of(text, joins=joins_lines(settings), whole=has_markup(settings))
 
         async def answers(contents: list[str]) -> list[TextAnswer]:
             request = api.TranslateRequest()

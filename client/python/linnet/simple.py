@@ -37,6 +37,7 @@ def translate(  # type: ignore[overload-overlap]
     options: api.DecodingOptions | None = None,
     direct_only: bool = False,
     line_breaks: str = "",
+    mime_type: str = "",
     timeout: float | None = None,
     server: str = "",
 ) -> str: ...
@@ -51,6 +52,7 @@ def translate(
     options: api.DecodingOptions | None = None,
     direct_only: bool = False,
     line_breaks: str = "",
+    mime_type: str = "",
     timeout: float | None = None,
     server: str = "",
 ) -> list[str]: ...
@@ -64,13 +66,15 @@ def translate(
     options: api.DecodingOptions | None = None,
     direct_only: bool = False,
     line_breaks: str = "",
+    mime_type: str = "",
     timeout: float | None = None,
     server: str = "",
 ) -> str | list[str]:
     """Translates a text or a list of texts to the language `to`. The language of the texts,
     `source`, is not needed if only one fits the models or if the server can detect it. Where no
     model translates the pair, two do through a third language, unless `direct_only`. With
-    `line_breaks="join_paragraphs"` the lines of a paragraph that was wrapped are joined."""
+    `line_breaks="join_paragraphs"` the lines of a paragraph that was wrapped are joined. With
+    `mime_type="text/html"` or "application/xml" a text is a fragment whose tags are kept."""
     return default_client(server).translate(
         text,
         to=to,
@@ -80,6 +84,7 @@ def translate(
         options=options,
         direct_only=direct_only,
         line_breaks=line_breaks,
+        mime_type=mime_type,
         timeout=timeout,
     )
 

@@ -290,6 +290,7 @@ def translation(
     options: api.DecodingOptions | None,
     direct_only: bool = False,
     line_breaks: str = "",
+    mime_type: str = "",
 ) -> api.TranslateRequest:
     """The request without its texts."""
     if options is not None:
@@ -303,6 +304,7 @@ def translation(
     set_field(request, "source_language_code", source, "source")
     set_field(request, "model", model)
     set_field(request, "direct_only", direct_only)
+    set_field(request, "mime_type", mime_type)
     return request
 
 
@@ -331,6 +333,10 @@ def line_breaks_named(name: str) -> api.LineBreaks.ValueType:
     line_breaks: api.LineBreaks.ValueType
     line_breaks = _named(api.LineBreaks, "LINE_BREAKS_", name, "line_breaks")
     return line_breaks
+
+
+def has_markup(request: api.TranslateRequest) -> bool:
+    return request.mime_type not in ("", "text/plain")
 
 
 def joins_lines(request: api.TranslateRequest) -> bool:

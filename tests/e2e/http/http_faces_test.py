@@ -1,10 +1,14 @@
 """Each API with its own client, unchanged, or with requests as its clients send them."""
 
+import html
+import re
+
 import deepl
 import libretranslatepy
 import pytest
 
 TEXT = "one two three"
+TAGGED = "<p>one <b>two</b> three</p>"
 
 
 @pytest.fixture(scope="module")
@@ -71,12 +75,27 @@ def test_libretranslate_html_without_tags_is_unescaped(door, server):
     )
 
 
-def test_libretranslate_refuses_tags(door):
-    said = door.post(
-        "/translate", {"q": "<b>a</b>", "source": "en", "target": "de", "format": "html"}
-    )
-    assert said.status == 400
-    assert "HTML tags" in said.json["error"]
+@pytest.mark.parametrize(
+    ("path", "body", "read"),
+    [
+        ("/translate", {"q": TAGGED, "format": "html"}, lambda said: said["translatedText"]),
+        (
+            "/v2/translate",
+            {"text": [TAGGED], "tag_handling": "html"},
+            lambda said: said["translations"][0]["text"],
+        ),
+        (
+            "/language/translate/v2",
+            {"q": [TAGGED]},
+            lambda said: said["data"]["translations"][0]["translatedText"],
+        ),
+    ],
+)
+def test_tags_return(door, answer, path, body, read):
+    languages = {"source": "en", "target": "de", "source_lang": "EN", "target_lang": "DE"}
+    said = read(door.post(path, {**body, **languages}).json)
+    assert html.unescape(re.sub("</?[bp]>", "", said)) == answer
+    assert re.findall("</?[bp]>", said) == ["<p>", "<b>", "</b>", "</p>"]
 
 
 def test_libretranslate_settings(door):

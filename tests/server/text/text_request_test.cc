@@ -82,14 +82,14 @@ TEST_F(TextRequestTest, RefusesRemovedFields) {
 
 TEST_F(TextRequestTest, RefusesOtherMimeTypes) {
   TranslateRequest request = ToGerman({"The dog runs."});
-  for (const char* plain : {"", "text/plain", "TEXT/Plain"}) {
+  for (const char* plain : {"", "text/plain", "TEXT/Plain", "text/html", "application/xml"}) {
     request.set_mime_type(plain);
     EXPECT_THAT(Check(request), IsOk());
   }
-  request.set_mime_type("text/html");
+  request.set_mime_type("text/rtf");
   const absl::Status status = Check(request);
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnimplemented,
-                               HasSubstr("\"text/html\" is not supported: send text/plain")));
+                               HasSubstr("\"text/rtf\" is not supported: send text/plain, ")));
   EXPECT_EQ(Field(status), "mime_type");
 }
 

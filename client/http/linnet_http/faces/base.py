@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ClassVar
@@ -15,6 +14,7 @@ from ..options import Options
 from ..problem import Problem
 from ..translator import Caller, Translator
 
+HTML = "text/html"
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -69,21 +69,3 @@ FACE = web.RequestKey("face", Face)  # of a request, once its route is known
 def answer(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
     text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
     return web.json_response(text=text, status=status, headers=headers)
-
-
-def text_of_html(text: str, field: str) -> str:
-    """The text of HTML that has character references, but no tags. Raises Problem for tags: the
-    server translates plain text, and the pieces around a tag are no sentences."""
-    if "<" in text:
-        raise Problem(
-            400,
-            f"{field} has HTML tags, which this server cannot translate yet: send plain text, with "
-            'format "text"',
-            "UNSUPPORTED_FORMAT",
-            field=field,
-        )
-    return html.unescape(text)
-
-
-def html_of_text(text: str) -> str:
-    return html.escape(text, quote=False)

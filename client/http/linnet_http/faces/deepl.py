@@ -12,7 +12,7 @@ from ..glossaries import Glossaries
 from ..languages import name_of
 from ..problem import Problem, invalid
 from ..translator import Job
-from .base import Face, answer, text_of_html
+from .base import HTML, Face, answer
 
 # deepl 1.32.0 leaves a request after 10 s and sends it again at once: what runs is kept for it.
 KEEP_SECONDS = 5.0
@@ -23,13 +23,18 @@ _IGNORED = (
     "context",
     "custom_instructions",
     "formality",
+    "ignore_tags",
     "model_type",
+    "non_splitting_tags",
+    "outline_detection",
     "preserve_formatting",
     "split_sentences",
+    "splitting_tags",
     "style_id",
     "translation_memory_id",
 )
-_NO_CHOICE = {"default", "prefer_more", "prefer_less", "", None}
+_MIME_TYPES = {"": "", "html": HTML, "xml": "application/xml"}  # by tag_handling
+_NO_CHOICE = ("default", "prefer_more", "prefer_less", "", None)
 
 
 def variants(code: str) -> tuple[str, ...]:
@@ -69,15 +74,13 @@ class DeepL(Face):
                 f'"{fields.text("formality")[:20]}" is not supported for this language: leave it '
                 'out, or use "prefer_more" or "prefer_less"',
             )
-        if fields.choice("tag_handling", ("xml", "html", ""), ""):
-            for number, text in enumerate(texts):
-                text_of_html(text, f"text[{number}]")
+        tags = fields.choice("tag_handling", ("xml", "html", ""), "")
         terms: tuple[tuple[str, str], ...] = ()
         if glossary := fields.text("glossary_id", ""):
             if not source:
                 raise invalid("source_lang", "is missing: a glossary needs it")
             terms = self._glossaries.terms(caller.token, glossary, source, target)
-        job = Job(tuple(texts), source, target, glossary=terms)
+        job = Job(tuple(texts), source, target, glossary=terms, mime_type=_MIME_TYPES[tags])
         answers = await self.translator.translate(caller, job, KEEP_SECONDS)
         said = [
             {

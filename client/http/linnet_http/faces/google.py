@@ -10,7 +10,7 @@ from ..body import Fields
 from ..languages import name_of
 from ..problem import Problem
 from ..translator import Job
-from .base import Face, answer, html_of_text, text_of_html
+from .base import HTML, Face, answer
 
 MAX_TEXTS = 128
 _PATH = "/language/translate/v2"
@@ -47,13 +47,11 @@ class Google(Face):
         fields = await self.fields(request)
         texts = self._texts(fields)
         is_html = fields.choice("format", ("html", "text"), "html") == "html"
-        if is_html:
-            texts = [text_of_html(text, f"q[{number}]") for number, text in enumerate(texts)]
         source = fields.text("source", "")
-        job = Job(tuple(texts), source, fields.text("target"))
+        job = Job(tuple(texts), source, fields.text("target"), mime_type=HTML if is_html else "")
         said: list[dict[str, str]] = []
         for one in await self.translator.translate(self.caller(request, fields), job):
-            said.append({"translatedText": html_of_text(one.text) if is_html else one.text})
+            said.append({"translatedText": one.text})
             if not source:
                 said[-1]["detectedSourceLanguage"] = one.detected or "und"
         return answer({"data": {"translations": said}})

@@ -12,7 +12,7 @@ from ..body import Fields
 from ..languages import from_libre, name_of
 from ..problem import Problem, missing
 from ..translator import Answer, Job
-from .base import Face, answer, html_of_text, text_of_html
+from .base import HTML, Face, answer
 
 MAX_ALTERNATIVES = 7  # so that beams stay small
 
@@ -47,17 +47,16 @@ class LibreTranslate(Face):
             )
         is_html = fields.choice("format", ("text", "html", ""), "text") == "html"
         count = fields.number("alternatives", 0, 0, MAX_ALTERNATIVES)
-        if is_html:
-            texts = [text_of_html(text, "q") for text in texts]
-        job = Job(tuple(texts), source, target, alternatives=count)
+        job = Job(
+            tuple(texts), source, target, alternatives=count, mime_type=HTML if is_html else ""
+        )
         answers = await self.translator.translate(self.caller(request, fields), job)
-        write = html_of_text if is_html else str
         said: dict[str, list[Any]] = {
-            "translatedText": [write(one.text) for one in answers],
+            "translatedText": [one.text for one in answers],
             "detectedLanguage": [_detected(one, source) for one in answers],
         }
         if count:
-            said["alternatives"] = [[write(it) for it in one.alternatives] for one in answers]
+            said["alternatives"] = [list(one.alternatives) for one in answers]
         return answer(said if is_list else {name: values[0] for name, values in said.items()})
 
     async def _detect(self, request: web.Request) -> web.Response:

@@ -1,0 +1,145 @@
+// Translations of HTML and XML. The engine of the fixture says the source again, and each word is
+// aligned to itself, so an answer is its fragment.
+#include <string>
+#include <vector>
+
+#include "tests/server/text/pivot_server.h"
+#include "tests/server/text/request_fixture.h"
+#include "tests/server/text/text_fixture.h"
+
+namespace linnet::server {
+namespace {
+
+using linnet::v1::Segment;
+using linnet::v1::TextPart;
+using linnet::v1::TranslateRequest;
+using linnet::v1::TranslateResponse;
+
+const char kFragment[] =
+    "<h1>The <b>dog</b> runs.</h1>\n<p> A  <i>bird <b>sings</b>. The dog</i> runs &amp; runs.\n"
+    "<ul><li>12:30<li><!-- none --></ul><pre>  dog </pre>";
+// White space within a segment is folded.
+const char kAnswer[] =
+    "<h1>The <b>dog</b> runs.</h1>\n<p> A <i>bird <b>sings.</b> The dog</i> runs &amp; runs.\n"
+    "<ul><li>12:30<li><!-- none --></ul><pre>  dog </pre>";
+
+TranslateRequest Html(const std::string& fragment) {
+  TranslateRequest request = ToGerman({fragment});
+  request.set_mime_type("text/html");
+  return request;
+}
+
+std::string Part(const std::string& text, int begin, int end) {
+  return text.substr(begin, end - begin);
+}
+
+TEST(MarkupCallsTest, TagsReturnAroundTheirWords) {
+  TextFixture fixture;
+  TranslateResponse response;
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, Html(kFragment), response), IsOk());
+  const auto& translation = response.translations(0);
+  EXPECT_EQ(translation.text(), kAnswer);
+  ASSERT_EQ(translation.segments_size(), 4);
+  EXPECT_EQ(Part(translation.text(), translation.segments(1).target_begin(),
+                 translation.segments(1).target_end()),
+            "A <i>bird <b>sings.</b>");
+  EXPECT_EQ(
+      Part(kFragment, translation.segments(3).source_begin(), translation.segments(3).source_end()),
+      "12:30");
+  EXPECT_EQ(translation.segments(0).word_alignments_size(), 0) << "nobody asked for them";
+}
+
+TEST(MarkupCallsTest, RangesAreThoseOfTheFragments) {
+  TextFixture fixture;
+  TranslateRequest request = Html("a &lt; <b>The</b> dog");
+  request.set_alignments(true);
+  request.set_word_scores(true);
+  TranslateResponse response;
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, request, response), IsOk());
+  const auto& translation = response.translations(0);
+  ASSERT_EQ(translation.text(), request.contents(0));
+  const Segment& segment = translation.segments(0);
+  ASSERT_EQ(segment.words_size(), 4);
+  EXPECT_EQ(
+      Part(translation.text(), segment.words(1).target_begin(), segment.words(1).target_end()),
+      "&lt;");
+  EXPECT_EQ(
+      Part(translation.text(), segment.words(2).target_begin(), segment.words(2).target_end()),
+      "The");
+  for (const auto& link : segment.word_alignments()) {
+    if (link.weight() < 0.5) continue;
+    EXPECT_EQ(Part(request.contents(0), link.source_begin(), link.source_end()),
+              Part(translation.text(), link.target_begin(), link.target_end()));
+  }
+}
+
+TEST(MarkupCallsTest, StreamIsTheAnswer) {
+  TextFixture fixture;
+  for (const char* fragment : {kFragment, "<br>", "The dog runs."}) {
+    const TranslateRequest request = Html(fragment);
+    TranslateResponse response;
+    std::vector<TextPart> parts;
+    test::Notification done;
+    fixture.calls->StreamTranslate(
+        request, response, {.arrived = absl::Now()},
+        [&](TextPart part) { parts.push_back(std::move(part)); },
+        [&](const absl::Status& status) {
+          EXPECT_THAT(status, IsOk());
+          done.Open();
+        });
+    done.Pass();
+    std::string text;
+    for (const TextPart& part : parts) {
+      text += part.text();
+      if (!part.has_segment()) continue;
+      EXPECT_LE(part.segment().target_end(), static_cast<int>(text.size()));
+    }
+    EXPECT_EQ(text, response.translations(0).text());
+    EXPECT_EQ(text, std::string(fragment) == kFragment ? kAnswer : fragment);
+  }
+}
+
+TEST(MarkupCallsTest, HypothesesHaveTheTags) {
+  TextFixture fixture;
+  TranslateRequest request = Html("<p>The <b>dog</b> runs.</p>");
+  request.mutable_options()->set_beam_size(2);
+  request.mutable_options()->set_n_best(2);
+  TranslateResponse response;
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, request, response), IsOk());
+  for (const auto& hypothesis : response.translations(0).segments(0).hypotheses()) {
+    EXPECT_NE(hypothesis.text().find("<b>"), std::string::npos) << hypothesis.text();
+    EXPECT_NE(hypothesis.text().find("</b>"), std::string::npos) << hypothesis.text();
+  }
+}
+
+TEST(MarkupCallsTest, FragmentWithoutTextIsItsOwnTranslation) {
+  TextFixture fixture;
+  for (const char* fragment : {"<br>", "<p> </p>", "<!-- a -->", "<script>a</script>"}) {
+    TranslateResponse response;
+    ASSERT_THAT(fixture.Call(&TextCalls::Translate, Html(fragment), response), IsOk()) << fragment;
+    EXPECT_EQ(response.translations(0).text(), fragment);
+  }
+}
+
+TEST(MarkupCallsTest, XmlHasNoBlocks) {
+  TextFixture fixture;
+  TranslateRequest request = Html("<p>The <P id='1'/>dog</p> runs.");
+  request.set_mime_type("application/xml");
+  TranslateResponse response;
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, request, response), IsOk());
+  EXPECT_EQ(response.translations(0).text(), request.contents(0));
+  EXPECT_EQ(response.translations(0).segments_size(), 1);
+}
+
+TEST(MarkupCallsTest, GoesThroughAThirdLanguage) {
+  PivotServer server;
+  TranslateRequest request = To("fr", {kFragment});
+  request.set_mime_type("text/html");
+  TranslateResponse response;
+  ASSERT_THAT(server.Call(&TextCalls::Translate, request, response), IsOk());
+  EXPECT_EQ(response.pivot().language_code(), "de");
+  EXPECT_EQ(response.translations(0).text(), kAnswer);
+}
+
+}  // namespace
+}  // namespace linnet::server
