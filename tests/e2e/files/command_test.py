@@ -1,0 +1,121 @@
+"""The program linnet-file, with a client whose server shouts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import linnet
+import pytest
+from file_samples import SAMPLES, Shouter, shouted
+from linnet_files import FORMATS, Options
+from linnet_files.command import main
+
+
+class Connected(Shouter):
+    def __init__(self, options: linnet.Options):
+        super().__init__()
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *_: object):
+        return None
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Runs linnet-file: (exit status, standard output, standard error)."""
+    monkeypatch.setattr(linnet, "AsyncClient", Connected)
+
+    def run(*arguments: str | Path) -> tuple[int, str, str]:
+        status: object = 0
+        try:
+            main([str(it) for it in arguments])
+        except SystemExit as end:
+            status = end.code
+        said = capsys.readouterr()
+        return int(str(status)), said.out, said.err
+
+    return run
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    source = tmp_path / "in"
+    (source / "sub").mkdir(parents=True)
+    (source / "page.html").write_bytes(SAMPLES["page.html"])
+    (source / "sub/cues.srt").write_bytes(SAMPLES["cues.srt"])
+    (source / "notes.xyz").write_text("x")
+    return source
+
+
+def test_formats_are_listed(run):
+    status, out, _ = run("formats")
+    assert status == 0
+    assert [line.split()[0] for line in out.splitlines()] == [it.name for it in FORMATS]
+
+
+def test_a_file_is_written_and_reported(run, folder, tmp_path: Path):
+    out = tmp_path / "out.html"
+    status, _, said = run("translate", folder / "page.html", "--to", "de", "-o", out)
+    assert status == 0
+    assert out.read_bytes() == shouted("page.html", SAMPLES["page.html"], Options(target="de"))
+    assert "page.html: 30 words, 11 translated\n" in said
+    status, _, said = run("translate", folder / "page.html", "--to", "de", "-o", out)
+    assert (status, said) == (
+        1,
+        f"error: {folder}/page.html: {out} is there: use --overwrite, or another name\n",
+    )
+    assert run("translate", folder / "page.html", "--to", "de", "-o", out, "--overwrite")[0] == 0
+
+
+def test_a_folder_is_written_beside_and_goes_on(run, folder, tmp_path: Path):
+    out, tmx = tmp_path / "out", tmp_path / "all.tmx"
+    status, _, said = run("translate", folder, "--to", "de", "-o", out, "--tmx", tmx)
+    assert status == 0
+    assert sorted(it.name for it in out.rglob("*")) == ["cues.srt", "page.html", "sub"]
+    assert "notes.xyz: left out: .xyz is no known format" in said
+    assert b"<seg>BROKEN</seg>" in tmx.read_bytes()
+    assert "page.html is there" in run("translate", folder, "--to", "de", "-o", out)[2]
+
+
+def test_words_are_counted_without_a_server(run, folder):
+    status, out, _ = run(
+        "translate", folder / "page.html", folder / "sub/cues.srt", "--to", "de", "--dry-run"
+    )
+    assert status == 0
+    counts = [int(line.split()[0]) for line in out.splitlines()]
+    assert counts[-1] == sum(counts[:-1])
+    assert counts[0] == 30
+
+
+def test_a_damaged_file_fails_and_the_others_are_translated(run, folder, tmp_path: Path):
+    (folder / "bad.vtt").write_text("no")
+    status, _, said = run("translate", folder, "--to", "de", "-o", tmp_path / "out")
+    assert status == 1
+    assert f"error: {folder}/bad.vtt: line 1: a WebVTT file begins with WEBVTT\n" in said
+    assert not (tmp_path / "out/bad.vtt").exists()
+    assert (tmp_path / "out/page.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--to", "de"], "-o is missing"),
+        (
+            ["--to", "de", "-o", "x", "--line-length", "3"],
+            "--line-length is 3, it must be 10 to 1000",
+        ),
+        (["-o", "x"], "the following arguments are required: --to"),
+    ],
+)
+def test_wrong_arguments_end_with_2(run, arguments, message: str):
+    status, _, said = run("translate", "a.srt", *arguments)
+    assert status == 2
+    assert message in said
+
+
+def test_an_output_within_the_input_is_refused(run, folder):
+    status, _, said = run("translate", folder, "--to", "de", "-o", folder / "out")
+    assert status == 1
+    assert "name another folder with -o" in said
