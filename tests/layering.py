@@ -176,7 +176,7 @@ EXCEPTIONS = {
     "tests/e2e/security/proxy_test.py": "tests/deploy",  # HAProxy
     "tests/e2e/soak_test.py": "tests/bench",  # the facts of a machine
     "tests/e2e/http/*_test.py": "tests/deploy http browser",  # programs of Debian and PyPI
-    "tests/bench/server/http_*.py": "client http",  # the asyncio client, and clients of HTTP
+    "tests/bench/server/http_*.py": "client http tests/e2e",  # clients, and the slope of memory
     "tests/bench/server/peer_libretranslate.py": "sentencepiece",
     "bench_echo_server": "grpc",
     "bench_batching": "json",
