@@ -22,6 +22,11 @@ add_library(linnet_cld2 UNKNOWN IMPORTED)
 set_target_properties(linnet_cld2 PROPERTIES
   IMPORTED_LOCATION "${LINNET_CLD2_LIBRARY}" INTERFACE_INCLUDE_DIRECTORIES "${LINNET_CLD2_INCLUDE}")
 
+# Debian's libre2-dev contains no CMake configuration either.
+find_library(LINNET_RE2_LIBRARY re2 REQUIRED)
+add_library(linnet_re2 UNKNOWN IMPORTED)
+set_target_properties(linnet_re2 PROPERTIES IMPORTED_LOCATION "${LINNET_RE2_LIBRARY}")
+
 set(LINNET_SENTENCEPIECE_DIR "${CMAKE_SOURCE_DIR}/.deps/sentencepiece" CACHE PATH "Installed static SentencePiece")
 find_library(LINNET_SENTENCEPIECE_LIBRARY NAMES libsentencepiece.a
              PATHS "${LINNET_SENTENCEPIECE_DIR}/lib" NO_DEFAULT_PATH)

@@ -81,7 +81,7 @@ LAYERS = {
     f" {RUNTIME} {API} json",
     "server/markup": "absl",
     "server/request": "server/base server/cache server/schedule server/admission server/metrics"
-    f" server/models server/markup {RUNTIME} {API} cld2",
+    f" server/models server/markup {RUNTIME} {API} cld2 re2",
     "server/text": "server/base server/cache server/schedule server/admission server/metrics"
     f" server/identity server/models server/markup server/request {RUNTIME} {API}",
     "server/admin": "server/base server/cache server/schedule server/admission server/metrics"
@@ -200,6 +200,7 @@ HEADERS = {
     "prometheus": "prometheus/* CivetServer.h",  # with the HTTP server under it
     "spdlog": "spdlog/*",
     "cld2": "cld2/*",
+    "re2": "re2/*",
     "cli11": "CLI/*",
     "json": "nlohmann/*",
     "gtest": "gtest/* gmock/*",
@@ -260,6 +261,7 @@ TARGETS = {
     "prometheus": "prometheus-cpp::* civetweb::*",
     "spdlog": "spdlog::*",
     "cld2": "linnet_cld2",
+    "re2": "linnet_re2",
     "cli11": "CLI11::*",
     "json": "nlohmann_json::*",
     "gtest": "GTest::*",

@@ -56,10 +56,6 @@ absl::string_view ReasonName(RejectReason reason) {
   return "unknown";
 }
 
-absl::string_view ReasonName(WarningReason reason) {
-  return reason == WarningReason::kLanguageMismatch ? "LANGUAGE_MISMATCH" : "NOT_PROSE";
-}
-
 // The clients whose tokens have counters of their own; names are not bounded where certificates
 // give them. The rest share one counter.
 constexpr size_t kMaxClients = 100;
@@ -268,6 +264,22 @@ void Metrics::TokensUsed(const Caller& caller, int64_t source_tokens, int64_t ta
   const ClientTokens tokens = ClientCounters(is_named ? std::string(name) : kUnnamedClients);
   tokens.source->Increment(static_cast<double>(source_tokens));
   tokens.target->Increment(static_cast<double>(target_tokens));
+}
+
+absl::string_view ReasonName(WarningReason reason) {
+  switch (reason) {
+    case WarningReason::kLanguageMismatch:
+      return "LANGUAGE_MISMATCH";
+    case WarningReason::kNotProse:
+      return "NOT_PROSE";
+    case WarningReason::kUnreadText:
+      return "UNREAD_TEXT";
+    case WarningReason::kSpanForced:
+      return "SPAN_FORCED";
+    case WarningReason::kFactsDiffer:
+      return "FACTS_DIFFER";
+  }
+  return "unknown";
 }
 
 void Metrics::Warned(WarningReason reason) { warnings_.at(reason)->Increment(); }

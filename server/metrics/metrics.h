@@ -59,9 +59,11 @@ inline constexpr std::array kMethods = {Method::kTranslate,
 absl::string_view MethodName(Method method);
 
 // The reasons of the warnings of an answer.
-enum class WarningReason { kLanguageMismatch, kNotProse };
-inline constexpr std::array kWarningReasons = {WarningReason::kLanguageMismatch,
-                                               WarningReason::kNotProse};
+enum class WarningReason { kLanguageMismatch, kNotProse, kUnreadText, kSpanForced, kFactsDiffer };
+inline constexpr std::array kWarningReasons = {
+    WarningReason::kLanguageMismatch, WarningReason::kNotProse, WarningReason::kUnreadText,
+    WarningReason::kSpanForced, WarningReason::kFactsDiffer};
+absl::string_view ReasonName(WarningReason reason);
 
 // Labels of linnet_model_info.
 struct ModelLabels {

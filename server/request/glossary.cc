@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "model/runtime/search/constraints.h"
 #include "model/runtime/text/white_space.h"
 #include "proto/status_macros.h"
 #include "server/base/errors.h"
@@ -84,38 +83,16 @@ absl::Status CheckGlossary(const linnet::v1::Glossary& glossary) {
   return absl::OkStatus();
 }
 
-Glossary::Glossary(const linnet::v1::Glossary& glossary, const model::Tokenizer& tokenizer,
-                   model::TokenId unk)
-    : glossary_(glossary),
-      tokenizer_(tokenizer),
-      unk_(unk),
-      finder_(SourceTexts(glossary), glossary.ignore_case()) {}
+Glossary::Glossary(const linnet::v1::Glossary& glossary)
+    : glossary_(glossary), finder_(SourceTexts(glossary), glossary.ignore_case()) {}
 
-absl::StatusOr<std::vector<TermUse>> Glossary::Find(absl::string_view segment,
-                                                    int max_target_tokens) const {
+std::vector<TermUse> Glossary::Find(absl::string_view text) const {
   std::vector<TermUse> uses;
-  int phrases = 0, tokens = 0;  // of the constraints so far
-  for (const model::TermPlace& place : finder_.Find(segment)) {
-    const linnet::v1::GlossaryEntry& entry = glossary_.entries(place.term);
-    TermUse& use = uses.emplace_back();
-    use.entry = place.term;
-    use.begin = place.begin;
-    use.end = place.end;
-    const bool kept = entry.target_text().empty();
-    use.target = std::string(kept ? segment.substr(place.begin, place.end - place.begin)
-                                  : entry.target_text());
-    auto pieces = tokenizer_.EncodePart(use.target);
-    if (!pieces.ok() || pieces->empty() || std::count(pieces->begin(), pieces->end(), unk_) > 0) {
-      return BadField(EntryPath(place.term, kept ? "source_text" : "target_text"),
-                      Reason::kBadGlossary,
-                      "has characters that the model cannot write: use other words");
-    }
-    if (phrases == model::Constraints::kMaxPhrases ||
-        tokens + std::ssize(*pieces) > max_target_tokens)
-      continue;
-    ++phrases;
-    tokens += static_cast<int>(pieces->size());
-    use.tokens = *std::move(pieces);
+  for (const model::TermPlace& place : finder_.Find(text)) {
+    const std::string& target = glossary_.entries(place.term).target_text();
+    const absl::string_view source = text.substr(place.begin, place.end - place.begin);
+    uses.push_back(
+        {place.term, place.begin, place.end, target.empty() ? std::string(source) : target});
   }
   return uses;
 }

@@ -5,23 +5,18 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "linnet/v1/text_service.pb.h"
 #include "model/runtime/tokenizer/terms.h"
-#include "model/runtime/tokenizer/tokenizer.h"
 
 namespace linnet::server {
 
-// One occurrence of a glossary entry in a segment.
+// One occurrence of a glossary entry in a text.
 struct TermUse {
   int entry = 0;
-  int begin = 0;  // bytes [begin, end) of the segment
+  int begin = 0;  // bytes [begin, end) of the text
   int end = 0;
-  std::string target;  // required text of the answer
-  // Constraint for the search. Empty if the segment is beyond the limits (Constraints::kMaxPhrases,
-  // and the max target length); then the target occurs only if the model produces it anyway.
-  std::vector<model::TokenId> tokens = {};
+  std::string target;  // what the answer has in its place
 };
 
 // Bytes of a Glossary object of this glossary.
@@ -33,19 +28,14 @@ absl::Status CheckGlossary(const linnet::v1::Glossary& glossary);
 // Finds the entries of a request's glossary in the segments of its texts.
 class Glossary {
  public:
-  // The glossary has passed CheckGlossary. It and the tokenizer (of targets) must outlive this
-  // object.
-  Glossary(const linnet::v1::Glossary& glossary, const model::Tokenizer& tokenizer,
-           model::TokenId unk);
+  // The glossary has passed CheckGlossary. It must outlive this object.
+  explicit Glossary(const linnet::v1::Glossary& glossary);
 
-  // Returns the entries that apply, in the order in which they occur in the segment. BAD_GLOSSARY
-  // if the model has no pieces for the target of an entry.
-  absl::StatusOr<std::vector<TermUse>> Find(absl::string_view segment, int max_target_tokens) const;
+  // Returns the entries that apply, in the order in which they occur in the text.
+  std::vector<TermUse> Find(absl::string_view text) const;
 
  private:
   const linnet::v1::Glossary& glossary_;
-  const model::Tokenizer& tokenizer_;
-  model::TokenId unk_;
   model::TermFinder finder_;
 };
 

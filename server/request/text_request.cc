@@ -67,21 +67,6 @@ struct Asked {
   std::optional<MarkupOptions> markup = std::nullopt;
 };
 
-// Checks that a search supports a glossary.
-absl::Status CheckSearch(const model::SearchOptions& options) {
-  if (options.sampling()) {
-    return BadField(
-        "glossary", Reason::kBadGlossary,
-        absl::StrCat("cannot be combined with sampling: leave out ", model::NamesOfSampling()));
-  }
-  if (options.beam_size < 2) {
-    return BadField(
-        "glossary", Reason::kBadGlossary,
-        absl::StrCat("cannot be used with beam_size ", options.beam_size, ": set it to 2 or more"));
-  }
-  return absl::OkStatus();
-}
-
 // Checks that the settings make sense for a translation through a third language.
 absl::Status CheckPivot(const Asked& asked, absl::string_view source_language,
                         absl::string_view language) {
@@ -145,7 +130,6 @@ absl::StatusOr<TextRequest> CheckModel(const Request& request, const Asked& aske
   }
   if (asked.glossary != nullptr) {
     RETURN_IF_ERROR(CheckGlossary(*asked.glossary));
-    RETURN_IF_ERROR(CheckSearch(checked.options.for_longest()));
     checked.glossary = asked.glossary;
   }
   checked.model = model;
@@ -299,9 +283,16 @@ absl::StatusOr<TextRequest> CheckTranslate(const linnet::v1::TranslateRequest& r
              .markup = markup},
             catalog, limits);
   if (!checked.ok()) return checked;
+  const auto protects = std::make_shared<const ProtectedPatterns>();
   RETURN_IF_ERROR(ForEachLanguage(*checked, [&](TextRequest& each) -> absl::Status {
     each.split = true;
     each.markup = markup;
+    each.protects = protects;
+    if (each.second != nullptr) {
+      auto second = std::make_shared<TextRequest>(*each.second);
+      second->protects = protects;
+      each.second = std::move(second);
+    }
     // The lines of a fragment are joined already: each block is one.
     each.join_lines =
         !markup.has_value() && request.line_breaks() == linnet::v1::LINE_BREAKS_JOIN_PARAGRAPHS;
@@ -368,9 +359,11 @@ absl::StatusOr<TextRequest> CheckSummarize(const linnet::v1::SummarizeRequest& r
   }
   RETURN_IF_ERROR(CheckStyle(request.style()));
   ASSIGN_OR_RETURN(auto checked, Check(request, std::move(items), asked, catalog, limits));
+  const auto protects = std::make_shared<const ProtectedPatterns>();
   // The settings of a document may come before its language is known, and so its model.
   RETURN_IF_ERROR(ForEachLanguage(checked, [&](TextRequest& each) -> absl::Status {
     each.language_check = limits.language_check;
+    each.protects = protects;
     if (request.long_input() != linnet::v1::LONG_INPUT_UNSPECIFIED)
       each.long_input = request.long_input();
     return ApplyStyle(request.style(), each);

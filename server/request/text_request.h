@@ -16,6 +16,7 @@
 #include "server/models/catalog.h"
 #include "server/request/decoding_options.h"
 #include "server/request/language_detector.h"
+#include "server/request/protected_patterns.h"
 
 namespace linnet::server {
 
@@ -43,6 +44,8 @@ struct TextItem {
   std::string target_path = {};
   const std::string* target = nullptr;
   int index = 0;  // in the request
+  // Parts of the text to protect besides those that its request's patterns find; without overlap.
+  std::vector<model::ProtectedSpan> spans = {};
   // Set if the language of the text was detected.
   std::optional<linnet::v1::DetectedLanguage> detected = std::nullopt;
 
@@ -63,6 +66,8 @@ struct TextRequest {
   bool split = false;                   // into segments; otherwise each text is one source
   bool join_lines = false;              // of each paragraph, before the text is split
   std::optional<MarkupOptions> markup;  // the texts are fragments of HTML or XML
+  // What a translation does not change; null if nothing is protected.
+  std::shared_ptr<const ProtectedPatterns> protects = nullptr;
   linnet::v1::LongInput long_input = linnet::v1::LONG_INPUT_REJECT;  // if not split
   std::optional<linnet::v1::SummaryLength> length;  // the requested length of a summary
   LanguageCheck language_check = LanguageCheck::kOff;

@@ -29,18 +29,18 @@ std::vector<Range> SplitWords(absl::string_view text) {
   return words;
 }
 
-// ends[i] is the number of bytes of `text` that tokens [0, i] produce: the longest common prefix of
-// `text` and their own decoded text. Never decreases.
+// ends[i] is the number of bytes of the restored text that tokens [0, i] produce: the longest
+// common prefix of the decoded text and that of their own. Never decreases.
 std::vector<size_t> Ends(const model::Tokenizer& tokenizer, std::span<const model::TokenId> tokens,
-                         std::span<const std::string> copies, absl::string_view capitals,
-                         absl::string_view text) {
+                         const model::RestoredText& restored, absl::string_view capitals) {
+  const std::string text = tokenizer.Decode(tokens, capitals);
   std::vector<size_t> ends;
   size_t end = 0;
   for (size_t count = 1; count <= tokens.size(); ++count) {
-    const std::string start = tokenizer.Decode(tokens.first(count), copies, capitals);
+    const std::string start = tokenizer.Decode(tokens.first(count), capitals);
     const auto common = std::mismatch(text.begin(), text.end(), start.begin(), start.end());
     end = std::max<size_t>(end, common.first - text.begin());
-    ends.push_back(end);
+    ends.push_back(restored.PlaceOf(static_cast<int>(end)));
   }
   return ends;
 }
@@ -105,13 +105,13 @@ std::vector<size_t> Match(Words decoded, Words written) {
 
 std::vector<AlignedWord> AlignedWords(const model::Tokenizer& tokenizer,
                                       std::span<const model::TokenId> tokens,
-                                      absl::string_view text, std::span<const std::string> copies,
+                                      const model::RestoredText& restored,
                                       absl::string_view capitals) {
-  const std::vector<size_t> ends = Ends(tokenizer, tokens, copies, capitals, text);
+  const std::vector<size_t> ends = Ends(tokenizer, tokens, restored, capitals);
   const auto start = [&](size_t i) { return i == 0 ? 0 : ends[i - 1]; };
   std::vector<AlignedWord> words;
   size_t token = 0;  // the first that produces some of the word, or starts a character of it
-  for (const auto& [begin, end] : SplitWords(text)) {
+  for (const auto& [begin, end] : SplitWords(restored.text)) {
     while (token + 1 < ends.size() && ends[token] <= begin && start(token) < begin) ++token;
     size_t end_token = token;
     while (end_token < ends.size() && (end_token == token || start(end_token) < end)) ++end_token;
@@ -122,10 +122,12 @@ std::vector<AlignedWord> AlignedWords(const model::Tokenizer& tokenizer,
 
 std::vector<AlignedWord> SourceWords(const model::Tokenizer& tokenizer,
                                      std::span<const model::TokenId> tokens, absl::string_view text,
-                                     std::span<const std::string> copies,
+                                     std::span<const model::ProtectedSpan> spans,
                                      absl::string_view capitals) {
-  const std::string decoded = tokenizer.Decode(tokens, copies, capitals);
-  std::vector<AlignedWord> words = AlignedWords(tokenizer, tokens, decoded, copies, capitals);
+  const model::RestoredText restored =
+      tokenizer.Restore(tokenizer.Decode(tokens, capitals), spans, text, /*once=*/false);
+  const std::string& decoded = restored.text;
+  std::vector<AlignedWord> words = AlignedWords(tokenizer, tokens, restored, capitals);
   const std::vector<Range> written = SplitWords(text);
   std::vector<absl::string_view> decoded_words, written_words;
   for (const AlignedWord& word : words)

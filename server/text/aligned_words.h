@@ -19,12 +19,11 @@ struct AlignedWord {
   size_t end_token = 0;
 };
 
-// Returns the words of `text`, the decoded text of `tokens` with placeholders replaced by `copies`
-// and in `capitals`, if any (Tokenizer::Decode). A token may belong to two words.
+// Returns the words of `restored`, the decoded text of `tokens` in `capitals`, if any
+// (Tokenizer::Decode), with its spans. A token may belong to two words.
 std::vector<AlignedWord> AlignedWords(const model::Tokenizer& tokenizer,
                                       std::span<const model::TokenId> tokens,
-                                      absl::string_view text,
-                                      std::span<const std::string> copies = {},
+                                      const model::RestoredText& restored,
                                       absl::string_view capitals = {});
 
 // Returns the words of a source as written. The decoded text of its tokens is normalised, so its
@@ -33,7 +32,7 @@ std::vector<AlignedWord> AlignedWords(const model::Tokenizer& tokenizer,
 // same bytes.
 std::vector<AlignedWord> SourceWords(const model::Tokenizer& tokenizer,
                                      std::span<const model::TokenId> tokens, absl::string_view text,
-                                     std::span<const std::string> copies = {},
+                                     std::span<const model::ProtectedSpan> spans = {},
                                      absl::string_view capitals = {});
 
 // Bytes [begin, end) of a word in its text.

@@ -41,8 +41,7 @@ int64_t SegmentBytes(int64_t source_tokens) {
 }
 
 int64_t TermBytes(const TermUse& use) {
-  return Grown(sizeof(TermUse)) + 3 * Grown(static_cast<int64_t>(use.target.size())) +
-         3 * Grown(static_cast<int64_t>(use.tokens.size() * sizeof(model::TokenId))) + kMessage;
+  return Grown(sizeof(TermUse)) + 3 * Grown(static_cast<int64_t>(use.target.size())) + kMessage;
 }
 
 int64_t ResultBytes(const TextRequest& request, const model::SearchOptions& options,

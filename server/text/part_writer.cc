@@ -23,9 +23,11 @@ linnet::v1::TextPart PartWriter::MakePart(std::string text) {
 
 std::optional<linnet::v1::TextPart> PartWriter::Stable(std::span<const model::TokenId> tokens) {
   const PreparedSegment& segment = texts_[content_].prepared.segments[segment_];
+  // A span that the model leaves out may stand anywhere.
+  if (!segment.spans.empty()) return std::nullopt;
   std::string text = StableText(*request_.model->target_tokenizer,
                                 request_.model->bundle.manifest.word_tokenizer(), tokens,
-                                segment.copies, TargetCapitals(request_, segment));
+                                TargetCapitals(request_, segment));
   // It may be the full stop at the end of the title, which is left out.
   if (segment.is_title && text.ends_with('.')) text.pop_back();
   // Nothing is sent if the text does not extend what was sent. Done reports an error if it never

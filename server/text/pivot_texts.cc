@@ -5,7 +5,6 @@
 
 #include "model/runtime/bundle/languages.h"
 #include "server/text/memory_cost.h"
-#include "server/text/text_warnings.h"
 
 namespace linnet::server {
 namespace {
@@ -20,11 +19,11 @@ std::vector<WordRange> InSource(const PreparedSegment& work, std::vector<WordRan
 }
 
 PivotAttention KeepAttention(const TextRequest& first, const PreparedSegment& work,
-                             const SequenceResult& result, const std::string& text) {
+                             const SequenceResult& result, const model::RestoredText& text) {
   PivotAttention kept;
   const std::vector<AlignedWord> words =
       AlignedWords(*first.model->target_tokenizer, result.hypotheses.front().tokens, text,
-                   work.copies, TargetCapitals(first, work));
+                   TargetCapitals(first, work));
   if (work.copied) {  // each word is aligned to itself
     for (const AlignedWord& word : words) kept.pivot.push_back({word.begin, word.end});
     kept.source = InSource(work, kept.pivot);
@@ -33,7 +32,7 @@ PivotAttention KeepAttention(const TextRequest& first, const PreparedSegment& wo
     return kept;
   }
   const std::vector<AlignedWord> source =
-      SourceWords(*first.model->source_tokenizer, work.source, work.text, work.copies,
+      SourceWords(*first.model->source_tokenizer, work.source, work.text, work.spans,
                   SourceCapitals(first, work));
   const WordAttention attention(source, work.source.size(), result.attention);
   kept.source = InSource(work, attention.source());
@@ -111,13 +110,17 @@ void PivotTexts::Add(const TextRequest& first, const DecodedText& text) {
     kept.last = i + 1 == results.size();
     kept.place = segment.place;
     kept.gap = std::move(gap);
-    kept.text = HypothesisText(first, segment, best);
+    model::RestoredText restored = RestoredHypothesis(first, segment, best);
+    if (first.alignments) kept.attention = KeepAttention(first, segment, results[i], restored);
+    Findings findings = FindingsOf(first, segment, restored, 0);
+    findings.added.clear();  // bytes of the text in the third language
+    contents.back().findings.Append(findings);
+    kept.text = std::move(restored.text);
     kept.score = best.score;
     kept.ended_by_limit = best.ended_by_limit;
     kept.copied = segment.copied;
     kept.source_tokens = static_cast<int>(segment.source.size());
     kept.target_tokens = static_cast<int>(best.tokens.size());
-    if (first.alignments) kept.attention = KeepAttention(first, segment, results[i], kept.text);
   }
 }
 

@@ -11,6 +11,7 @@
 #include "server/request/text_request.h"
 #include "server/text/aligned_words.h"
 #include "server/text/prepared_text.h"
+#include "server/text/text_warnings.h"
 
 namespace linnet::server {
 
@@ -50,6 +51,7 @@ struct PivotTexts {
   struct Content {
     std::string tail;  // text after its last segment in the answer
     std::optional<linnet::v1::Warning> warning;
+    Findings findings;  // of the first model
   };
 
   // Of the first model's request.

@@ -18,10 +18,12 @@ namespace linnet::server {
 
 // A segment of a text, as the engine reads it.
 struct PreparedSegment {
-  model::TextSegment place;              // position in its text
-  std::string gap;                       // text before it in the answer
-  std::vector<model::TokenId> source;    // of its text, eos last, without language tokens
-  std::vector<std::string> copies = {};  // texts of the source's placeholders
+  model::TextSegment place;            // position in its text
+  std::string gap;                     // text before it in the answer
+  std::vector<model::TokenId> source;  // of its text, eos last, without language tokens
+  // Parts of its text that have stand-ins in the source, and those that the model cannot read.
+  std::vector<model::ProtectedSpan> spans = {};
+  std::vector<model::TextRun> unread = {};
   // The text is in capitals and the source in lower case; so is each hypothesis, whose text is then
   // converted (model/runtime/tokenizer/lower_capitals.h).
   bool lowered = false;
@@ -48,7 +50,10 @@ model::JoinedText::Range SourceRange(const PreparedSegment& segment, int begin, 
 absl::string_view SourceCapitals(const TextRequest& request, const PreparedSegment& segment);
 absl::string_view TargetCapitals(const TextRequest& request, const PreparedSegment& segment);
 
-// The text of a hypothesis of a segment; of a title without its full stop, which is no ellipsis.
+// The text of a hypothesis of a segment, with each protected span once; of a title without its full
+// stop, which is no ellipsis.
+model::RestoredText RestoredHypothesis(const TextRequest& request, const PreparedSegment& segment,
+                                       const model::Hypothesis& hypothesis);
 std::string HypothesisText(const TextRequest& request, const PreparedSegment& segment,
                            const model::Hypothesis& hypothesis);
 

@@ -25,10 +25,11 @@ void CutLastCharacter(std::string& text) {
 }  // namespace
 
 std::string StableText(const model::Tokenizer& tokenizer, linnet::v1::WordTokenizer words,
-                       std::span<const model::TokenId> tokens, std::span<const std::string> copies,
-                       absl::string_view capitals) {
+                       std::span<const model::TokenId> tokens, absl::string_view capitals) {
   constexpr absl::string_view kReplacement = "\uFFFD";
-  std::string text = tokenizer.Decode(tokens, copies, capitals);
+  // Without placeholders, as the whole text.
+  std::string text =
+      tokenizer.Restore(tokenizer.Decode(tokens, capitals), {}, {}, /*once=*/true).text;
   while (absl::EndsWith(text, kReplacement)) {
     text.resize(text.size() - kReplacement.size());
   }

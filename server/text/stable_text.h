@@ -8,10 +8,9 @@
 
 namespace linnet::server {
 
-// Returns the text that any continuation of `tokens` (without eos) will start with, with `copies`
-// in place of placeholders and in `capitals`, if any (Tokenizer::Decode), given the tokenizer of
-// the target's words. It holds whole characters. With more tokens it is usually longer, and
-// sometimes shorter, but never different.
+// Returns the text that any continuation of `tokens` (without eos) will start with, in `capitals`,
+// if any (Tokenizer::Decode), given the tokenizer of the target's words. It holds whole characters.
+// With more tokens it is usually longer, and sometimes shorter, but never different.
 //
 // Subwords are decoded from left to right, so only two things may still change: bytes that do not
 // form a character yet (the tokenizer shows them as U+FFFD), and white space at the end, which some
@@ -21,7 +20,6 @@ namespace linnet::server {
 // its end. The capital of a letter may depend on the next one (Greek), so in capitals
 // the last character is held back.
 std::string StableText(const model::Tokenizer& tokenizer, linnet::v1::WordTokenizer words,
-                       std::span<const model::TokenId> tokens,
-                       std::span<const std::string> copies = {}, absl::string_view capitals = {});
+                       std::span<const model::TokenId> tokens, absl::string_view capitals = {});
 
 }  // namespace linnet::server

@@ -109,10 +109,7 @@ absl::Status StageRun::BeginPrepare() {
   if (request_.glossary != nullptr) bytes += GlossaryBytes(*request_.glossary);
   RETURN_IF_ERROR(permit_->Hold(bytes));
   prepare_bytes_ = bytes;
-  if (request_.glossary != nullptr) {
-    glossary_.emplace(*request_.glossary, *request_.model->target_tokenizer,
-                      request_.model->bundle.special_tokens().unk);
-  }
+  if (request_.glossary != nullptr) glossary_.emplace(*request_.glossary);
   return absl::OkStatus();
 }
 
@@ -276,7 +273,7 @@ void StageRun::Assemble() {
   if (status.ok() && answer_jobs_ > 0 && context_.cancelled->cancelled())
     status = absl::CancelledError("cancelled by the caller");
   if (status.ok()) {
-    if (answer_jobs_++ == 0) CountWarnings();
+    ++answer_jobs_;
     if (!stage_.Assemble(texts_, kBytesPerTurn)) return RunWork();
     metrics_.TokensUsed(context_.caller, source_tokens_, target_tokens_);
     AddTimings(call_->timings);
@@ -297,13 +294,6 @@ void StageRun::AddTimings(linnet::v1::Timings& timings) const {
   AddDuration(slowest_.finished - slowest_.added, *timings.mutable_decode());
   AddDuration(slowest_.encoded - slowest_.added, *timings.mutable_encode());
   AddDuration(absl::Now() - context_.arrived, *timings.mutable_total());
-}
-
-void StageRun::CountWarnings() const {
-  for (const DecodedText& text : texts_) {
-    if (text.prepared.other_language.has_value()) metrics_.Warned(WarningReason::kLanguageMismatch);
-    if (text.prepared.prose_share.has_value()) metrics_.Warned(WarningReason::kNotProse);
-  }
 }
 
 void StageRun::LogIfSlow(const absl::Status& status) const {

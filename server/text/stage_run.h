@@ -92,7 +92,6 @@ class StageRun : public std::enable_shared_from_this<StageRun> {
   // Assembles a slice of the answer, and ends the call after the last one or with an error.
   void Assemble();
   void AddTimings(linnet::v1::Timings& timings) const;
-  void CountWarnings() const;
   void LogIfSlow(const absl::Status& status) const;
   void End(absl::Status status);
 

@@ -64,8 +64,9 @@ void AddUsage(int64_t source_tokens, const SequenceResult& result, linnet::v1::T
 }
 
 template <typename Reply>
-void AddSegment(SegmentReply part, Reply& reply) {
+void AddSegment(SegmentReply part, Reply& reply, Findings& findings) {
   *reply.mutable_text() += part.text;
+  findings.Append(part.findings);
   if (part.segment.finish_reason() == linnet::v1::FINISH_REASON_LENGTH)
     reply.set_finish_reason(linnet::v1::FINISH_REASON_LENGTH);
   *reply.add_segments() = std::move(part.segment);
@@ -104,7 +105,7 @@ class AnswerStage final : public Stage {
         work -= AssemblyWork(request_, segment, result);
         *reply.mutable_text() += segment.gap;
         AddSegment(MakeReply(request_, segment, result, static_cast<int>(reply.text().size())),
-                   reply);
+                   reply, findings_);
         AddUsage(std::ssize(segment.source), result, *reply.mutable_usage());
       }
       if (segment_ < results.size()) return false;
@@ -114,6 +115,7 @@ class AnswerStage final : public Stage {
       if (text.other_language.has_value())
         *reply.add_warnings() = LanguageWarning(request_, *text.other_language);
       if (text.prose_share.has_value()) *reply.add_warnings() = ProseWarning(*text.prose_share);
+      AddWarnings(std::exchange(findings_, {}), *reply.mutable_warnings());
     }
     if (text_ < texts.size()) return false;
     FillModel(request_, response_);
@@ -126,6 +128,7 @@ class AnswerStage final : public Stage {
   Response& response_;
   size_t text_ = 0;     // the next one
   size_t segment_ = 0;  // of that text
+  Findings findings_;   // of the segments before it
 };
 
 // Scores the target of each pair, which is one segment.
@@ -230,7 +233,8 @@ class FromPivotStage final : public Stage {
       Translation& reply = LastText(response_, /*add=*/segment.index == 0);
       if (segment.index == 0) reply.set_finish_reason(linnet::v1::FINISH_REASON_STOP);
       *reply.mutable_text() += segment.gap;
-      AddSegment(MakeReply(request_, segment, text, static_cast<int>(reply.text().size())), reply);
+      AddSegment(MakeReply(request_, segment, text, static_cast<int>(reply.text().size())), reply,
+                 findings_);
       linnet::v1::TokenUsage& usage = *reply.mutable_usage();
       usage.set_source_tokens(usage.source_tokens() + segment.source_tokens);
       usage.set_target_tokens(usage.target_tokens() + segment.target_tokens);
@@ -241,6 +245,8 @@ class FromPivotStage final : public Stage {
       const PivotTexts::Content& content = pivot_.contents[segment.content];
       *reply.mutable_text() += content.tail;
       if (content.warning.has_value()) *reply.add_warnings() = *content.warning;
+      findings_.Append(content.findings);
+      AddWarnings(std::exchange(findings_, {}), *reply.mutable_warnings());
     }
     if (next_ < texts.size()) return false;
     FillModel(request_, response_);
@@ -256,7 +262,8 @@ class FromPivotStage final : public Stage {
   const ToPivotStage& before_;
   const PivotTexts& pivot_;
   TranslateResponse& response_;
-  size_t next_ = 0;  // text
+  size_t next_ = 0;    // text
+  Findings findings_;  // of the segments of the text of the source before it
   // Of the stream: bytes of the answer before the segment.
   int begin_ = 0;
   bool gap_sent_ = false;

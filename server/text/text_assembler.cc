@@ -22,15 +22,19 @@ namespace {
 constexpr int64_t kWorkOfSegment = 8;
 constexpr int64_t kProseBytesPerWork = 4;  // that are classified in the time to tokenise one
 
-// True if the text of a segment is its own translation: a time, a number, a rule, emoji. A model
-// would change some of them, also numbers that its language writes in another way, so a number
-// alone stays as it is. A glossary may say otherwise.
+// True if the text of a segment is its own translation: a time, a number, a rule, emoji, or what is
+// protected. A model would change some of them, also numbers that its language writes in another
+// way, so a number alone stays as it is. A glossary may say otherwise.
 bool IsOwnTranslation(const PreparedSegment& segment) {
-  const bool replaced =
-      std::any_of(segment.terms.begin(), segment.terms.end(), [&](const TermUse& term) {
-        return term.target != segment.text.substr(term.begin, term.end - term.begin);
-      });
-  return !replaced && !model::HasLetter(segment.text);
+  std::string rest;
+  int begin = 0;
+  for (const model::ProtectedSpan& span : segment.spans) {
+    if (segment.text.substr(span.begin, span.end - span.begin) != span.text) return false;
+    absl::StrAppend(&rest, segment.text.substr(begin, span.begin - begin));
+    begin = span.end;
+  }
+  absl::StrAppend(&rest, segment.text.substr(begin));
+  return !model::HasLetter(rest);
 }
 
 absl::Status RefuseLanguage(const TextRequest& request, absl::string_view field,
@@ -59,7 +63,8 @@ void TextAssembler::Start(std::shared_ptr<const model::JoinedText> joined) {
 
 absl::StatusOr<int64_t> TextAssembler::Add(TokenizedPart part) {
   const ServedModel& model = *request_.model;
-  if (const size_t tokens = part.tokens.size() + 1; std::ssize(part.tokens) >= max_tokens_) {
+  if (const size_t tokens = part.read.tokens.size() + 1;
+      std::cmp_greater_equal(part.read.tokens.size(), max_tokens_)) {
     return BadField(
         item_.path, Reason::kTextTooLong,
         absl::StrCat(
@@ -69,7 +74,7 @@ absl::StatusOr<int64_t> TextAssembler::Add(TokenizedPart part) {
         {{"tokens", absl::StrCat(tokens)}, {"maxTokens", absl::StrCat(max_tokens_)}});
   }
   int64_t worked = kWorkOfSegment;
-  part.tokens.push_back(model.bundle.special_tokens().eos);
+  part.read.tokens.push_back(model.bundle.special_tokens().eos);
   // A summary replaces the whole text, so white space around it is not part of the answer. Before
   // it stands the last segment alone: looking back further may be quadratic in the text.
   const absl::string_view before =
@@ -83,9 +88,10 @@ absl::StatusOr<int64_t> TextAssembler::Add(TokenizedPart part) {
   PreparedSegment& segment = prepared_.segments.emplace_back();
   segment.place = part.place;
   segment.gap = std::move(gap);
-  segment.source = std::move(part.tokens);
-  segment.copies = std::move(part.copies);
-  segment.lowered = part.lowered;
+  segment.source = std::move(part.read.tokens);
+  segment.spans = std::move(part.read.spans);
+  segment.unread = std::move(part.read.unread);
+  segment.lowered = part.read.lowered;
   segment.text =
       absl::string_view(*text_).substr(part.place.begin, part.place.end - part.place.begin);
   if (prepared_.joined != nullptr) {
@@ -94,20 +100,19 @@ absl::StatusOr<int64_t> TextAssembler::Add(TokenizedPart part) {
     segment.place.begin = begin;
     segment.place.end = end;
   }
+  int64_t bytes = VectorBytes(segment.spans) + VectorBytes(segment.unread);
   if (glossary_ != nullptr) {
     worked += part.place.end - part.place.begin;
-    const auto source = static_cast<int>(segment.source.size());
-    ASSIGN_OR_RETURN(
-        segment.terms,
-        glossary_->Find(segment.text, request_.options.ForSource(source).max_target_tokens));
-    int64_t bytes = 0;
+    segment.terms = glossary_->Find(segment.text);
     for (const TermUse& use : segment.terms) bytes += TermBytes(use);
-    RETURN_IF_ERROR(hold_(bytes));
   }
+  for (const model::ProtectedSpan& span : segment.spans) bytes += std::ssize(span.text);
+  RETURN_IF_ERROR(hold_(bytes));
   segment.copied = request_.split && IsOwnTranslation(segment);
   if (!segment.copied) return worked;
   segment.source = {};
-  segment.copies = {};
+  segment.spans = {};
+  segment.unread = {};
   return worked;
 }
 

@@ -19,9 +19,7 @@ namespace linnet::server {
 // A part of a text with its tokens, without eos.
 struct TokenizedPart {
   model::TextSegment place;
-  std::vector<model::TokenId> tokens;
-  std::vector<std::string> copies = {};
-  bool lowered = false;
+  model::TokenizedText read;
 };
 
 // Makes the segments of a text from its tokenised parts, and what belongs to the text as a whole.

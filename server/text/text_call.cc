@@ -17,6 +17,7 @@
 #include "server/text/detection_call.h"
 #include "server/text/language_groups.h"
 #include "server/text/memory_cost.h"
+#include "server/text/text_warnings.h"
 
 namespace linnet::server {
 namespace {
@@ -61,6 +62,17 @@ CallContext WithDeadline(const TextLimits& limits, const CallContext& context) {
                context.arrived + (has_one ? limits.max_deadline : limits.default_deadline));
   return limited;
 }
+
+void CountAll(const auto& texts, Metrics& metrics) {
+  for (const auto& text : texts) CountWarnings(text.warnings(), metrics);
+}
+void CountWarningsOf(const linnet::v1::TranslateResponse& response, Metrics& metrics) {
+  CountAll(response.translations(), metrics);
+}
+void CountWarningsOf(const linnet::v1::SummarizeResponse& response, Metrics& metrics) {
+  CountAll(response.summaries(), metrics);
+}
+void CountWarningsOf(const linnet::v1::ScoreResponse& /*response*/, Metrics& /*metrics*/) {}
 
 // Adds to an error about a deadline that the server set it, if the client did not. `context` is the
 // client's.
@@ -230,7 +242,8 @@ void TextCalls::CheckAndStart(const Request& request, Response& response,
   const int64_t cost = checked->text_bytes + std::ssize(checked->items) * kBytesPerText;
   if (auto status = CheckPrepareTime(own, cost); !status.ok())
     return refuse(ExplainDeadline(limits_, context, std::move(status)));
-  auto end = [this, asked = WithoutPermit(context), refuse](absl::Status status) {
+  auto end = [this, asked = WithoutPermit(context), refuse, &response](absl::Status status) {
+    if (status.ok()) CountWarningsOf(response, metrics_);
     try {
       status = ExplainDeadline(limits_, asked, status);
     } catch (const std::exception&) {  // the client gets its answer even without memory

@@ -33,18 +33,21 @@ int MaxTokens(const TextRequest& request) {
          request.languages->before_source_ids_size() - request.languages->after_source_ids_size();
 }
 
-// True if text without tokens is copied to the translation. Neither sampling nor a search whose
-// steps have room for one hypothesis alone can be constrained to copies.
-bool Copies(const TextRequest& request) {
-  return request.split && request.model->scheduler->engine_info().limits.max_beam_size > 1 &&
-         !request.options.sampling();
-}
-
 absl::Status TooManySegments(absl::string_view field, int max_segments) {
   return BadField(field, Reason::kTooManySegments,
                   absl::StrCat("text has more segments than the ", max_segments,
                                " that this call may still add: send the rest in another call"),
                   {{"maxSegments", absl::StrCat(max_segments)}});
+}
+
+std::vector<model::ProtectedSpan> FindProtected(const ProtectedPatterns& patterns,
+                                                absl::string_view text) {
+  std::vector<model::ProtectedSpan> spans;
+  for (const auto& [begin, end] : patterns.Find(text)) {
+    spans.push_back({begin, end, std::string(text.substr(begin, end - begin))});
+    model::GrowToWords(text, spans.back());
+  }
+  return model::MergeSpans(text, std::move(spans));
 }
 
 }  // namespace
@@ -54,16 +57,16 @@ struct TextPreparer::State {
   // A part that was tokenised to see whether it fits.
   struct Counted {
     int end = 0;
-    model::CopyingText read;
+    model::TokenizedText read;
   };
 
   State(const TextRequest& request, const TextItem& item, const Glossary* glossary,
         PrepareLimits limits)
       : request(request),
         item(item),
+        glossary(glossary),
         limits(std::move(limits)),
         max_tokens(MaxTokens(request)),
-        copies(Copies(request)),
         assembler(request, item, glossary, this->limits.hold, max_tokens) {}
 
   absl::Status Continue(int64_t budget);
@@ -74,9 +77,16 @@ struct TextPreparer::State {
   // it.
   absl::Status StartWhole();
   void StartSplit(size_t max_segments);
-  absl::StatusOr<model::CopyingText> Encode(absl::string_view part);
+  absl::StatusOr<model::TokenizedText> Encode(absl::string_view part);
+  // Tokenises a part of a text that is not split, on one line.
+  absl::StatusOr<model::TokenizedText> ReadWhole(absl::string_view part);
+  absl::Status FindSpans();
+  // The spans of the text within bytes [begin, end), as bytes of that part.
+  std::vector<model::ProtectedSpan> SpansOf(int begin, int end) const;
   int CountTokens(absl::string_view part);
   absl::Status Split(int64_t budget);
+  // Reads a sentence with those before it that end inside a protected span, if they fit.
+  absl::Status ReadUnlessOpen(model::TextSegment place);
   absl::Status ReadSentence(const model::TextSegment& place);
   void StartChunks();
   absl::Status Chunk();
@@ -84,9 +94,9 @@ struct TextPreparer::State {
 
   const TextRequest& request;
   const TextItem& item;
+  const Glossary* const glossary;
   const PrepareLimits limits;
   const int max_tokens;
-  const bool copies;
 
   Phase phase = Phase::kStart;
   int64_t worked = 0;
@@ -96,7 +106,9 @@ struct TextPreparer::State {
   std::unordered_map<int, Counted> counted;
   absl::Status held;
   std::optional<model::TextSplitter> splitter;
-  size_t read = 0;  // sentences of the splitter
+  size_t read = 0;                               // sentences of the splitter
+  std::vector<model::ProtectedSpan> spans = {};  // of a text that is split
+  std::optional<model::TextSegment> open = {};   // a sentence that ends inside a span
   // Of a text that is not split into segments.
   std::vector<TokenizedPart> sentences;
   int64_t sentence_tokens = 0;
@@ -132,6 +144,7 @@ absl::Status TextPreparer::State::Begin() {
   text = &assembler.text();
   RETURN_IF_ERROR(limits.hold(PrepareBytes(std::ssize(*text))));
   if (!request.split) return StartWhole();
+  RETURN_IF_ERROR(FindSpans());
   StartSplit(limits.max_segments);
   return absl::OkStatus();
 }
@@ -143,13 +156,13 @@ absl::Status TextPreparer::State::StartWhole() {
   const auto begin = static_cast<int>(trimmed.data() - text->data());
   const model::TextSegment all = {.begin = begin, .end = begin + static_cast<int>(trimmed.size())};
   worked += std::min<int64_t>(all.end - all.begin, kMaxEncodedBytes);
-  auto whole = ReadStart(*request.model->source_tokenizer, model::OneLine(trimmed),
-                         SourceReading(request, item), max_tokens, limits.hold);
+  auto whole = ReadWhole(trimmed);
   if (!whole.ok()) return Unreadable(item.path, whole.status());
   if (whole->tokens.empty()) return absl::OkStatus();
   RETURN_IF_ERROR(limits.hold(SegmentBytes(std::ssize(whole->tokens))));
-  TokenizedPart part = {all, std::move(whole->tokens), {}, whole->lowered};
-  if (std::ssize(part.tokens) < max_tokens || request.long_input == linnet::v1::LONG_INPUT_REJECT) {
+  TokenizedPart part = {all, *std::move(whole)};
+  if (std::ssize(part.read.tokens) < max_tokens ||
+      request.long_input == linnet::v1::LONG_INPUT_REJECT) {
     parts.push_back(std::move(part));
     return absl::OkStatus();
   }
@@ -165,13 +178,73 @@ void TextPreparer::State::StartSplit(size_t max_segments) {
   phase = Phase::kSplit;
 }
 
-absl::StatusOr<model::CopyingText> TextPreparer::State::Encode(absl::string_view part) {
+absl::StatusOr<model::TokenizedText> TextPreparer::State::Encode(absl::string_view part) {
   const size_t begin = part.data() - text->data();
   const absl::string_view all = *text;
   model::ReadOptions options = SourceReading(request, item);
   options.around = {.before = all.substr(0, begin), .after = all.substr(begin + part.size())};
-  options.copies = copies && std::ssize(part) <= kMaxEncodedBytes;
+  options.protects = request.protects != nullptr && std::ssize(part) <= kMaxEncodedBytes;
+  const std::vector<model::ProtectedSpan> own =
+      SpansOf(static_cast<int>(begin), static_cast<int>(begin + part.size()));
+  options.spans = own;
   return ReadStart(*request.model->source_tokenizer, part, options, max_tokens, limits.hold);
+}
+
+absl::StatusOr<model::TokenizedText> TextPreparer::State::ReadWhole(absl::string_view part) {
+  const std::string line = model::OneLine(part);
+  model::ReadOptions options = SourceReading(request, item);
+  options.protects = request.protects != nullptr && std::ssize(line) <= kMaxEncodedBytes;
+  std::vector<model::ProtectedSpan> own;
+  if (options.protects) own = FindProtected(*request.protects, line);
+  options.spans = own;
+  return ReadStart(*request.model->source_tokenizer, line, options, max_tokens, limits.hold);
+}
+
+absl::Status TextPreparer::State::FindSpans() {
+  if (glossary != nullptr) {
+    worked += std::ssize(*text);
+    for (const TermUse& use : glossary->Find(*text))
+      spans.push_back({use.begin, use.end, use.target});
+  }
+  constexpr int kBlock = 4 << 10;
+  for (int begin = 0, end = 0; request.protects != nullptr && begin < std::ssize(*text);
+       begin = end) {
+    // Up to the end of a line, or of a word of a long one.
+    const auto block = static_cast<size_t>(begin + kBlock);
+    size_t cut = block >= text->size() ? text->size() : text->rfind('\n', block);
+    if (cut == std::string::npos || std::cmp_less_equal(cut, begin)) cut = text->rfind(' ', block);
+    if (cut == std::string::npos || std::cmp_less_equal(cut, begin)) cut = text->find(' ', block);
+    end = static_cast<int>(std::min(cut, text->size()));
+    for (model::ProtectedSpan& span :
+         FindProtected(*request.protects, absl::string_view(*text).substr(begin, end - begin))) {
+      span.begin += begin;
+      span.end += begin;
+      spans.push_back(std::move(span));
+    }
+    if (std::cmp_less(end, text->size())) ++end;
+  }
+  if (text == item.text) spans.insert(spans.end(), item.spans.begin(), item.spans.end());
+  spans = model::MergeSpans(*text, std::move(spans));
+  int64_t bytes = VectorBytes(spans);
+  for (const model::ProtectedSpan& span : spans) bytes += std::ssize(span.text);
+  return limits.hold(2 * bytes);
+}
+
+std::vector<model::ProtectedSpan> TextPreparer::State::SpansOf(int begin, int end) const {
+  auto first = std::lower_bound(spans.begin(), spans.end(), begin,
+                                [](const auto& span, int at) { return span.end <= at; });
+  std::vector<model::ProtectedSpan> own;
+  for (; first != spans.end() && first->begin < end; ++first) {
+    model::ProtectedSpan& span = own.emplace_back(*first);
+    if (span.begin < begin || span.end > end) {  // cut by the split of a long sentence
+      span.begin = std::max(span.begin, begin);
+      span.end = std::min(span.end, end);
+      span.text = text->substr(span.begin, span.end - span.begin);
+    }
+    span.begin -= begin;
+    span.end -= begin;
+  }
+  return own;
 }
 
 int TextPreparer::State::CountTokens(absl::string_view part) {
@@ -194,7 +267,9 @@ absl::Status TextPreparer::State::Split(int64_t budget) {
   RETURN_IF_ERROR(held);
   worked += split.value_or(budget);
   for (; read < splitter->segments().size(); ++read)
-    RETURN_IF_ERROR(ReadSentence(splitter->segments()[read]));
+    RETURN_IF_ERROR(ReadUnlessOpen(splitter->segments()[read]));
+  if (splitter->done() && open.has_value())
+    RETURN_IF_ERROR(ReadSentence(*std::exchange(open, std::nullopt)));
   // Truncating leaves only the first chunk, which later sentences do not change.
   const bool enough = !request.split && request.long_input == linnet::v1::LONG_INPUT_TRUNCATE &&
                       sentence_tokens >= max_tokens;
@@ -213,8 +288,29 @@ absl::Status TextPreparer::State::Split(int64_t budget) {
   return absl::OkStatus();
 }
 
+absl::Status TextPreparer::State::ReadUnlessOpen(model::TextSegment place) {
+  if (open.has_value()) {
+    model::TextSegment both = *std::exchange(open, std::nullopt);
+    both.end = place.end;
+    worked += both.end - both.begin;
+    if (CountTokens(TextOf(*text, both)) <= max_tokens) {
+      place = both;
+    } else {
+      both.end = static_cast<int>(model::Trimmed(TextOf(*text, {both.begin, place.begin})).size()) +
+                 both.begin;
+      RETURN_IF_ERROR(ReadSentence(both));
+    }
+    RETURN_IF_ERROR(held);
+  }
+  const auto cut = std::lower_bound(spans.begin(), spans.end(), place.end,
+                                    [](const auto& span, int at) { return span.end <= at; });
+  if (cut == spans.end() || cut->begin >= place.end) return ReadSentence(place);
+  open = place;
+  return absl::OkStatus();
+}
+
 absl::Status TextPreparer::State::ReadSentence(const model::TextSegment& place) {
-  absl::StatusOr<model::CopyingText> source;
+  absl::StatusOr<model::TokenizedText> source;
   if (const auto known = counted.find(place.begin);
       known != counted.end() && known->second.end == place.end) {
     source = std::move(known->second.read);
@@ -226,9 +322,8 @@ absl::Status TextPreparer::State::ReadSentence(const model::TextSegment& place) 
   if (!source.ok()) return Unreadable(item.path, source.status());
   // Text that normalises to nothing (a zero-width space) is kept unchanged, like white space.
   if (source->tokens.empty()) return absl::OkStatus();
-  TokenizedPart part = {place, std::move(source->tokens), std::move(source->copies),
-                        source->lowered};
-  sentence_tokens += std::ssize(part.tokens);
+  TokenizedPart part = {place, *std::move(source)};
+  sentence_tokens += std::ssize(part.read.tokens);
   if (request.split) return AddSegment(std::move(part));
   sentences.push_back(std::move(part));
   return absl::OkStatus();
@@ -256,7 +351,7 @@ absl::Status TextPreparer::State::Chunk() {
   if (end <= first) {
     end = first;
     for (int64_t length = 0; end < sentences.size() && length < chunk_length; ++end) {
-      length += std::ssize(sentences[end].tokens);
+      length += std::ssize(sentences[end].read.tokens);
       if (length > room && end > first) break;
     }
   }
@@ -265,13 +360,11 @@ absl::Status TextPreparer::State::Chunk() {
   chunk.place.end = sentences[end - 1].place.end;
   chunk.place.part_of_sentence |= sentences[end - 1].place.part_of_sentence;
   worked += chunk.place.end - chunk.place.begin + kWorkOfChunk;
-  auto joined_text = request.model->source_tokenizer->Read(
-      model::OneLine(TextOf(*text, chunk.place)), SourceReading(request, item));
+  auto joined_text = ReadWhole(TextOf(*text, chunk.place));
   if (!joined_text.ok()) return Unreadable(item.path, joined_text.status());
-  chunk.tokens = std::move(joined_text->tokens);
-  chunk.lowered = joined_text->lowered;
+  chunk.read = *std::move(joined_text);
   // Tokens of the joined text may differ from those of its sentences.
-  if (std::ssize(chunk.tokens) > room && end - 1 > first) {
+  if (std::ssize(chunk.read.tokens) > room && end - 1 > first) {
     --end;
     return absl::OkStatus();
   }

@@ -15,10 +15,10 @@ absl::Status Unreadable(absl::string_view field, absl::Status status) {
   return AtField(field, Reason::kUnreadableText, std::move(status));
 }
 
-absl::StatusOr<model::CopyingText> ReadStart(const model::Tokenizer& tokenizer,
-                                             absl::string_view text,
-                                             const model::ReadOptions& options, int max_tokens,
-                                             const HoldMemory& hold) {
+absl::StatusOr<model::TokenizedText> ReadStart(const model::Tokenizer& tokenizer,
+                                               absl::string_view text,
+                                               const model::ReadOptions& options, int max_tokens,
+                                               const HoldMemory& hold) {
   if (std::ssize(text) > kMaxEncodedBytes) {
     size_t end = kMaxEncodedBytes;
     while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;

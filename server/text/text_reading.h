@@ -19,10 +19,10 @@ using HoldMemory = std::function<absl::Status(int64_t)>;
 
 // Tokenises a text, or only its start if that alone has more than `max_tokens`. Few texts are so
 // long and have so few tokens; their memory is held until the call ends.
-absl::StatusOr<model::CopyingText> ReadStart(const model::Tokenizer& tokenizer,
-                                             absl::string_view text,
-                                             const model::ReadOptions& options, int max_tokens,
-                                             const HoldMemory& hold);
+absl::StatusOr<model::TokenizedText> ReadStart(const model::Tokenizer& tokenizer,
+                                               absl::string_view text,
+                                               const model::ReadOptions& options, int max_tokens,
+                                               const HoldMemory& hold);
 
 // How the source of an item is read. A pair to be scored is read in lower case if both texts are
 // in capitals, so that the score of a translation in capitals is that of its search.

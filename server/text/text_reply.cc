@@ -44,7 +44,7 @@ void FillAlignments(const TextRequest& request, const PreparedSegment& work,
   const std::vector<AlignedWord> source =
       work.copied ? std::vector<AlignedWord>()
                   : SourceWords(*request.model->source_tokenizer, work.source, work.text,
-                                work.copies, SourceCapitals(request, work));
+                                work.spans, SourceCapitals(request, work));
   const WordAttention attention(source, work.source.size(), result.attention);
   std::vector<WordRange> ranges = attention.source();
   if (work.copied) {
@@ -90,7 +90,8 @@ SegmentReply MakeReply(const TextRequest& request, const PreparedSegment& work,
   const model::Tokenizer& tokenizer = *request.model->target_tokenizer;
   const model::Hypothesis& best = result.hypotheses.front();
   SegmentReply reply;
-  reply.text = HypothesisText(request, work, best);
+  const model::RestoredText restored = RestoredHypothesis(request, work, best);
+  reply.text = restored.text;
   linnet::v1::Segment& segment = reply.segment;
   segment.set_source_begin(work.place.begin);
   segment.set_source_end(work.place.end);
@@ -103,12 +104,13 @@ SegmentReply MakeReply(const TextRequest& request, const PreparedSegment& work,
   if (request.list_hypotheses) FillHypotheses(request, work, result, segment);
   const bool align = request.alignments && work.align;
   if (request.word_scores || align) {
-    const std::vector<AlignedWord> words = AlignedWords(tokenizer, best.tokens, reply.text,
-                                                        work.copies, TargetCapitals(request, work));
+    const std::vector<AlignedWord> words =
+        AlignedWords(tokenizer, best.tokens, restored, TargetCapitals(request, work));
     if (request.word_scores) FillWords(words, best, segment);
     if (align) FillAlignments(request, work, result, words, begin, pivot, segment);
   }
   FillTerms(work.terms, reply.text, work.place.begin, begin, segment);
+  reply.findings = FindingsOf(request, work, restored, begin);
   if (work.joined != nullptr) MoveToSource(work, segment);
   return reply;
 }
@@ -129,6 +131,11 @@ SegmentReply MakeReply(const TextRequest& request, const PivotSegment& pivot,
     SegmentReply part = MakeReply(request, sentence, translated.results[i],
                                   begin + static_cast<int>(reply.text.size()), &pivot);
     reply.text += part.text;
+    // What the second model lost is somewhere in the source segment.
+    for (auto* runs : {&part.findings.unread, &part.findings.forced, &part.findings.lost}) {
+      if (!runs->empty()) *runs = {{pivot.place.begin, pivot.place.end}};
+    }
+    reply.findings.Append(part.findings);
     score += part.segment.score();
     limited |= part.segment.finish_reason() == linnet::v1::FINISH_REASON_LENGTH;
     segment.mutable_words()->MergeFrom(part.segment.words());

@@ -6,6 +6,7 @@
 #include "server/request/text_request.h"
 #include "server/text/pivot_texts.h"
 #include "server/text/prepared_text.h"
+#include "server/text/text_warnings.h"
 
 namespace linnet::server {
 
@@ -14,6 +15,7 @@ namespace linnet::server {
 struct SegmentReply {
   linnet::v1::Segment segment;
   std::string text;
+  Findings findings = {};
 };
 SegmentReply MakeReply(const TextRequest& request, const PreparedSegment& segment,
                        const SequenceResult& result, int begin,

@@ -1,9 +1,12 @@
 #include "server/text/text_warnings.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "model/runtime/text/facts.h"
 
 namespace linnet::server {
 
@@ -33,6 +36,94 @@ linnet::v1::Warning ProseWarning(double share) {
       100 * share));
   (*warning.mutable_metadata())["proseShare"] = absl::StrFormat("%.2f", share);
   return warning;
+}
+
+void Findings::Append(const Findings& other) {
+  const auto append = [](auto& to, const auto& from) {
+    to.insert(to.end(), from.begin(), from.end());
+  };
+  append(unread, other.unread);
+  append(forced, other.forced);
+  append(lost, other.lost);
+  append(added, other.added);
+}
+
+Findings FindingsOf(const TextRequest& request, const PreparedSegment& segment,
+                    const model::RestoredText& answer, int begin) {
+  Findings findings;
+  if (segment.copied) return findings;
+  const auto in_source = [&](int from, int to) {
+    const auto place = SourceRange(segment, from, to);
+    return model::TextRun{place.begin, place.end};
+  };
+  for (const auto& [from, to] : segment.unread) findings.unread.push_back(in_source(from, to));
+  for (const int i : answer.forced)
+    findings.forced.push_back(in_source(segment.spans[i].begin, segment.spans[i].end));
+  if (request.protects == nullptr) return findings;
+  model::FactText read = {segment.text, request.language_code};
+  model::FactText written = {answer.text, request.languages->target_language_code()};
+  for (const model::ProtectedSpan& span : segment.spans)
+    read.apart.push_back({span.begin, span.end});
+  for (const model::RestoredText::Edit& edit : answer.edits)
+    written.apart.push_back({edit.begin, edit.end});
+  const model::FactDifferences differences =
+      model::CompareFacts(read, written, /*whole=*/request.split);
+  for (const auto& [from, to] : differences.lost) findings.lost.push_back(in_source(from, to));
+  for (const auto& [from, to] : differences.added)
+    findings.added.push_back({begin + from, begin + to});
+  return findings;
+}
+
+void AddWarnings(const Findings& findings,
+                 google::protobuf::RepeatedPtrField<linnet::v1::Warning>& warnings) {
+  const auto ranges = [](const std::vector<model::TextRun>& runs) {
+    constexpr size_t kMaxRanges = 32;
+    const size_t count = std::min(runs.size(), kMaxRanges);
+    return absl::StrJoin(runs.begin(), runs.begin() + count, " ",
+                         [](std::string* out, const model::TextRun& run) {
+                           absl::StrAppend(out, run.begin, "-", run.end);
+                         });
+  };
+  const auto add = [&](const char* reason, std::string message,
+                       const std::vector<model::TextRun>& source,
+                       const std::vector<model::TextRun>& target) {
+    linnet::v1::Warning& warning = *warnings.Add();
+    warning.set_reason(reason);
+    warning.set_message(std::move(message));
+    if (!source.empty()) (*warning.mutable_metadata())["sourceRanges"] = ranges(source);
+    if (!target.empty()) (*warning.mutable_metadata())["targetRanges"] = ranges(target);
+  };
+  if (!findings.unread.empty()) {
+    add("UNREAD_TEXT",
+        absl::StrCat("the model cannot read bytes ", ranges(findings.unread),
+                     " of the text, so its answer may lack them"),
+        findings.unread, {});
+  }
+  if (!findings.forced.empty()) {
+    add("SPAN_FORCED",
+        absl::StrCat("the model left out bytes ", ranges(findings.forced),
+                     " of the text, which are protected: they are in the answer, perhaps not where "
+                     "they belong"),
+        findings.forced, {});
+  }
+  if (!findings.lost.empty() || !findings.added.empty()) {
+    add("FACTS_DIFFER",
+        absl::StrCat(
+            "numbers, brackets or quotation marks differ:",
+            findings.lost.empty() ? "" : " only the text has bytes ", ranges(findings.lost),
+            findings.lost.empty() || findings.added.empty() ? "" : ",",
+            findings.added.empty() ? "" : " only the answer has bytes ", ranges(findings.added)),
+        findings.lost, findings.added);
+  }
+}
+
+void CountWarnings(const google::protobuf::RepeatedPtrField<linnet::v1::Warning>& warnings,
+                   Metrics& metrics) {
+  for (const linnet::v1::Warning& warning : warnings) {
+    for (const WarningReason reason : kWarningReasons) {
+      if (ReasonName(reason) == warning.reason()) metrics.Warned(reason);
+    }
+  }
 }
 
 }  // namespace linnet::server

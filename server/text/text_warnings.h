@@ -1,11 +1,15 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "linnet/v1/text_service.pb.h"
+#include "model/runtime/text/text_run.h"
 #include "server/base/errors.h"
+#include "server/metrics/metrics.h"
 #include "server/request/language_detector.h"
 #include "server/request/text_request.h"
+#include "server/text/prepared_text.h"
 
 namespace linnet::server {
 
@@ -22,6 +26,25 @@ struct LanguageMismatch {
 };
 linnet::v1::Warning LanguageWarning(const TextRequest& request,
                                     const LanguageGuess::Language& seen);
+
+// What the answer to a text lacks, as bytes of the source and, where it was added, of the answer.
+struct Findings {
+  std::vector<model::TextRun> unread;  // the model cannot read it, and it was not protected
+  std::vector<model::TextRun> forced;  // protected, left out by the model, and put in by position
+  std::vector<model::TextRun> lost;    // numbers, brackets and quotation marks of the source alone
+  std::vector<model::TextRun> added;   // the same of the answer alone
+
+  void Append(const Findings& other);
+};
+// The findings of a segment, whose answer begins at byte `begin` of the answer.
+Findings FindingsOf(const TextRequest& request, const PreparedSegment& segment,
+                    const model::RestoredText& answer, int begin);
+// UNREAD_TEXT, SPAN_FORCED and FACTS_DIFFER, as they apply.
+void AddWarnings(const Findings& findings,
+                 google::protobuf::RepeatedPtrField<linnet::v1::Warning>& warnings);
+// Counts the warnings of an answer.
+void CountWarnings(const google::protobuf::RepeatedPtrField<linnet::v1::Warning>& warnings,
+                   Metrics& metrics);
 
 // NOT_PROSE, for a text of which the share is less than kMinProseShare.
 linnet::v1::Warning ProseWarning(double share);

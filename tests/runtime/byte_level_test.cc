@@ -132,10 +132,6 @@ TEST_F(ByteLevelTest, SpecialTokensAreInNoText) {
   EXPECT_EQ(tokenizer_->Decode(std::vector<TokenId>{3, 100000}), "<unk><unk>");
 }
 
-TEST_F(ByteLevelTest, PartOfATextFollowsABlank) {
-  EXPECT_EQ(tokenizer_->Decode(*tokenizer_->EncodePart("dog")), " dog");
-}
-
 TEST_F(ByteLevelTest, ContinuationsExtendAWord) {
   const auto found = tokenizer_->Continuations();
   const auto continues = [&](absl::string_view piece) {

@@ -94,15 +94,21 @@ class CopyingTokenizerTest : public ::testing::Test {
     EXPECT_THAT(loaded, linnet::IsOk());
     tokenizer_ = *std::move(loaded);
   }
-  // The text that the model reads, and the copies of its placeholders.
+  // The text that the model reads, and what its stand-ins stand for.
   using ReadText = std::pair<std::string, std::vector<std::string>>;
   ReadText Read(const std::string& text) { return Read(text, text); }
   ReadText Read(const std::string& text, const std::string& decoded) {
-    const auto read = tokenizer_->EncodeCopying(text);
+    const auto read = tokenizer_->Read(text, {.protects = true});
     EXPECT_THAT(read, linnet::IsOk());
-    EXPECT_EQ(tokenizer_->Decode(read->tokens, read->copies), decoded);
+    EXPECT_EQ(Restored(*tokenizer_, *read, text), decoded);
     const auto plain = Tokenizer::Load(kShipped, {});
-    return {(*plain)->Decode(read->tokens), read->copies};
+    std::vector<std::string> spans;
+    for (const ProtectedSpan& span : read->spans) spans.push_back(span.text);
+    return {(*plain)->Decode(read->tokens), spans};
+  }
+  static std::string Restored(const Tokenizer& tokenizer, const TokenizedText& read,
+                              const std::string& text, absl::string_view capitals = {}) {
+    return tokenizer.Restore(tokenizer.Decode(read.tokens, capitals), read.spans, text, true).text;
   }
 
   std::unique_ptr<Tokenizer> tokenizer_;
@@ -120,16 +126,16 @@ TEST_F(CopyingTokenizerTest, CopiesAsTheyAreInATextThatIsReadInLowerCase) {
       Tokenizer::Load({.subword_file = kShipped, .placeholders = {"<ph0>", "<ph1>"}}, {});
   ASSERT_THAT(unmarked, linnet::IsOk());
   const std::string text = "THE 東京Ⱥ HOUSE ♥.";
-  const auto read = (*unmarked)->Read(text, {.language_code = "en", .copies = true});
+  const auto read = (*unmarked)->Read(text, {.language_code = "en", .protects = true});
   ASSERT_THAT(read, linnet::IsOk());
   EXPECT_TRUE(read->lowered);
   EXPECT_EQ((*plain)->Decode(read->tokens), "The <ph0> house <ph1>.");
-  EXPECT_EQ((*unmarked)->Decode(read->tokens, read->copies, "en"), text);
+  EXPECT_EQ(Restored(**unmarked, *read, text, "en"), text);
   EXPECT_EQ((*unmarked)->Encode(text), (*plain)->Encode(text)) << "as the model reads it";
-  const auto marked = tokenizer_->Read(text, {.language_code = "en", .copies = true});
+  const auto marked = tokenizer_->Read(text, {.language_code = "en", .protects = true});
   ASSERT_THAT(marked, linnet::IsOk());
   EXPECT_FALSE(marked->lowered);
-  EXPECT_EQ(marked->tokens, tokenizer_->EncodeCopying(text)->tokens);
+  EXPECT_EQ(marked->tokens, tokenizer_->Read(text, {.protects = true})->tokens);
 }
 
 TEST_F(CopyingTokenizerTest, CopiesControlCharacters) {
@@ -145,8 +151,25 @@ TEST_F(CopyingTokenizerTest, ReadsEveryBlankAsAPlainOne) {
   EXPECT_EQ(Read("♥\u00A0♥"), ReadText("<ph0>", {"♥\u00A0♥"})) << "a copy is exact";
 }
 
-TEST_F(CopyingTokenizerTest, SpellsRunsInBytesWhenPlaceholdersRunOut) {
-  EXPECT_EQ(Read("♥ the ♥ house ♥").second, (std::vector<std::string>{"♥", "♥"}));
+TEST_F(CopyingTokenizerTest, CodesStandInWherePlaceholdersRunOut) {
+  EXPECT_EQ(Read("♥ the ♥ house ♥."), ReadText("<ph0> the <ph1> house KX7.", {"♥", "♥", "♥"}));
+  EXPECT_EQ(Read("♥ the ♥ KX7 ♥a", "♥ the ♥ KX7 ♥ a").first, "<ph0> the <ph1> KX7 ZB4 a")
+      << "a code of the text, and none within a word";
+  std::string many;
+  for (int i = 0; i < 40; ++i) many += "the ♥ ";
+  const auto read = tokenizer_->Read(many, {.protects = true});
+  ASSERT_THAT(read, linnet::IsOk());
+  EXPECT_EQ(read->spans.size(), 2 + CodeStandIns().size());
+}
+
+TEST_F(CopyingTokenizerTest, ReadsInvisibleCharactersAsAbsent) {
+  for (const std::string sign : {"\u00AD", "\u200B", "\u200E", "\u2060", "\u061C", "\uFEFF"}) {
+    const std::string text = "the rail" + sign + "way house" + sign;
+    EXPECT_EQ(Read(text, "the railway house"), ReadText("the railway house", {})) << text;
+  }
+  for (const std::string hyphen : {"\u2010", "\u2011"})
+    EXPECT_EQ(Read("well" + hyphen + "known", "well-known"), ReadText("well-known", {}));
+  EXPECT_EQ(Read("👩\u200D💻 works").second, (std::vector<std::string>{"👩\u200D💻"}));
 }
 
 TEST_F(CopyingTokenizerTest, MarksCapitalsAndKeepsCopiesUnchanged) {
@@ -163,13 +186,13 @@ TEST_F(CopyingTokenizerTest, RefusesPlaceholdersThatAreNotPieces) {
               linnet::StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("<gap>")));
 }
 
-TEST_F(CopyingTokenizerTest, GrammarTreatsPlaceholdersAsControlPieces) {
+TEST_F(CopyingTokenizerTest, GrammarLetsASearchCopyPlaceholders) {
   const TokenGrammar grammar = tokenizer_->Grammar(6020);
   const auto one = [&](const char* text) { return tokenizer_->Encode(text)->back(); };
   EXPECT_EQ(grammar.classes()[0], TokenGrammar::kControl);
   EXPECT_EQ(grammar.classes()[2], TokenGrammar::kEnd);
   EXPECT_EQ(grammar.classes()[one("<ph7>")], TokenGrammar::kFirstControl);
-  EXPECT_EQ(grammar.classes()[one("<ph1>")], TokenGrammar::kControl);
+  EXPECT_EQ(grammar.classes()[one("<ph1>")], TokenGrammar::kText) << "a search may copy it";
   EXPECT_EQ(grammar.classes()[one("the")], TokenGrammar::kText);
   EXPECT_EQ(grammar.classes()[one("♥")], TokenGrammar::OfByte(0xA5));
   EXPECT_EQ(grammar.classes()[6019], TokenGrammar::kControl) << "it has no piece";

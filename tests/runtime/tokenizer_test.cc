@@ -54,21 +54,6 @@ absl::Status LoadStatus(const std::string& name, const std::string& contents) {
   return Tokenizer::Load(file, {}).status();
 }
 
-TEST_F(TokenizerTest, PartOfATextHasABlankBeforeItExceptInUnspacedScripts) {
-  const std::vector<TokenId> before = *tokenizer_->Encode("a");
-  const auto within = [&](absl::string_view part) {
-    std::vector<TokenId> tokens = before;
-    const auto added = tokenizer_->EncodePart(part).value();
-    tokens.insert(tokens.end(), added.begin(), added.end());
-    return tokenizer_->Decode(tokens);
-  };
-  EXPECT_EQ(within("dog"), "a dog");
-  EXPECT_EQ(within("서울"), "a 서울");
-  EXPECT_EQ(within("東京"), "a東京");
-  EXPECT_EQ(within("แมว"), "aแมว");
-  EXPECT_EQ(within("東京 dog"), "a東京 dog");
-}
-
 TEST_F(TokenizerTest, TextsSurviveRoundTrip) {
   for (const std::string text :
        {"The dog runs.", "Über die Brücke läuft ein Hund; größer wäre schöner.",
@@ -136,7 +121,8 @@ TEST_F(TokenizerTest, MarksCapitalsAndRestoresThem) {
   const absl::StatusOr<std::vector<TokenId>> word = tokenizer_->Encode("<ph0> House!");
   EXPECT_EQ((*marking)->Encode("HOUSE!", around), word);
   EXPECT_EQ((*marking)->Encode("HOUSE!"), tokenizer_->Encode("HOUSE!"));
-  const absl::StatusOr<CopyingText> copying = (*marking)->EncodeCopying("HOUSE!", around);
+  const absl::StatusOr<TokenizedText> copying =
+      (*marking)->Read("HOUSE!", {.around = around, .protects = true});
   ASSERT_THAT(copying, IsOk());
   EXPECT_EQ(copying->tokens, *word);
 }

@@ -212,10 +212,8 @@ const std::map<Reason, std::function<absl::Status()>>& Scenarios() {
        }},
       {Reason::kBadGlossary,
        [] {
-         return Wrong([](auto& r) {
-           r.mutable_glossary()->add_entries()->set_source_text("dog");
-           r.mutable_options()->set_beam_size(1);
-         });
+         return Wrong(
+             [](auto& r) { r.mutable_glossary()->add_entries()->set_source_text("dog "); });
        }},
       {Reason::kBadHeader,
        [] {

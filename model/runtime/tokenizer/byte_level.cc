@@ -127,11 +127,6 @@ class ByteLevel final : public Subwords {
     return tokens;
   }
 
-  // A word within a text follows a blank, which belongs to it.
-  absl::StatusOr<std::vector<TokenId>> EncodePart(absl::string_view text) const override {
-    return Encode(absl::StrCat(" ", text));
-  }
-
   std::string Decode(std::span<const TokenId> tokens) const override {
     std::string bytes;
     for (TokenId token : tokens) {

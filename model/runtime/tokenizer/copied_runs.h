@@ -6,15 +6,9 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
+#include "model/runtime/text/text_run.h"
 
 namespace linnet::model {
-
-// Bytes [begin, end) of a text.
-struct TextRun {
-  int begin = 0;
-  int end = 0;
-  bool operator==(const TextRun&) const = default;
-};
 
 // The spelling of a piece of text by a vocabulary.
 enum class Spelling { kNothing, kSpelled, kUnspellable };

@@ -21,10 +21,6 @@ class Subwords {
   virtual ~Subwords() = default;
 
   virtual absl::StatusOr<std::vector<TokenId>> Encode(absl::string_view text) const = 0;
-  // Ids of whole words within another text.
-  virtual absl::StatusOr<std::vector<TokenId>> EncodePart(absl::string_view text) const {
-    return Encode(text);
-  }
   // `tokens` contain no special tokens except unk.
   virtual std::string Decode(std::span<const TokenId> tokens) const = 0;
   virtual int pieces() const = 0;

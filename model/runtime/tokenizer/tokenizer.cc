@@ -8,8 +8,10 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "model/runtime/text/characters.h"
+#include "model/runtime/text/invisible.h"
 #include "model/runtime/tokenizer/byte_level.h"
 #include "model/runtime/tokenizer/capitals.h"
 #include "model/runtime/tokenizer/copied_runs.h"
@@ -108,31 +110,15 @@ absl::StatusOr<std::unique_ptr<Subwords>> LoadSubwords(const TokenizerSpec& spec
   return made;
 }
 
-std::string Without(const std::vector<TextRun>& runs, absl::string_view text) {
-  std::string rest;
-  int begin = 0;
-  for (const TextRun& run : runs) {
-    absl::StrAppend(&rest, text.substr(begin, run.begin - begin));
-    begin = run.end;
+bool HasName(absl::string_view text, absl::string_view name) {
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (StartsWithName(text.substr(at), name)) return true;
   }
-  absl::StrAppend(&rest, text.substr(begin));
-  return rest;
+  return false;
 }
 
-// Replaces every occurrence of a name, in lower case or in capitals, by the text of its number. One
-// pass: a text may contain a name.
-std::string ReplaceNames(absl::string_view in, std::span<const std::string> names,
-                         std::span<const std::string> texts) {
-  if (texts.empty()) return std::string(in);
-  std::string out;
-  while (!in.empty()) {
-    size_t i = 0;
-    while (i < texts.size() && !StartsWithName(in, names[i])) ++i;
-    absl::StrAppend(&out, i < texts.size() ? absl::string_view(texts[i]) : in.substr(0, 1));
-    in.remove_prefix(i < texts.size() ? names[i].size() : 1);
-  }
-  return out;
-}
+// Hyphens that look like the one of the keyboard and have no meaning beyond it.
+bool IsTypographicHyphen(UChar32 c) { return c == 0x2010 || c == 0x2011; }
 
 // True for full stops and the like, and for marks that may follow them.
 bool MayEndSentence(UChar32 c) {
@@ -147,9 +133,9 @@ struct Tokenizer::Impl {
   std::unique_ptr<Subwords> subwords;
   std::optional<MosesWords> words;
   std::string capitals_mark;
-  std::vector<std::string> placeholders;
-  std::vector<TokenId> placeholder_tokens;
-  std::vector<TokenId> control_ids;  // ascending
+  std::vector<std::string> stand_ins;       // the placeholders, then those of CodeStandIns
+  std::vector<TokenId> placeholder_tokens;  // of the first ones
+  std::vector<TokenId> control_ids;         // ascending
   SpecialTokens special;
 
   bool IsControl(TokenId token) const {
@@ -158,14 +144,13 @@ struct Tokenizer::Impl {
 
   // The spelling of a part of a text by the subwords.
   Spelling SpellingOf(absl::string_view text) const;
-  // The text with a plain blank for each one, such as U+00A0 or U+3000, that the subwords could
-  // only spell in bytes, where models do not see the end of a word.
-  std::string WithPlainBlanks(absl::string_view text) const;
-  // Returns a text in capitals as the model reads it, and nothing for other texts.
-  using Capitals = absl::FunctionRef<std::optional<std::string>(absl::string_view)>;
-  absl::StatusOr<CopyingText> EncodeCopying(absl::string_view text, Capitals capitals) const;
-  // Ids of a text, or of a part of one, with its capitals marked.
-  absl::StatusOr<std::vector<TokenId>> EncodeMarked(absl::string_view text, bool part) const;
+  // The text as Read describes it. `whole` contains it.
+  std::string Readable(absl::string_view whole, int begin, int end) const;
+  // The parts of a text to protect, in order, with their stand-ins.
+  std::vector<ProtectedSpan> FindSpans(absl::string_view text, const ReadOptions& options) const;
+  std::vector<TextRun> Unspellable(absl::string_view text) const;
+  // Ids of a text, with its capitals marked.
+  absl::StatusOr<std::vector<TokenId>> EncodeMarked(absl::string_view text) const;
   bool separates_words = true;
   std::once_flag made_continuations;
   std::shared_ptr<const std::vector<TokenId>> continuations;
@@ -185,21 +170,72 @@ Spelling Tokenizer::Impl::SpellingOf(absl::string_view text) const {
   return nothing ? Spelling::kNothing : Spelling::kSpelled;
 }
 
-std::string Tokenizer::Impl::WithPlainBlanks(absl::string_view text) const {
-  std::string plain;
-  plain.reserve(text.size());
-  int copied = 0;
-  for (int begin = 0, end = 0; begin < std::ssize(text); begin = end) {
-    const Character character = CharacterAt(text, begin);
-    end = character.end;
-    if (character.code_point < 0x80 || !IsWhiteSpace(character.code_point) ||
-        SpellingOf(text.substr(begin, end - begin)) != Spelling::kUnspellable)
-      continue;
-    absl::StrAppend(&plain, text.substr(copied, begin - copied), " ");
-    copied = end;
+std::string Tokenizer::Impl::Readable(absl::string_view whole, int begin, int end) const {
+  std::string read;
+  read.reserve(end - begin);
+  while (begin < end) {
+    const Character character = CharacterAt(whole, begin);
+    const UChar32 c = character.code_point;
+    const absl::string_view part = whole.substr(begin, character.end - begin);
+    begin = character.end;
+    if (c < 0x80) {
+      read += whole[character.begin];
+    } else if (IsInvisible(c)) {
+      if (IsNeededJoiner(whole, character) && SpellingOf(part) == Spelling::kSpelled)
+        absl::StrAppend(&read, part);
+    } else if (IsTypographicHyphen(c)) {
+      read += '-';
+    } else {
+      const bool rare = IsWhiteSpace(c) && SpellingOf(part) == Spelling::kUnspellable;
+      absl::StrAppend(&read, rare ? " " : part);
+    }
   }
-  absl::StrAppend(&plain, text.substr(copied));
-  return plain;
+  return read;
+}
+
+std::vector<TextRun> Tokenizer::Impl::Unspellable(absl::string_view text) const {
+  std::vector<std::string> names(stand_ins.begin(),
+                                 stand_ins.begin() + std::ssize(placeholder_tokens));
+  if (!capitals_mark.empty()) names.push_back(capitals_mark);
+  return FindUnspellable(text, names, [&](absl::string_view part) {
+    // No model has learnt what a control character does in a text.
+    if (std::any_of(part.begin(), part.end(), absl::ascii_iscntrl)) return Spelling::kUnspellable;
+    // SentencePiece reads this block, of a chart in text, as a blank.
+    if (part == "\u2581") return Spelling::kUnspellable;
+    if (std::all_of(part.begin(), part.end(), absl::ascii_isprint)) return Spelling::kSpelled;
+    const UChar32 first = CharacterAt(part, 0).code_point;
+    if (IsInvisible(first)) return Spelling::kNothing;
+    return IsTypographicHyphen(first) ? Spelling::kSpelled : SpellingOf(part);
+  });
+}
+
+std::vector<ProtectedSpan> Tokenizer::Impl::FindSpans(absl::string_view text,
+                                                      const ReadOptions& options) const {
+  const std::span<const ProtectedSpan> asked = options.spans;
+  std::vector<ProtectedSpan> spans(asked.begin(), asked.end());
+  for (const TextRun& run : options.protects ? Unspellable(text) : std::vector<TextRun>()) {
+    const bool inside = std::any_of(asked.begin(), asked.end(), [&](const ProtectedSpan& span) {
+      return span.begin <= run.begin && run.end <= span.end;
+    });
+    if (!inside)
+      spans.push_back(
+          {run.begin, run.end, std::string(text.substr(run.begin, run.end - run.begin))});
+  }
+  if (spans.empty()) return spans;
+  spans = MergeSpans(text, std::move(spans));
+  int next = 0;
+  for (size_t i = 0; i < spans.size(); ++i) {
+    // A code that the text has already stands for itself.
+    while (next < std::ssize(stand_ins) && next >= std::ssize(placeholder_tokens) &&
+           HasName(text, stand_ins[next]))
+      ++next;
+    if (next == std::ssize(stand_ins)) {
+      spans.resize(i);
+      break;
+    }
+    spans[i].stand_in = next++;
+  }
+  return spans;
 }
 
 Tokenizer::Tokenizer(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -231,13 +267,16 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Load(const TokenizerSpec& 
           spec.subword_file.string(), " has no piece ", name,
           ", which the manifest names among its placeholders: name pieces, or leave them out"));
     }
-    impl->placeholders.push_back(name);
+    impl->stand_ins.push_back(name);
     impl->placeholder_tokens.push_back(subwords->Encode(name)->back());
   }
   impl->capitals_mark = spec.capitals_mark;
   impl->control_ids = spec.control_ids;
   impl->subwords = std::move(subwords);
   impl->special = special;
+  for (const char* code : CodeStandIns()) {
+    if (impl->SpellingOf(code) == Spelling::kSpelled) impl->stand_ins.emplace_back(code);
+  }
   if (spec.word_tokenizer == linnet::v1::WORD_TOKENIZER_MOSES) {
     impl->words.emplace(spec.language_code);
   }
@@ -248,106 +287,76 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Load(const TokenizerSpec& 
 
 absl::StatusOr<std::vector<TokenId>> Tokenizer::Encode(absl::string_view text,
                                                        const TextAround& around) const {
-  return impl_->EncodeMarked(MarkCapitals(text, impl_->capitals_mark, around), false);
+  return impl_->EncodeMarked(MarkCapitals(text, impl_->capitals_mark, around));
 }
 
-absl::StatusOr<CopyingText> Tokenizer::EncodeCopying(absl::string_view text,
-                                                     const TextAround& around) const {
-  const std::string& mark = impl_->capitals_mark;
-  return impl_->EncodeCopying(text, [&](absl::string_view in) -> std::optional<std::string> {
-    std::string marked = MarkCapitals(in, mark, around);
+absl::StatusOr<TokenizedText> Tokenizer::Read(absl::string_view text,
+                                              const ReadOptions& options) const {
+  const Impl& impl = *impl_;
+  const std::string& mark = impl.capitals_mark;
+  const auto capitals = [&](absl::string_view in) -> std::optional<std::string> {
+    if (mark.empty())
+      return options.lower ? LowerCapitals(in, options.language_code, options.around)
+                           : std::nullopt;
+    std::string marked = MarkCapitals(in, mark, options.around);
     if (marked == in) return std::nullopt;
     return marked;
-  });
-}
-
-absl::StatusOr<CopyingText> Tokenizer::Read(absl::string_view text,
-                                            const ReadOptions& options) const {
-  if (options.lower && impl_->capitals_mark.empty()) {
-    const auto capitals = [&](absl::string_view in) {
-      return LowerCapitals(in, options.language_code, options.around);
+  };
+  TokenizedText read;
+  read.spans = impl.FindSpans(text, options);
+  // The text as the model reads it, without the spans and with their stand-ins.
+  std::string words, all;
+  int begin = 0;
+  for (const ProtectedSpan& span : read.spans) {
+    const std::string before = impl.Readable(text, begin, span.begin);
+    const std::string& name = impl.stand_ins[span.stand_in];
+    // A code within a word would be none.
+    const bool code = absl::ascii_isalnum(name.front());
+    absl::StrAppend(&words, before);
+    absl::StrAppend(&all, before, code && TouchesWord(text, span.begin, true) ? " " : "", name,
+                    code && TouchesWord(text, span.end, false) ? " " : "");
+    begin = span.end;
+  }
+  const std::string rest = impl.Readable(text, begin, static_cast<int>(text.size()));
+  absl::StrAppend(&words, rest);
+  absl::StrAppend(&all, rest);
+  if (capitals(words).has_value()) {
+    // Stand-ins in a text of capitals are in capitals as well, so that it is still one.
+    const auto named = [&](const std::string& in, bool upper) {
+      std::string out;
+      for (size_t at = 0; at < in.size();) {
+        const auto span = std::find_if(read.spans.begin(), read.spans.end(), [&](const auto& s) {
+          return StartsWithName(absl::string_view(in).substr(at), impl.stand_ins[s.stand_in]);
+        });
+        if (span == read.spans.end()) {
+          out += in[at++];
+          continue;
+        }
+        const std::string& name = impl.stand_ins[span->stand_in];
+        out += upper ? absl::AsciiStrToUpper(name) : name;
+        at += name.size();
+      }
+      return out;
     };
-    if (options.copies) return impl_->EncodeCopying(text, capitals);
-    const std::optional<std::string> lower = capitals(text);
-    ASSIGN_OR_RETURN(std::vector<TokenId> tokens,
-                     impl_->EncodeMarked(lower.value_or(std::string(text)), false));
-    return CopyingText{.tokens = std::move(tokens), .lowered = lower.has_value()};
+    all = named(all, true);
+    all = named(capitals(all).value_or(all), false);
+    read.lowered = mark.empty();
   }
-  if (options.copies) return EncodeCopying(text, options.around);
-  ASSIGN_OR_RETURN(std::vector<TokenId> tokens, Encode(text, options.around));
-  return CopyingText{.tokens = std::move(tokens)};
+  ASSIGN_OR_RETURN(read.tokens, impl.EncodeMarked(all));
+  if (std::count(read.tokens.begin(), read.tokens.end(), impl.special.unk) > 0) {
+    for (const TextRun& run : impl.Unspellable(text)) {
+      const bool inside = std::any_of(
+          read.spans.begin(), read.spans.end(),
+          [&](const ProtectedSpan& s) { return s.begin <= run.begin && run.end <= s.end; });
+      if (!inside) read.unread.push_back(run);
+    }
+  }
+  return read;
 }
 
-absl::StatusOr<CopyingText> Tokenizer::Impl::EncodeCopying(absl::string_view text,
-                                                           Capitals capitals) const {
-  std::vector<std::string> names = placeholders;
-  if (!capitals_mark.empty()) names.push_back(capitals_mark);
-  std::vector<TextRun> runs;
-  if (!placeholders.empty()) {
-    runs = FindUnspellable(text, names, [&](absl::string_view part) {
-      // No model has learnt what a control character does in a text.
-      if (std::any_of(part.begin(), part.end(), absl::ascii_iscntrl)) return Spelling::kUnspellable;
-      // SentencePiece reads this block, of a chart in text, as a blank.
-      if (part == "\u2581") return Spelling::kUnspellable;
-      const bool ascii = std::all_of(part.begin(), part.end(), absl::ascii_isprint);
-      return ascii ? Spelling::kSpelled : SpellingOf(part);
-    });
-  }
-  if (runs.size() > placeholders.size()) runs.resize(placeholders.size());
-  CopyingText copying;
-  // Names in a text of capitals are in capitals as well, so that it is still one.
-  const std::string rest = Without(runs, text);
-  std::optional<std::string> marked = capitals(rest);
-  const bool in_capitals = marked.has_value();
-  std::string read;
-  int copied = 0;
-  for (size_t i = 0; i < runs.size(); ++i) {
-    const std::string& name = placeholders[i];
-    absl::StrAppend(&read, WithPlainBlanks(text.substr(copied, runs[i].begin - copied)),
-                    in_capitals ? absl::AsciiStrToUpper(name) : name);
-    copying.copies.emplace_back(text.substr(runs[i].begin, runs[i].end - runs[i].begin));
-    copied = runs[i].end;
-  }
-  absl::StrAppend(&read, WithPlainBlanks(text.substr(copied)));
-  if (in_capitals) {
-    if (read != rest) marked = capitals(read);
-    const std::span<const std::string> names = std::span(placeholders).first(runs.size());
-    read = ReplaceNames(marked.value_or(read), names, names);
-    copying.lowered = capitals_mark.empty();
-  }
-  ASSIGN_OR_RETURN(copying.tokens, EncodeMarked(read, false));
-  return copying;
-}
-
-std::vector<TokenId> Tokenizer::CopyPhrase(int i, bool behind_blank) const {
-  const TokenId placeholder = impl_->placeholder_tokens[i];
-  if (!behind_blank) return {placeholder};
-  // SentencePiece puts a blank before a text.
-  return impl_->subwords->Encode(impl_->placeholders[i]).value_or(std::vector{placeholder});
-}
-
-absl::StatusOr<std::vector<TokenId>> Tokenizer::EncodePart(absl::string_view text) const {
-  ASSIGN_OR_RETURN(std::vector<TokenId> tokens, impl_->EncodeMarked(text, true));
-  if (text.empty() || !IsUnspacedScript(CharacterAt(text, 0).code_point)) return tokens;
-  // SentencePiece puts a blank before a text. Behind a mark there is none.
-  const std::string decoded = Decode(tokens);
-  for (const absl::string_view mark : {"、", "，", "("}) {
-    ASSIGN_OR_RETURN(const std::vector<TokenId> alone, impl_->EncodeMarked(mark, true));
-    ASSIGN_OR_RETURN(std::vector<TokenId> behind,
-                     impl_->EncodeMarked(absl::StrCat(mark, text), true));
-    if (behind.size() <= alone.size() || !std::equal(alone.begin(), alone.end(), behind.begin()))
-      continue;
-    behind.erase(behind.begin(), behind.begin() + std::ssize(alone));
-    if (Decode(behind) == decoded) return behind;
-  }
-  return tokens;
-}
-
-absl::StatusOr<std::vector<TokenId>> Tokenizer::Impl::EncodeMarked(absl::string_view text,
-                                                                   bool part) const {
+absl::StatusOr<std::vector<TokenId>> Tokenizer::Impl::EncodeMarked(absl::string_view text) const {
   const std::string in_words = words.has_value() ? words->Tokenize(text) : std::string(text);
-  ASSIGN_OR_RETURN(std::vector<TokenId> tokens,
-                   part ? subwords->EncodePart(in_words) : subwords->Encode(in_words));
+  ASSIGN_OR_RETURN(std::vector<TokenId> tokens, subwords->Encode(in_words));
   if (!control_ids.empty()) {
     std::replace_if(
         tokens.begin(), tokens.end(), [&](TokenId token) { return IsControl(token); }, special.unk);
@@ -418,8 +427,7 @@ std::shared_ptr<const TokenMarks> Tokenizer::WordMarks() const {
   return impl_->marks;
 }
 
-std::string Tokenizer::Decode(std::span<const TokenId> tokens, std::span<const std::string> copies,
-                              absl::string_view capitals) const {
+std::string Tokenizer::Decode(std::span<const TokenId> tokens, absl::string_view capitals) const {
   const SpecialTokens& special = impl_->special;
   std::vector<TokenId> said;
   said.reserve(tokens.size());
@@ -430,8 +438,12 @@ std::string Tokenizer::Decode(std::span<const TokenId> tokens, std::span<const s
   std::string text = impl_->subwords->Decode(said);
   if (impl_->words.has_value()) text = impl_->words->Detokenize(text);
   text = RestoreCapitals(text, impl_->capitals_mark);
-  if (!capitals.empty()) text = ToCapitals(text, capitals);
-  return copies.empty() ? text : ReplaceNames(text, impl_->placeholders, copies);
+  return capitals.empty() ? text : ToCapitals(text, capitals);
+}
+
+RestoredText Tokenizer::Restore(absl::string_view decoded, std::span<const ProtectedSpan> spans,
+                                absl::string_view source, bool once) const {
+  return RestoreSpans(decoded, impl_->stand_ins, spans, source, once);
 }
 
 TokenGrammar Tokenizer::Grammar(int vocabulary) const {
@@ -442,7 +454,6 @@ TokenGrammar Tokenizer::Grammar(int vocabulary) const {
   for (TokenId token : {special.bos, special.pad, special.unk})
     classes[token] = TokenGrammar::kControl;
   classes[special.eos] = TokenGrammar::kEnd;
-  for (TokenId token : impl_->placeholder_tokens) classes[token] = TokenGrammar::kControl;
   for (TokenId token : impl_->control_ids) {
     if (token < vocabulary && token != special.eos) classes[token] = TokenGrammar::kControl;
   }

@@ -13,6 +13,7 @@
 #include "model/runtime/search/token.h"
 #include "model/runtime/search/token_grammar.h"
 #include "model/runtime/tokenizer/capitals.h"
+#include "model/runtime/tokenizer/protected_spans.h"
 
 namespace linnet::model {
 
@@ -23,16 +24,19 @@ struct TokenizerSpec {
   std::filesystem::path vocabulary_file = {};  // empty: ids are those of the SentencePiece model
   linnet::v1::WordTokenizer word_tokenizer = linnet::v1::WORD_TOKENIZER_UNSPECIFIED;
   std::string language_code = {};              // for the word tokenizer
-  std::vector<std::string> placeholders = {};  // pieces that are replaced by copied text
+  std::vector<std::string> placeholders = {};  // pieces that are stand-ins (protected_spans.h)
   std::string capitals_mark = {};              // a piece; empty: no inline casing (capitals.h)
   std::vector<TokenId> control_ids = {};       // ids that are no text, ascending
   int vocabulary_size = 0;                     // of the model, max number of pieces; 0: not checked
 };
 
-// A text as tokens. The tokenizer's placeholder i replaces copies[i].
-struct CopyingText {
+// A text as tokens.
+struct TokenizedText {
   std::vector<TokenId> tokens;  // without eos
-  std::vector<std::string> copies = {};
+  // Each has a stand-in in the tokens.
+  std::vector<ProtectedSpan> spans = {};
+  // What the vocabulary cannot spell and has no stand-in: the tokens have unk for it.
+  std::vector<TextRun> unread = {};
   // The text was in capitals and the tokens spell it in lower case (lower_capitals.h), so that the
   // answer is to be converted to capitals.
   bool lowered = false;
@@ -42,8 +46,12 @@ struct CopyingText {
 struct ReadOptions {
   TextAround around = {};
   absl::string_view language_code = {};
-  // Puts placeholders in place of what the vocabulary cannot spell.
-  bool copies = false;
+  // Spans of the text, without overlap and in order, to put stand-ins in place of, as long as some
+  // are left.
+  std::span<const ProtectedSpan> spans = {};
+  // Does the same with what the vocabulary cannot spell, control characters and names of control
+  // pieces.
+  bool protects = false;
   // A model without a capitals mark reads a text in capitals in lower case (lower_capitals.h).
   bool lower = true;
 };
@@ -78,18 +86,10 @@ class Tokenizer {
   // `around` decides whether a single word in capitals is read as one (capitals.h).
   absl::StatusOr<std::vector<TokenId>> Encode(absl::string_view text,
                                               const TextAround& around = {}) const;
-  // As Encode, but with placeholders in place of text that the vocabulary cannot spell, of control
-  // characters and of names of control pieces, while placeholders are left. A blank that the
-  // vocabulary could only spell in bytes (U+00A0, U+3000) is read as a plain one.
-  absl::StatusOr<CopyingText> EncodeCopying(absl::string_view text,
-                                            const TextAround& around = {}) const;
-  // As EncodeCopying, or as Encode without copies, and with `lower`.
-  absl::StatusOr<CopyingText> Read(absl::string_view text, const ReadOptions& options) const;
-  // The phrase that constrains a target to contain placeholder i, after a blank or not.
-  std::vector<TokenId> CopyPhrase(int i, bool behind_blank) const;
-  // Token ids of whole words within another text, without inline casing: behind a blank, except in
-  // unspaced scripts.
-  absl::StatusOr<std::vector<TokenId>> EncodePart(absl::string_view text) const;
+  // As Encode, with these options. Invisible characters (invisible.h) are read as absent,
+  // typographic hyphens as hyphens, and a blank that the vocabulary could only spell in bytes
+  // (U+00A0, U+3000) as a plain one.
+  absl::StatusOr<TokenizedText> Read(absl::string_view text, const ReadOptions& options) const;
   // The tokens, ascending, that continue a word when they follow one: they begin with a letter, a
   // digit, a combining mark or bytes of a character, but not of unspaced scripts. Computed at the
   // first call, which takes some milliseconds.
@@ -100,10 +100,12 @@ class Tokenizer {
   // Computed at the first call, which takes some milliseconds.
   std::shared_ptr<const TokenMarks> WordMarks() const;
   // The text of token ids. Skips eos, pad, bos and control ids. Byte pieces that do not form a
-  // character become U+FFFD, ids without a piece the unknown token. Placeholder i becomes
-  // copies[i]. With `capitals`, a language code, the text is in capitals, except the copies.
-  std::string Decode(std::span<const TokenId> tokens, std::span<const std::string> copies = {},
-                     absl::string_view capitals = {}) const;
+  // character become U+FFFD, ids without a piece the unknown token. With `capitals`, a language
+  // code, the text is in capitals.
+  std::string Decode(std::span<const TokenId> tokens, absl::string_view capitals = {}) const;
+  // The decoded text with the spans of `source` in place of their stand-ins (RestoreSpans).
+  RestoredText Restore(absl::string_view decoded, std::span<const ProtectedSpan> spans,
+                       absl::string_view source, bool once) const;
 
   // The grammar of targets (token_grammar.h) for a vocabulary of that many tokens. A target may
   // begin with the capitals mark.

@@ -278,7 +278,7 @@ TEST(PivotTest, AlignmentsAreTheProductOfBothModels) {
       tokens_attention[t * count + t] += 0.75f;
       tokens_attention[t * count + std::min(t + 1, count - 1)] += 0.25f;
     }
-    const std::vector<AlignedWord> words = AlignedWords(tokenizer, tokens, sentence);
+    const std::vector<AlignedWord> words = AlignedWords(tokenizer, tokens, {.text = sentence});
     const WordAttention attention(words, count, tokens_attention);
     ASSERT_EQ(words.size(), 3);
     std::vector<std::vector<float>> weights;

@@ -30,10 +30,10 @@ void ExpectNeverTakenBack(const model::Tokenizer& tokenizer, WordTokenizer words
     Tokens tokens;
     const size_t length = 1 + random() % 14;
     while (tokens.size() < length) tokens.push_back(choice[random() % choice.size()]);
-    const std::string whole = tokenizer.Decode(tokens, {}, capitals);
+    const std::string whole = tokenizer.Decode(tokens, capitals);
     for (size_t count = 0; count <= tokens.size(); ++count) {
       const std::string certain =
-          StableText(tokenizer, words, std::span(tokens).first(count), {}, capitals);
+          StableText(tokenizer, words, std::span(tokens).first(count), capitals);
       ASSERT_TRUE(whole.starts_with(certain)) << "\"" << certain << "\" of \"" << whole << "\"";
       ASSERT_EQ(model::FirstInvalidUtf8(certain), -1);
       certain_before_the_end += count < tokens.size() && !certain.empty();

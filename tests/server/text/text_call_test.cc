@@ -175,7 +175,7 @@ TEST(TextCallTest, DefaultBeamBeyondTheRowsOfAStepIsNamedInTheError) {
   EXPECT_THAT(fixture.Call(&TextCalls::Translate, request, response), IsOk());
 }
 
-TEST(TextCallTest, StepsOfOneRowReadTextThatOthersCopy) {
+TEST(TextCallTest, StepsOfOneRowCopyText) {
   TextFixture fixture([](const model::Bundle&) {
     test::EchoEngine::Options options = {.limits = kTinyLimits};
     options.limits.max_beam_size = 1;
@@ -191,7 +191,7 @@ TEST(TextCallTest, StepsOfOneRowReadTextThatOthersCopy) {
   request.mutable_options()->set_beam_size(1);
   TranslateResponse response;
   ASSERT_THAT(fixture.Call(&TextCalls::Translate, request, response), IsOk());
-  EXPECT_EQ(response.translations(0).text(), "I saw 東京 today.") << "an echo";
+  EXPECT_EQ(response.translations(0).text(), "I saw 東京 today.");
 }
 
 TEST(TextCallTest, DetectLanguageHasTheSameDeadlines) {

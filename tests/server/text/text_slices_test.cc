@@ -288,7 +288,7 @@ std::string Description(const absl::StatusOr<PreparedText>& text) {
     absl::StrAppend(&all, segment.place.begin, "-", segment.place.end, " ",
                     segment.place.part_of_sentence, segment.copied, segment.gap, "|", segment.text);
     for (const model::TokenId token : segment.source) absl::StrAppend(&all, " ", token);
-    for (const std::string& copy : segment.copies) absl::StrAppend(&all, " [", copy, "]");
+    for (const auto& span : segment.spans) absl::StrAppend(&all, " [", span.text, "]");
     all += '\n';
   }
   return all;

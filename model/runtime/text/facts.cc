@@ -1,0 +1,328 @@
+#include "model/runtime/text/facts.h"
+
+#include <unicode/locid.h>
+#include <unicode/rbnf.h>
+#include <unicode/unistr.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "model/runtime/text/characters.h"
+
+namespace linnet::model {
+namespace {
+
+constexpr size_t kMaxDifferences = 64;
+constexpr size_t kMaxSpelled = 4;  // digits of a number that may be written in words
+
+// A number and the values that it may have: "1.234" is 1234 or 1.234.
+struct Number {
+  TextRun place;
+  std::string value;
+  std::string other = {};
+  std::vector<std::string> parts = {};  // of "10.30", which may be a time or of a date
+
+  bool Equals(const Number& number) const {
+    return value == number.value || (!other.empty() && other == number.value) ||
+           (!number.other.empty() && (value == number.other || other == number.other));
+  }
+};
+
+// Without zeros that do not count.
+std::string Value(absl::string_view whole, absl::string_view fraction) {
+  while (whole.size() > 1 && whole.front() == '0') whole.remove_prefix(1);
+  while (!fraction.empty() && fraction.back() == '0') fraction.remove_suffix(1);
+  return fraction.empty() ? std::string(whole) : absl::StrCat(whole, ".", fraction);
+}
+
+// The digits of a text, one group for each run, and the character between two groups.
+struct Groups {
+  std::vector<std::string> digits;
+  std::vector<TextRun> places;
+  std::vector<UChar32> separators;
+};
+
+// True for groups as of 1,234,567: all but the first have three digits.
+bool AreThousands(const std::vector<std::string>& digits, size_t begin, size_t end) {
+  if (digits[begin].size() > 3) return false;
+  for (size_t i = begin + 1; i < end; ++i) {
+    if (digits[i].size() != 3) return false;
+  }
+  return end - begin > 1;
+}
+
+bool IsBlankSeparator(UChar32 c) {
+  return c == ' ' || c == 0xA0 || c == 0x202F || c == '\'' || c == 0x2019;
+}
+
+void AddNumbers(const Groups& groups, std::vector<Number>& numbers) {
+  const std::vector<std::string>& digits = groups.digits;
+  for (size_t begin = 0, end = 0; begin < digits.size(); begin = end) {
+    const auto join = [&](size_t from, size_t to) {
+      std::string joined;
+      for (size_t i = from; i < to; ++i) joined += digits[i];
+      return joined;
+    };
+    // Groups with the same separator.
+    end = begin + 1;
+    while (end < digits.size() &&
+           groups.separators[end - 1] == groups.separators[std::min(begin, end - 1)])
+      ++end;
+    const bool blanks = end - begin > 1 && IsBlankSeparator(groups.separators[begin]);
+    if (!AreThousands(digits, begin, end)) end = begin + 1;
+    const bool decimal =
+        end < digits.size() && !IsBlankSeparator(groups.separators[end - 1]) &&
+        (end + 1 == digits.size() || groups.separators[end] != groups.separators[end - 1]) &&
+        (end - begin == 1 || groups.separators[end - 1] != groups.separators[begin]);
+    Number& number = numbers.emplace_back();
+    number.place = {groups.places[begin].begin, groups.places[end - 1].end};
+    number.value = Value(join(begin, end), "");
+    if (decimal) {
+      number.value = Value(join(begin, end), digits[end]);
+      if (end - begin == 1) number.parts = {Value(digits[begin], ""), Value(digits[end], "")};
+      number.place.end = groups.places[end++].end;
+    } else if (end - begin == 2 && !blanks) {
+      number.other = Value(digits[begin], digits[begin + 1]);
+    }
+  }
+}
+
+std::vector<Number> NumbersOf(const FactText& in) {
+  std::vector<Number> numbers;
+  Groups groups;
+  auto apart = in.apart.begin();
+  bool open = false;  // the last group ended with the character before
+  UChar32 separator = 0;
+  int separated_at = -1;
+  const auto finish = [&] {
+    if (!groups.digits.empty()) AddNumbers(groups, numbers);
+    groups = {};
+  };
+  for (int at = 0; at < std::ssize(in.text);) {
+    if (apart != in.apart.end() && at >= apart->begin) {
+      finish();
+      open = false;
+      at = std::max(at, apart->end);
+      ++apart;
+      continue;
+    }
+    const Character c = CharacterAt(in.text, at);
+    at = c.end;
+    const int digit =
+        c.code_point < 0x80
+            ? (absl::ascii_isdigit(static_cast<char>(c.code_point)) ? c.code_point - '0' : -1)
+            : u_charDigitValue(c.code_point);
+    if (digit >= 0) {
+      if (!open) {
+        if (separated_at != c.begin) finish();
+        if (!groups.digits.empty()) groups.separators.push_back(separator);
+        groups.digits.emplace_back();
+        groups.places.push_back({c.begin, c.begin});
+      }
+      groups.digits.back() += static_cast<char>('0' + digit);
+      groups.places.back().end = c.end;
+      open = true;
+    } else {
+      const bool separates = c.code_point == '.' || c.code_point == ',' ||
+                             IsBlankSeparator(c.code_point) || c.code_point == 0x66B ||
+                             c.code_point == 0x66C;
+      if (open && separates) {
+        separator = c.code_point;
+        separated_at = c.end;
+      } else {
+        separated_at = -1;
+      }
+      open = false;
+    }
+  }
+  finish();
+  return numbers;
+}
+
+// Spells numbers in words.
+class Speller {
+ public:
+  explicit Speller(absl::string_view language_code) : language_code_(language_code) {}
+
+  // The text contains the number in words, or the start of the ordinal ("drit" of "dritten").
+  bool Spells(const std::string& text, const std::string& value) {
+    if (value.size() > kMaxSpelled || value.find('.') != std::string::npos) return false;
+    if (folded_.isEmpty()) {
+      folded_ = icu::UnicodeString::fromUTF8(text).foldCase();
+      UErrorCode error = U_ZERO_ERROR;
+      rules_ = std::make_unique<icu::RuleBasedNumberFormat>(
+          icu::URBNF_SPELLOUT, icu::Locale(std::string(language_code_).c_str()), error);
+      if (U_FAILURE(error) != 0) rules_ = nullptr;
+    }
+    if (rules_ == nullptr) return false;
+    const int number = std::stoi(value);
+    for (int i = 0; i < rules_->getNumberOfRuleSetNames(); ++i) {
+      const icu::UnicodeString name = rules_->getRuleSetName(i);
+      UErrorCode error = U_ZERO_ERROR;
+      icu::UnicodeString words;
+      icu::FieldPosition position;
+      rules_->format(number, name, words, position, error);
+      words.foldCase().findAndReplace(u"\u00AD", u"");
+      if (U_FAILURE(error) == 0 && words.length() > 1 && u_isalpha(words.char32At(0)) != 0 &&
+          folded_.indexOf(words) >= 0)
+        return true;
+    }
+    return false;
+  }
+
+ private:
+  absl::string_view language_code_;
+  icu::UnicodeString folded_;
+  std::unique_ptr<icu::RuleBasedNumberFormat> rules_;
+};
+
+// True for 5 and 5000000, and for 2 and 14.
+bool IsOtherForm(const Number& a, const Number& b) {
+  const auto scaled = [](std::string shorter, const std::string& longer) {
+    if (const size_t dot = shorter.find('.'); dot != std::string::npos) {
+      const size_t decimals = shorter.size() - dot - 1;
+      if (decimals > 3) return false;
+      shorter = absl::StrCat(shorter.substr(0, dot), shorter.substr(dot + 1),
+                             std::string(3 - decimals, '0'));
+      while (shorter.size() > 1 && shorter.front() == '0') shorter.erase(0, 1);
+    }
+    return longer.size() >= shorter.size() && longer.starts_with(shorter) &&
+           longer.find_first_not_of('0', shorter.size()) == std::string::npos &&
+           (longer.size() - shorter.size()) % 3 == 0;
+  };
+  if (scaled(a.value, b.value) || scaled(b.value, a.value)) return true;
+  if (a.value.size() > 2 || b.value.size() > 2 || a.value.find('.') < 2 || b.value.find('.') < 2)
+    return false;
+  const int hour = std::stoi(a.value), other = std::stoi(b.value);
+  return std::min(hour, other) <= 12 && std::abs(hour - other) == 12;
+}
+
+// Removes each number that both have.
+void RemoveCommon(std::vector<Number>& source, std::vector<Number>& answer, const auto& same) {
+  std::erase_if(source, [&](const Number& number) {
+    const auto found = std::find_if(answer.begin(), answer.end(),
+                                    [&](const Number& other) { return same(number, other); });
+    if (found == answer.end()) return false;
+    answer.erase(found);
+    return true;
+  });
+}
+
+// Removes each number whose parts `others` have as numbers of their own.
+void RemoveSplit(std::vector<Number>& numbers, std::vector<Number>& others) {
+  std::erase_if(numbers, [&](const Number& number) {
+    std::vector<Number> left = others;
+    for (const std::string& part : number.parts) {
+      const auto found = std::find_if(left.begin(), left.end(),
+                                      [&](const Number& other) { return other.value == part; });
+      if (found == left.end()) return false;
+      left.erase(found);
+    }
+    if (number.parts.empty()) return false;
+    others = std::move(left);
+    return true;
+  });
+}
+
+// Brackets and quotation marks, by kind.
+constexpr size_t kKinds = 7;
+std::array<std::vector<TextRun>, kKinds> MarksOf(const FactText& in) {
+  std::array<std::vector<TextRun>, kKinds> marks;
+  auto apart = in.apart.begin();
+  for (int at = 0; at < std::ssize(in.text);) {
+    if (apart != in.apart.end() && at >= apart->begin) {
+      at = std::max(at, apart->end);
+      ++apart;
+      continue;
+    }
+    const Character c = CharacterAt(in.text, at);
+    at = c.end;
+    int kind = -1;
+    switch (c.code_point) {
+      case '(':
+      case 0xFF08:
+        kind = 0;
+        break;
+      case ')':
+      case 0xFF09:
+        kind = 1;
+        break;
+      case '[':
+      case 0xFF3B:
+        kind = 2;
+        break;
+      case ']':
+      case 0xFF3D:
+        kind = 3;
+        break;
+      case '{':
+        kind = 4;
+        break;
+      case '}':
+        kind = 5;
+        break;
+      case '"':
+      case 0x201C:
+      case 0x201D:
+      case 0x201E:
+      case 0xAB:
+      case 0xBB:
+      case 0x300C:
+      case 0x300D:
+      case 0x300E:
+      case 0x300F:
+        kind = 6;
+        break;
+      default:
+        break;
+    }
+    if (kind >= 0) marks[kind].push_back({c.begin, c.end});
+  }
+  return marks;
+}
+
+}  // namespace
+
+FactDifferences CompareFacts(const FactText& source, const FactText& answer, bool whole) {
+  FactDifferences differences;
+  std::vector<Number> lost = NumbersOf(source), added = NumbersOf(answer);
+  if (!whole) {  // a summary may repeat a number
+    std::erase_if(added, [&](const Number& number) {
+      return std::any_of(lost.begin(), lost.end(),
+                         [&](const Number& other) { return number.Equals(other); });
+    });
+  }
+  RemoveCommon(lost, added, [](const Number& a, const Number& b) { return a.Equals(b); });
+  if (!lost.empty() || !added.empty()) {
+    lost.resize(std::min(lost.size(), kMaxDifferences));
+    added.resize(std::min(added.size(), kMaxDifferences));
+    RemoveSplit(lost, added);
+    RemoveSplit(added, lost);
+    RemoveCommon(lost, added, IsOtherForm);
+    Speller in_answer(answer.language_code), in_source(source.language_code);
+    const std::string source_text(source.text), answer_text(answer.text);
+    std::erase_if(lost, [&](const Number& n) { return in_answer.Spells(answer_text, n.value); });
+    std::erase_if(added, [&](const Number& n) { return in_source.Spells(source_text, n.value); });
+  }
+  for (const Number& number : added) differences.added.push_back(number.place);
+  if (!whole) return differences;
+  for (const Number& number : lost) differences.lost.push_back(number.place);
+
+  const auto of_source = MarksOf(source), of_answer = MarksOf(answer);
+  for (size_t kind = 0; kind < kKinds; ++kind) {
+    const size_t common = std::min(of_source[kind].size(), of_answer[kind].size());
+    differences.lost.insert(differences.lost.end(), of_source[kind].begin() + common,
+                            of_source[kind].end());
+    differences.added.insert(differences.added.end(), of_answer[kind].begin() + common,
+                             of_answer[kind].end());
+  }
+  const auto by_place = [](const TextRun& a, const TextRun& b) { return a.begin < b.begin; };
+  std::stable_sort(differences.lost.begin(), differences.lost.end(), by_place);
+  std::stable_sort(differences.added.begin(), differences.added.end(), by_place);
+  return differences;
+}
+
+}  // namespace linnet::model

@@ -1,0 +1,215 @@
+#include "model/runtime/tokenizer/protected_spans.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "model/runtime/text/characters.h"
+
+namespace linnet::model {
+namespace {
+
+constexpr const char* kCodes[] = {"KX7", "ZB4", "WT9", "QJ2", "VH5", "GP8", "XD3", "YN6", "FK4",
+                                  "HZ7", "BW2", "JG5", "TV8", "RQ6", "MC3", "LY9", "DN5", "SX8",
+                                  "PV3", "UK2", "CT6", "AJ4", "EZ9", "NB7", "OX1"};
+constexpr int kMaxEnding = 2;  // letters of a plural or genitive
+
+// The stand-in at byte `at` of a decoded text. A placeholder that stands for nothing has no span.
+struct Found {
+  static constexpr int kNone = -1;
+  int span = kNone;
+  int end = 0;  // of the stand-in and its ending
+};
+
+std::optional<Found> FindStandIn(absl::string_view raw, int at, std::span<const std::string> names,
+                                 std::span<const ProtectedSpan> spans) {
+  for (int i = 0; i < std::ssize(spans); ++i) {
+    const std::string& name = names[spans[i].stand_in];
+    if (!StartsWithName(raw.substr(at), name)) continue;
+    int end = at + static_cast<int>(name.size());
+    if (!absl::ascii_isalnum(name.front())) return Found{i, end};
+    if (at > 0 && absl::ascii_isalnum(raw[at - 1])) continue;
+    int letters = 0;
+    while (end + letters < std::ssize(raw) && absl::ascii_isalnum(raw[end + letters])) ++letters;
+    if (letters > 0 && absl::ascii_isdigit(raw[end])) continue;
+    return Found{i, letters <= kMaxEnding ? end + letters : end};
+  }
+  for (const std::string& name : names) {
+    if (!absl::ascii_isalnum(name.front()) && StartsWithName(raw.substr(at), name))
+      return Found{Found::kNone, at + static_cast<int>(name.size())};
+  }
+  return std::nullopt;
+}
+
+bool IsDigitAt(absl::string_view text, int at) {
+  return at >= 0 && at < std::ssize(text) && absl::ascii_isdigit(text[at]);
+}
+
+bool HasWord(absl::string_view text) {
+  return std::any_of(text.begin(), text.end(),
+                     [](unsigned char c) { return absl::ascii_isalnum(c) || c >= 0x80; });
+}
+
+// Where a span that was left out goes: to the same share of the text between its neighbours as in
+// the source, between words and outside other spans.
+int PlaceOfForced(absl::string_view text, absl::string_view source, const ProtectedSpan& span,
+                  std::span<const ProtectedSpan> spans,
+                  std::span<const std::optional<TextRun>> places) {
+  int source_begin = 0, source_end = static_cast<int>(source.size());
+  int begin = 0, end = static_cast<int>(text.size());
+  while (end > 0 && !HasWord(text.substr(end - 1))) --end;  // before the full stop
+  const int last = end;
+  for (int i = 0; i < std::ssize(spans); ++i) {
+    if (!places[i].has_value()) continue;
+    if (spans[i].end <= span.begin) {
+      source_begin = spans[i].end;
+      begin = places[i]->end;
+    } else if (spans[i].begin >= span.end && places[i]->begin >= begin) {
+      source_end = spans[i].begin;
+      end = places[i]->begin;
+      break;
+    }
+  }
+  end = std::max(begin, end);
+  if (!HasWord(source.substr(source_begin, span.begin - source_begin))) return begin;
+  if (!HasWord(source.substr(span.end, source_end - span.end))) return end;
+  const int64_t offset =
+      int64_t{end - begin} * (span.begin - source_begin) / std::max(source_end - source_begin, 1);
+  const auto is_free = [&](int at) {
+    const bool between = at == 0 || at >= last || text[at] == ' ';
+    return between && std::none_of(places.begin(), places.end(), [&](const auto& place) {
+             return place.has_value() && place->begin < at && at < place->end;
+           });
+  };
+  const int wished = begin + static_cast<int>(offset);
+  for (int away = 0; away <= end - begin; ++away) {
+    if (wished - away >= begin && is_free(wished - away)) return wished - away;
+    if (wished + away <= end && is_free(wished + away)) return wished + away;
+  }
+  return end;
+}
+
+}  // namespace
+
+std::span<const char* const> CodeStandIns() { return kCodes; }
+
+bool TouchesWord(absl::string_view text, int at, bool before) {
+  if (at == (before ? 0 : std::ssize(text))) return false;
+  const UChar32 c = (before ? CharacterBefore(text, at) : CharacterAt(text, at)).code_point;
+  return InWord(c) && !IsUnspacedScript(c);
+}
+
+void GrowToWords(absl::string_view text, ProtectedSpan& span) {
+  int begin = span.begin, end = span.end;
+  while (TouchesWord(text, begin, /*before=*/true)) begin = CharacterBefore(text, begin).begin;
+  while (TouchesWord(text, end, /*before=*/false)) end = CharacterAt(text, end).end;
+  span.text = absl::StrCat(text.substr(begin, span.begin - begin), span.text,
+                           text.substr(span.end, end - span.end));
+  span.begin = begin;
+  span.end = end;
+}
+
+std::vector<ProtectedSpan> MergeSpans(absl::string_view text, std::vector<ProtectedSpan> spans) {
+  std::stable_sort(spans.begin(), spans.end(), [](const auto& a, const auto& b) {
+    return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
+  });
+  std::vector<ProtectedSpan> merged;
+  const auto part = [&](int begin, int end) { return text.substr(begin, end - begin); };
+  for (ProtectedSpan& span : spans) {
+    if (merged.empty() || SkipWhiteSpace(text, merged.back().end) < span.begin) {
+      merged.push_back(std::move(span));
+      continue;
+    }
+    ProtectedSpan& before = merged.back();
+    if (span.end <= before.end) continue;
+    if (span.begin >= before.end) {
+      absl::StrAppend(&before.text, part(before.end, span.begin), span.text);
+    } else {  // the rest of what overlaps
+      absl::StrAppend(&before.text, part(before.end, span.end));
+    }
+    before.end = span.end;
+  }
+  return merged;
+}
+
+int RestoredText::PlaceOf(int raw) const {
+  int place = raw;
+  for (const Edit& edit : edits) {
+    if (raw <= edit.raw_begin && edit.raw_begin < edit.raw_end) break;
+    if (raw < edit.raw_begin) break;
+    if (raw < edit.raw_end) return edit.begin;
+    place = edit.end + raw - edit.raw_end;
+  }
+  return place;
+}
+
+RestoredText RestoreSpans(absl::string_view raw, std::span<const std::string> names,
+                          std::span<const ProtectedSpan> spans, absl::string_view source,
+                          bool once) {
+  RestoredText restored;
+  std::string& text = restored.text;
+  std::vector<std::optional<TextRun>> places(spans.size());
+  for (int at = 0; at < std::ssize(raw);) {
+    const auto found = FindStandIn(raw, at, names, spans);
+    if (!found.has_value()) {
+      text += raw[at++];
+      continue;
+    }
+    auto begin = static_cast<int>(text.size());
+    int raw_begin = at;
+    int raw_end = found->end;
+    if (found->span != Found::kNone && (!once || !places[found->span].has_value())) {
+      // Within a word or number of the source the stand-in had a blank beside it.
+      const ProtectedSpan& span = spans[found->span];
+      if (begin > 1 && text.back() == ' ' && IsDigitAt(text, begin - 2) &&
+          IsDigitAt(source, span.begin - 1)) {
+        text.pop_back();
+        --begin;
+        --raw_begin;
+      }
+      if (raw_end < std::ssize(raw) && raw[raw_end] == ' ' && IsDigitAt(raw, raw_end + 1) &&
+          IsDigitAt(source, span.end))
+        ++raw_end;
+      text += spans[found->span].text;
+      places[found->span] = {begin, static_cast<int>(text.size())};
+    } else if (begin > 0 && text.back() == ' ') {  // it stands there already
+      text.pop_back();
+      --begin;
+      --raw_begin;
+    }
+    restored.edits.push_back({raw_begin, raw_end, begin, static_cast<int>(text.size())});
+    at = raw_end;
+  }
+  for (int i = 0; once && i < std::ssize(spans); ++i) {
+    if (places[i].has_value()) continue;
+    restored.forced.push_back(i);
+    const int at = PlaceOfForced(text, source, spans[i], spans, places);
+    const bool blank_before =
+        at > 0 && text[at - 1] != ' ' && !IsUnspacedScript(CharacterBefore(text, at).code_point);
+    const bool blank_after = TouchesWord(text, at, /*before=*/false);
+    const std::string put =
+        absl::StrCat(blank_before ? " " : "", spans[i].text, blank_after ? " " : "");
+    const auto size = static_cast<int>(put.size());
+    text.insert(at, put);
+    for (auto& place : places) {
+      if (place.has_value() && place->begin >= at) place = {place->begin + size, place->end + size};
+    }
+    const int begin = at + (blank_before ? 1 : 0);
+    places[i] = {begin, begin + static_cast<int>(spans[i].text.size())};
+    auto later = std::find_if(restored.edits.begin(), restored.edits.end(),
+                              [&](const RestoredText::Edit& edit) { return edit.begin >= at; });
+    const int raw_at = later == restored.edits.begin()
+                           ? at
+                           : at - std::prev(later)->end + std::prev(later)->raw_end;
+    for (auto edit = later; edit != restored.edits.end(); ++edit) {
+      edit->begin += size;
+      edit->end += size;
+    }
+    restored.edits.insert(later, {raw_at, raw_at, at, at + size});
+  }
+  return restored;
+}
+
+}  // namespace linnet::model

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "model/runtime/tokenizer/copied_runs.h"
+
+namespace linnet::model {
+
+// A part of a text that the model does not read: bytes [begin, end), of which the answer contains
+// `text` instead. The model reads a stand-in, a word that it copies to its answer without being
+// constrained, so that greedy search and a search on the device work as for other texts.
+struct ProtectedSpan {
+  int begin = 0;
+  int end = 0;
+  std::string text;
+  int stand_in = -1;  // its number, once it has one
+  bool operator==(const ProtectedSpan&) const = default;
+};
+
+// True if a letter, digit or mark of a script with blanks stands before or behind byte `at`.
+bool TouchesWord(absl::string_view text, int at, bool before);
+// Makes a span of the words that it touches: "%spx" for "%s".
+void GrowToWords(absl::string_view text, ProtectedSpan& span);
+// The spans without overlap, in order: spans that overlap, touch or have only white space between
+// them become one.
+std::vector<ProtectedSpan> MergeSpans(absl::string_view text, std::vector<ProtectedSpan> spans);
+
+// A decoded text with its spans in place.
+struct RestoredText {
+  // Bytes [raw_begin, raw_end) of the decoded text became bytes [begin, end) of `text`.
+  struct Edit {
+    int raw_begin = 0, raw_end = 0, begin = 0, end = 0;
+  };
+
+  std::string text;
+  std::vector<Edit> edits = {};  // in order
+  // Numbers of the spans that the decoded text left out, and that were put where they are in the
+  // source, as a share of it.
+  std::vector<int> forced = {};
+
+  // The place in `text` of the end of the first `raw` bytes of the decoded text. Inside a stand-in
+  // it is the begin of the span.
+  int PlaceOf(int raw) const;
+};
+
+// Puts the spans of `source` into a decoded text in place of their stand-ins, `names`. With `once`
+// each span occurs exactly once: its first stand-in counts, and a span without one is forced. A
+// few letters after a stand-in, as of a plural or genitive, are removed.
+RestoredText RestoreSpans(absl::string_view raw, std::span<const std::string> names,
+                          std::span<const ProtectedSpan> spans, absl::string_view source,
+                          bool once);
+
+// Words that models copy, because they look like codes and not like each other
+// (tests/bench/results/protected-spans.json).
+std::span<const char* const> CodeStandIns();
+
+}  // namespace linnet::model

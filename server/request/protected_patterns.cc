@@ -1,0 +1,150 @@
+#include "server/request/protected_patterns.h"
+
+#include <re2/re2.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+
+namespace linnet::server {
+namespace {
+
+// One alternation, of which the first that matches counts. Where a match may begin, and which
+// matches are none, Accepted decides, since RE2 does not look around.
+constexpr const char* kBuiltIn =
+    // Mustache, i18next, and templates: {{name}}, {{{name}}}, ${name}, %{name}, #{name}, $t(key).
+    R"re(\{\{[^{}\n]+\}\}\}?|\{\{\{[^{}\n]+\}\}\}|[$%#]\{[^{}\n]+\}|\$t\([^()\n]+\))re"
+    // ICU, Python and Rust: {}, {0}, {name!r:>8}, {n, plural, one {# file} other {# files}}.
+    R"re(|\{[ \t]*[\w.$:!?<>^#+\-\[\]]*[ \t]*(?:,[^{}]*(?:\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}[^{}]*)*)?\})re"
+    // printf and Python: %s, %-5.2f, %1$s, %lld, %(name)s, %@.
+    R"re(|%(?:\d{1,2}\$|\(\w+\))?[-+0#]{0,4}(?:\d{1,4}|\*)?(?:\.(?:\d{1,4}|\*))?(?:hh?|ll?|[qLjzt])?[diouxXeEfFgGaAcspn@])re"
+    R"re(|(?:https?|ftp|file|mailto|git|ssh)://?[^\s<>"“”«»]+|www\.[^\s<>"“”«»]+)re"
+    R"re(|[\w.+\-]+@[\w\-]+(?:\.[\w\-]+)+)re"
+    // Paths: /etc/passwd, ./a, ~/a, C:\a.
+    R"re(|(?:~|\.{1,2})?/[\w.@+\-]+(?:/[\w.@+\-]*)*|[A-Za-z]:\\[^\s<>"|?*]+)re"
+    R"re(|[@#][\pL_][\pL\pN_]*)re"
+    // Phone numbers, cards and IBANs in groups of digits; codes.
+    R"re(|\b[A-Z]{2}\d{2}(?: [A-Z0-9]{4}){2,7}(?: [A-Z0-9]{1,3})?\b)re"
+    R"re(|\+\d{1,3}(?:[ \-]?\(?\d{1,8}\)?){1,6}\b|\(0?\d{2,4}\) ?\d{3,8}(?:[ \-]\d{2,8})*\b)re"
+    R"re(|\b\d{4}(?:[ \-]\d{4}){2,4}\b|\b97[89] \d{1,5} \d{1,7} \d{1,7} [\dX]\b)re"
+    R"re(|(?:[A-Za-z]+[-_./:])*[A-Za-z]*[0-9][A-Za-z0-9]*(?:[-_./:][A-Za-z0-9]+)*)re";
+
+bool IsDigits(absl::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
+}
+
+// A word of letters, digits and the marks of codes: true for one that is no word, number, date or
+// amount, which a language writes in its own way.
+bool IsCode(absl::string_view word) {
+  const auto digits = std::count_if(word.begin(), word.end(), absl::ascii_isdigit);
+  const auto letters = std::count_if(word.begin(), word.end(), absl::ascii_isalpha);
+  if (digits == 0) return false;
+  const std::vector<absl::string_view> groups = absl::StrSplit(word, absl::ByAnyChar("-_./:"));
+  if (letters == 0) {
+    if (groups.size() == 1) return digits >= 6;
+    const bool dots = std::count(word.begin(), word.end(), '.') + 1 == std::ssize(groups);
+    const bool hyphens = std::count(word.begin(), word.end(), '-') + 1 == std::ssize(groups);
+    if (dots) {
+      const bool byte_groups = std::all_of(groups.begin(), groups.end(), [](absl::string_view g) {
+        return g.size() <= 3 && (g.size() < 3 || g <= "255");
+      });
+      if (groups.size() == 4 && byte_groups) return true;  // an IP address
+      const bool thousands = std::all_of(groups.begin() + 1, groups.end(),
+                                         [](absl::string_view g) { return g.size() == 3; });
+      const bool date = groups.size() == 3 && groups[0].size() <= 2 && groups[1].size() <= 2 &&
+                        (groups[2].size() == 4 || groups[2].size() == 2) && groups[0] <= "31";
+      return groups.size() >= 3 && !thousands && (!date || groups[2].size() != 4);
+    }
+    return hyphens ? groups.size() >= 3 || digits >= 9 : digits >= 9;
+  }
+  // 5kg, 20th and 1990s are words, v1.2, BE0768880101 and x86_64 are codes.
+  size_t number = 0;
+  while (number < word.size() && (absl::ascii_isdigit(word[number]) || word[number] == '.'))
+    ++number;
+  const absl::string_view unit = word.substr(number);
+  if (number > 0 && unit.size() <= 3 && std::all_of(unit.begin(), unit.end(), absl::ascii_isalpha))
+    return number >= 6;
+  const bool version =
+      (word[0] == 'v' || word[0] == 'V') && groups.size() > 1 && IsDigits(groups[0].substr(1));
+  int changes = 0;
+  for (size_t i = 1; i < word.size(); ++i) {
+    if (absl::ascii_isalnum(word[i]) && absl::ascii_isalnum(word[i - 1]))
+      changes += absl::ascii_isdigit(word[i]) != absl::ascii_isdigit(word[i - 1]) ? 1 : 0;
+  }
+  return version || digits >= 3 || changes >= 2;
+}
+
+// Cuts what ends a sentence or a bracket off a URL or a path.
+absl::string_view Trimmed(absl::string_view match) {
+  constexpr absl::string_view kOpening = "([{", kClosing = ")]}", kMarks = ".,;:!?'";
+  int64_t unopened[3] = {};
+  for (const char c : match) {
+    if (const size_t kind = kClosing.find(c); kind != absl::string_view::npos) ++unopened[kind];
+    if (const size_t kind = kOpening.find(c); kind != absl::string_view::npos) --unopened[kind];
+  }
+  while (match.size() > 1) {
+    const size_t kind = kClosing.find(match.back());
+    const bool closes = kind != absl::string_view::npos && unopened[kind]-- > 0;
+    if (!closes && kMarks.find(match.back()) == absl::string_view::npos) break;
+    match.remove_suffix(1);
+  }
+  return match;
+}
+
+// The part of a match that is protected; empty if none is.
+absl::string_view Accepted(absl::string_view text, absl::string_view match) {
+  const size_t begin = match.data() - text.data();
+  const unsigned char before = begin == 0 ? ' ' : text[begin - 1];
+  const size_t end = begin + match.size();
+  const unsigned char after = end == text.size() ? ' ' : text[end];
+  const auto in_word = [](unsigned char c) {
+    return absl::ascii_isalnum(c) || c == '_' || c >= 0x80;
+  };
+  const char first = match.front(), second = match.size() > 1 ? match[1] : ' ';
+  if (first == '{' || second == '{' || (first == '$' && second == 't')) return match;
+  if (first == '%') {
+    const bool variable = second == '(' || match.find('$') != absl::string_view::npos ||
+                          match == "%s" || match == "%d";
+    return absl::ascii_isdigit(before) || (!variable && in_word(after)) ? "" : match;
+  }
+  if (first == '@' || first == '#') return in_word(before) || before == '&' ? "" : match;
+  if (match.find("://") != absl::string_view::npos || absl::StartsWith(match, "www.") ||
+      match.find('@') != absl::string_view::npos || match.find('\\') != absl::string_view::npos)
+    return in_word(before) ? "" : Trimmed(match);
+  if (first == '/' || first == '~' || (first == '.' && match.find('/') < 3)) {
+    const bool several = std::count(match.begin(), match.end(), '/') > 1;
+    const bool fits = !in_word(before) && before != ')' && before != '<';
+    return fits && (several || first != '/' || match.size() > 3) ? Trimmed(match) : "";
+  }
+  if (in_word(before) || in_word(after)) return "";
+  if (match.find(' ') != absl::string_view::npos || first == '+' || first == '(') {
+    const auto digits = std::count_if(match.begin(), match.end(), absl::ascii_isdigit);
+    return digits >= 6 ? match : "";
+  }
+  return IsCode(match) ? match : "";
+}
+
+}  // namespace
+
+std::vector<model::TextRun> ProtectedPatterns::Find(absl::string_view text) const {
+  static const RE2& built_in = *new RE2(kBuiltIn);
+  std::vector<model::TextRun> found;
+  const re2::StringPiece all(text.data(), text.size());
+  re2::StringPiece match;
+  for (size_t at = 0;
+       at < text.size() && built_in.Match(all, at, text.size(), RE2::UNANCHORED, &match, 1);) {
+    const size_t begin = match.data() - text.data();
+    const absl::string_view whole(match.data(), match.size());
+    const absl::string_view accepted = Accepted(text, whole);
+    if (!accepted.empty())
+      found.push_back({static_cast<int>(begin), static_cast<int>(begin + accepted.size())});
+    at = begin + std::max<size_t>(accepted.empty() ? whole.size() : accepted.size(), 1);
+  }
+  return found;
+}
+
+}  // namespace linnet::server

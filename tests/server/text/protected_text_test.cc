@@ -1,0 +1,143 @@
+// Protected spans: what the model must not change comes back, and warnings say what differs.
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/request/protected_patterns.h"
+#include "tests/server/text/two_models_fixture.h"
+
+namespace linnet::server {
+namespace {
+
+using linnet::v1::TranslateRequest;
+using linnet::v1::TranslateResponse;
+using linnet::v1::Translation;
+using linnet::v1::Warning;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+std::vector<std::string> Found(const std::string& text) {
+  std::vector<std::string> found;
+  for (const auto& [begin, end] : ProtectedPatterns().Find(text))
+    found.push_back(text.substr(begin, end - begin));
+  return found;
+}
+
+TEST(ProtectedTextTest, FindsVariables) {
+  EXPECT_THAT(Found("Hello %s, {count} of {{name}}: 100% of it, 5% off"),
+              ElementsAre("%s", "{count}", "{{name}}"));
+  EXPECT_THAT(Found("{n, plural, one {# file} other {# files}} in ${dir} by %(user)s %1$s %5.2f"),
+              ElementsAre("{n, plural, one {# file} other {# files}}", "${dir}", "%(user)s", "%1$s",
+                          "%5.2f"));
+  EXPECT_THAT(Found("{} {0:>8.2f} {name!r:>10} {:?} {as prose} $t(common.ok)"),
+              ElementsAre("{}", "{0:>8.2f}", "{name!r:>10}", "{:?}", "$t(common.ok)"));
+}
+
+TEST(ProtectedTextTest, FindsAddresses) {
+  EXPECT_THAT(Found("See https://a.com/b?c=d&e=f, (http://x.org/a_(b)) and www.test.de."),
+              ElementsAre("https://a.com/b?c=d&e=f", "http://x.org/a_(b)", "www.test.de"));
+  EXPECT_THAT(Found("Write to contact@example.com by Friday, @anna, about #release and #1"),
+              ElementsAre("contact@example.com", "@anna", "#release"));
+  EXPECT_THAT(Found("/etc/passwd, ./b and/or ~/a.txt he/she 1/2 km/h"),
+              ElementsAre("/etc/passwd", "./b", "~/a.txt"));
+}
+
+TEST(ProtectedTextTest, FindsCodesAndNoAmounts) {
+  EXPECT_THAT(
+      Found("DE89 3704 0044 0532 0130 00. 4111 1111 1111 1111, BE0768880101; +49 30 1234567"),
+      ElementsAre("DE89 3704 0044 0532 0130 00", "4111 1111 1111 1111", "BE0768880101",
+                  "+49 30 1234567"));
+  EXPECT_THAT(Found("192.168.1.1 1.2.3 v2.0 x86_64 123456"),
+              ElementsAre("192.168.1.1", "1.2.3", "v2.0", "x86_64", "123456"));
+  EXPECT_THAT(Found("12.05.2024 1.234.567 1,234.56 10:30 10 000 000 12345 20th 5kg 1990s 500MB"),
+              IsEmpty());
+}
+
+TEST(ProtectedTextTest, TimeIsLinearInHostileText) {
+  for (const std::string part : {"{,{a}", "a1", "%s", "{{ 123456 ", "a@", "/a", "http://a)"}) {
+    std::string text;
+    while (text.size() < 200'000) text += part;
+    Found(text);  // a test that takes minutes fails
+  }
+}
+
+// Noise engines write none of a text, so that everything is forced.
+struct NoisyServer : TwoModels {
+  NoisyServer() : TwoModels(Noise(3)) {}
+};
+
+std::vector<std::string> Reasons(const Translation& translation) {
+  std::vector<std::string> reasons;
+  for (const Warning& warning : translation.warnings()) reasons.push_back(warning.reason());
+  return reasons;
+}
+
+TEST(ProtectedTextTest, SpansThatTheModelLeavesOutAreForcedAndReported) {
+  NoisyServer server;
+  const std::string text = "Write to contact@example.com, {name}, by Friday.";
+  const Translation translation = server.Translated(ToGerman({text})).translations(0);
+  for (const std::string part : {"contact@example.com", "{name}"}) {
+    const size_t at = translation.text().find(part);
+    ASSERT_NE(at, std::string::npos) << translation.text();
+    EXPECT_EQ(translation.text().find(part, at + 1), std::string::npos) << translation.text();
+  }
+  ASSERT_THAT(Reasons(translation), ::testing::Contains("SPAN_FORCED"));
+  EXPECT_EQ(translation.warnings(0).metadata().at("sourceRanges"), "9-28 30-36");
+}
+
+TEST(ProtectedTextTest, SentenceIsNotSplitInsideASpan) {
+  TextFixture fixture;
+  TranslateResponse response;
+  const std::string text =
+      "See {n, plural, one {A file. It is old} other {Files. All}} now. Go on.";
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, ToGerman({text}), response), IsOk());
+  EXPECT_EQ(response.translations(0).segments_size(), 2);
+  EXPECT_EQ(response.translations(0).text(), text);
+}
+
+TEST(ProtectedTextTest, RandomSpansComeBackOnceWhateverTheModelSays) {
+  NoisyServer server;
+  std::mt19937 random(5);
+  const std::vector<std::string> words = {"the", "dog", "runs.", "A", "bird", "(sings)"};
+  for (int i = 0; i < 40; ++i) {
+    std::string text = "Go";
+    std::vector<std::string> spans;
+    for (uint32_t count = 1 + random() % 9; spans.size() < count;) {
+      absl::StrAppend(&text, " ", words[random() % words.size()]);
+      if (random() % 2 == 0) continue;
+      spans.push_back(absl::StrCat(random() % 2 == 0 ? "{v" : "http://a.b/", 1000 + spans.size()));
+      if (spans.back()[0] == '{') spans.back() += '}';
+      absl::StrAppend(&text, " ", spans.back());
+    }
+    const std::string answer =
+        server.Translated(ToGerman({absl::StrCat(text, ".")})).translations(0).text();
+    for (const std::string& span : spans) {
+      const size_t at = answer.find(span);
+      ASSERT_NE(at, std::string::npos) << text << " -> " << answer;
+      ASSERT_EQ(answer.find(span, at + 1), std::string::npos) << text << " -> " << answer;
+    }
+  }
+}
+
+TEST(ProtectedTextTest, FactsThatDifferAreReportedAndCounted) {
+  NoisyServer server;
+  const Translation translation =
+      server.Translated(ToGerman({"I have 7391 \"dogs\"."})).translations(0);
+  ASSERT_THAT(Reasons(translation), ElementsAre("FACTS_DIFFER"));
+  EXPECT_THAT(translation.warnings(0).metadata().at("sourceRanges"), ::testing::HasSubstr("7-11"));
+  EXPECT_THAT(server.metrics.Text(),
+              ::testing::HasSubstr("linnet_warnings_total{reason=\"FACTS_DIFFER\"} 1\n"));
+}
+
+TEST(ProtectedTextTest, AnswerThatKeepsEverythingHasNoWarning) {
+  TextFixture fixture;
+  TranslateResponse response;
+  const std::string text = "I have 3 🐱, 1,234.56 \u00B5g (about %d) and 2 🐶.";
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, ToGerman({text}), response), IsOk());
+  EXPECT_EQ(response.translations(0).text(), text);
+  EXPECT_THAT(response.translations(0).warnings(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace linnet::server
