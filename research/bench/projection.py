@@ -7,7 +7,8 @@ dpkg-deb -x them). A line is kept if both of its sides have the same tags, prope
 words are outside of them. The reference translation is decoded by force, so all ways below get the
 same alignments:
 
-- Linnet's (server/markup/projection.h), in the program bench_projection;
+- Linnet's (server/markup/projection.h), in the program bench_projection, with the words between
+  white space, as the server has them, and with marks as words of their own, which it does not do;
 - Bergamot's (browsermt/bergamot-translator, src/translator/html.cpp): each token of the target has
   the tags of the source token with the greatest weight, and the tokens of a word those of the
   token with the greatest weight among them;
@@ -356,6 +357,7 @@ def main() -> None:
 
     ways = {
         "linnet": projected_by_linnet(lines, flags.program, r"\S+"),
+        "linnet_marks_apart": projected_by_linnet(lines, flags.program, r"\w+|[^\w\s]"),
         "bergamot": [projected_by_bergamot(line) for line in lines],
         "text_nodes": alone,
     }
