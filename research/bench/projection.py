@@ -365,7 +365,12 @@ def main() -> None:
     print(json.dumps(result, indent=1))
     machine.write_result(
         flags.out / "projection.json",
-        {"version": machine.version_of(ROOT), "lines": len(lines), **result},
+        {
+            "version": machine.version_of(ROOT),
+            "bundle": machine.bundle_name(flags.bundle),
+            "lines": len(lines),
+            **result,
+        },
     )
 
 
