@@ -8,8 +8,8 @@
 namespace linnet::client {
 
 // Turns the first SIGINT or SIGTERM into a stop request; the next one ends the process. Create it
-// first in main: it blocks the signals, and gRPC's threads inherit the mask, so that none of them is
-// interrupted. Thread-safe.
+// first in main: it blocks the signals, and gRPC's threads inherit the mask, so that none of them
+// is interrupted. Thread-safe.
 class SignalWatcher {
  public:
   SignalWatcher();

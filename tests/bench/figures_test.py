@@ -53,6 +53,11 @@ ALLOWED = {
     },
     "docs/DEPLOYMENT.md": {"calls have at most 30 seconds": "a default"},
     "docs/GPU.md": {"a record of 32 bytes": "a type"},
+    "docs/HTTP.md": {
+        "256 files and 1 GiB": "limits",
+        "more than 8190 bytes": "a limit of aiohttp",
+        "A request over 4 MB": "gRPC's limit",
+    },
     "docs/LOAD.md": {"90 % of all calls": "an objective"},
     "docs/MODELS.md": {
         "(6,000 and 8,000 tokens)": "sizes of vocabularies",
