@@ -164,6 +164,7 @@ EXCEPTIONS = {
     "tests/bench/engine/differences.py": f"tests/data {PYTHON}",
     "tests/bench/engine/real_models.py": "scoring",
     "tests/bench/server/capitals.py": "scoring",
+    "tests/bench/text/protected_spans.py": "client scoring",
     "tests/data/marian/make_students.py": PYTHON,
     "tests/bench/security/hostile_texts.py": "grpc tests/e2e",  # the same
     "tests/bench/security/one_connection.py": "grpc tests/e2e",  # the same
