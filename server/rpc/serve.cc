@@ -59,7 +59,7 @@ void LogFailure(const EngineFailure& failure, const std::filesystem::path& recor
 }
 
 // Appends the name of a folder as one word of the ready line. A name may hold any byte.
-void AppendEscaped(std::string* line, absl::string_view name) {
+void AppendEscapedName(std::string* line, absl::string_view name) {
   absl::StrAppend(line, absl::StrReplaceAll(absl::CHexEscape(std::string(name)),
                                             {{" ", "\\x20"}, {",", "\\x2c"}}));
 }
@@ -119,7 +119,7 @@ int Serve(const ParsedOptions& parsed, const Catalog::EngineFactory& factory,
   if (const std::string admin = (*server)->admin_address(); !admin.empty())
     absl::StrAppend(&ready, " admin=", admin);
   if (const std::vector<std::string> missing = (*server)->Missing(); !missing.empty())
-    absl::StrAppend(&ready, " missing=", absl::StrJoin(missing, ",", AppendEscaped));
+    absl::StrAppend(&ready, " missing=", absl::StrJoin(missing, ",", AppendEscapedName));
   std::printf("%s\n", ready.c_str());
   std::fflush(stdout);
 

@@ -271,7 +271,7 @@ class DeviceBeamSearchTest : public ::testing::Test {
 
 // `spelled`: with a grammar.
 void ExpectSearchesOfTheHost(int vocabulary, const SpecialTokens& special, bool spelled, int many) {
-  const Spelling spelling = spelled ? RandomSpelling(vocabulary, special) : Spelling();
+  const TokenSpelling spelling = spelled ? RandomSpelling(vocabulary, special) : TokenSpelling();
   const auto grammar = spelled ? GrammarOf(spelling) : nullptr;
   TestBatch batch(special, vocabulary, grammar);
   std::mt19937 random(vocabulary);

@@ -54,7 +54,7 @@ bool EndsInARow(const std::vector<TokenId>& target, TokenId next, int times) {
 
 // The bytes of the unfinished character at the end of the target, which begins with the start
 // token.
-std::vector<int> OpenBytes(const std::vector<TokenId>& tokens, const Spelling& spelling) {
+std::vector<int> OpenBytes(const std::vector<TokenId>& tokens, const TokenSpelling& spelling) {
   std::vector<int> open;
   for (size_t i = 1; i < tokens.size(); ++i) {
     const int spelled = spelling[tokens[i]];
@@ -65,7 +65,7 @@ std::vector<int> OpenBytes(const std::vector<TokenId>& tokens, const Spelling& s
 }
 
 bool MayFollow(const std::vector<TokenId>& tokens, TokenId token, int left,
-               const Spelling& spelling) {
+               const TokenSpelling& spelling) {
   std::vector<int> open = OpenBytes(tokens, spelling);
   const int spelled = spelling[token];
   if (spelled == kSpellsText || spelled == kSpellsBlank || spelled == kSpellsEnd)
@@ -82,7 +82,7 @@ bool MayFollow(const std::vector<TokenId>& tokens, TokenId token, int left,
 
 std::vector<float> MaskedScores(const Beam& beam, int step, const SearchOptions& options,
                                 const SpecialTokens& special, const std::vector<TokenId>& prefix,
-                                const std::vector<float>& logits, const Spelling& spelling,
+                                const std::vector<float>& logits, const TokenSpelling& spelling,
                                 const ScoreRule& rule) {
   const float normalizer = LogNormalizer(logits, options.temperature);
   std::vector<float> scores;
@@ -164,7 +164,7 @@ float LogNormalizer(const std::vector<float>& logits, float temperature) {
 
 std::vector<Hypothesis> ReferenceSearch(const SearchOptions& options, const SpecialTokens& special,
                                         const std::vector<TokenId>& prefix, const ToyModel& model,
-                                        const Spelling& spelling, const ScoreRule& rule) {
+                                        const TokenSpelling& spelling, const ScoreRule& rule) {
   // Always beam_size rows; unused rows, at the start all but the first, have the sum minus
   // infinity.
   std::vector<Beam> beams(options.beam_size, Beam{.tokens = {special.start}});

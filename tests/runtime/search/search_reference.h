@@ -12,7 +12,7 @@ using ToyModel = std::function<std::vector<float>(const std::vector<TokenId>& ta
 
 // The meaning of each token of a toy vocabulary: the byte of a byte piece, or one of the constants
 // below. Empty: any token may follow any.
-using Spelling = std::vector<int>;
+using TokenSpelling = std::vector<int>;
 inline constexpr int kSpellsText = -1, kSpellsEnd = -2, kSpellsControl = -3;
 inline constexpr int kSpellsFirstControl = -4, kSpellsBlank = -5;
 
@@ -31,7 +31,7 @@ using ScoreRule = std::function<void(const std::vector<TokenId>& tokens,
 // all hypotheses that ended, best first.
 std::vector<Hypothesis> ReferenceSearch(const SearchOptions& options, const SpecialTokens& special,
                                         const std::vector<TokenId>& prefix, const ToyModel& model,
-                                        const Spelling& spelling = {},
+                                        const TokenSpelling& spelling = {},
                                         const ScoreRule& rule = nullptr);
 
 }  // namespace linnet::model

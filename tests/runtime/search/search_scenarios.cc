@@ -132,9 +132,9 @@ Scenario RandomScenario(uint32_t seed, int vocabulary, const SpecialTokens& spec
   return scenario;
 }
 
-Spelling RandomSpelling(int vocabulary, const SpecialTokens& special) {
+TokenSpelling RandomSpelling(int vocabulary, const SpecialTokens& special) {
   std::mt19937 random(vocabulary);
-  Spelling spelling(vocabulary, kSpellsText);
+  TokenSpelling spelling(vocabulary, kSpellsText);
   // Bytes at the edges of the grammar's classes.
   constexpr int kBytes[] = {0x41, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC1, 0xC2, 0xDF, 0xE0,
                             0xE1, 0xEC, 0xED, 0xEE, 0xEF, 0xF0, 0xF1, 0xF3, 0xF4, 0xF5, 0xFF};
@@ -155,7 +155,7 @@ Spelling RandomSpelling(int vocabulary, const SpecialTokens& special) {
   return spelling;
 }
 
-std::shared_ptr<const TokenGrammar> GrammarOf(const Spelling& spelling) {
+std::shared_ptr<const TokenGrammar> GrammarOf(const TokenSpelling& spelling) {
   std::vector<TokenGrammar::Class> classes;
   for (int spelled : spelling) {
     classes.push_back(spelled >= 0                     ? TokenGrammar::OfByte(spelled)

@@ -59,13 +59,13 @@ Scenario RandomScenario(uint32_t seed, int vocabulary, const SpecialTokens& spec
 // The same for a vocabulary of which some tokens are byte pieces and control pieces, with a prefix
 // of whole texts if any. At least 40 tokens.
 struct SpelledScenario : Scenario {
-  Spelling spelling;
+  TokenSpelling spelling;
   std::shared_ptr<const TokenGrammar> grammar;
 };
 SpelledScenario RandomSpelledScenario(uint32_t seed);
 // The spelling of all scenarios of that vocabulary, and its grammar.
-Spelling RandomSpelling(int vocabulary, const SpecialTokens& special);
-std::shared_ptr<const TokenGrammar> GrammarOf(const Spelling& spelling);
+TokenSpelling RandomSpelling(int vocabulary, const SpecialTokens& special);
+std::shared_ptr<const TokenGrammar> GrammarOf(const TokenSpelling& spelling);
 
 // True if the stable prefixes never shrink, are prefixes of the best result, and end as all of it.
 bool StablePrefixesHold(const Outcome& outcome);

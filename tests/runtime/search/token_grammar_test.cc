@@ -106,7 +106,7 @@ TEST(TokenGrammarTest, EqualsReferenceSearch) {
 }
 
 // True if all characters are whole and control pieces occur only where they are allowed.
-bool IsText(const std::vector<TokenId>& target, const Spelling& spelling) {
+bool IsText(const std::vector<TokenId>& target, const TokenSpelling& spelling) {
   std::vector<int> open;
   for (size_t i = 0; i < target.size(); ++i) {
     const int spelled = spelling[target[i]];
@@ -164,7 +164,7 @@ TEST(TokenGrammarTest, LegalTargetKeepsItsScore) {
 }
 
 TEST(TokenGrammarTest, PhraseAllowsItsControlPieceOnce) {
-  const Spelling spelling = RandomSpelling(40, {});
+  const TokenSpelling spelling = RandomSpelling(40, {});
   const TokenId placeholder = static_cast<TokenId>(
       std::find(spelling.begin() + 4, spelling.end(), kSpellsControl) - spelling.begin());
   for (uint32_t seed = 0; seed < 300; ++seed) {
@@ -189,7 +189,7 @@ TEST(TokenGrammarTest, PhraseAllowsItsControlPieceOnce) {
 }
 
 TEST(TokenGrammarTest, ForcesPrefixOfAnyTokens) {
-  const Spelling spelling = RandomSpelling(40, {});
+  const TokenSpelling spelling = RandomSpelling(40, {});
   const TokenId control = static_cast<TokenId>(
       std::find(spelling.begin() + 4, spelling.end(), kSpellsControl) - spelling.begin());
   const auto outcome = RunSearch(
