@@ -327,7 +327,7 @@ def main() -> None:
     parser.add_argument("--bundle", type=Path, default=ROOT / "model/bundles/en-de")
     parser.add_argument("--program", type=Path, default=ROOT / "build/release/bin/bench_projection")
     parser.add_argument("--max-lines", type=int, default=1000)
-    parser.add_argument("--out", type=Path, default=ROOT / "research/results")
+    parser.add_argument("--out", type=Path, default=ROOT / "tests/bench/results")
     flags = parser.parse_args()
     machine.require_commit(flags.out)
 

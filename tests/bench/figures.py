@@ -247,6 +247,23 @@ def prose() -> str:
     return f"{table(['texts', 'number', 'with a warning'], rows)}\n\n{notes}"
 
 
+def projection() -> str:
+    results = json.loads((RESULTS / "projection.json").read_text())
+    named = {
+        "linnet": "Linnet: words between white space",
+        "linnet_marks_apart": "the same with marks as words (not in the server)",
+        "bergamot": "the rule of Bergamot",
+        "text_nodes": "each text node translated alone",
+    }
+    rows = [
+        [name, *(f"{results[way][key]:.1f}" for key in ("precision", "recall", "f1"))]
+        for way, name in named.items()
+    ]
+    heads = ["tags over words, %", "precision", "recall", "F1"]
+    notes = f"{results['lines']:,} lines, {results['bundle']}, Linnet {results['version']}."
+    return f"{table(heads, rows)}\n\n{notes}"
+
+
 def summary_rules() -> str:
     results = json.loads((RESULTS / "summary-rules.json").read_text())
     rows = [
@@ -495,6 +512,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "profile-of-a-step": profile_of_a_step,
     "refused-connections": refused_connections,
     "robustness": robustness,
+    "projection": projection,
     "prose": prose,
     "sentences": sentences,
     "summary-rules": summary_rules,
