@@ -142,3 +142,11 @@ def test_codes_that_are_words_stay_whole_when_lines_wrap():
     ]
     out = document.write(answers_of(document)).decode()
     assert "\\to\\the\\file\\" in out
+
+
+@pytest.mark.parametrize("name", ["a.vtt", "a.srt"])
+def test_a_file_without_cues_stays_as_it_is(name: str):
+    data = b"WEBVTT\n\nNOTE nothing is said\n" if name == "a.vtt" else b"\n"
+    document = read(name, data)
+    assert document.fragments == []
+    assert document.write([]) == data

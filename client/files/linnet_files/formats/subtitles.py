@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
 from ..document import Slot, Source, trimmed
 from ..fragment import CLOSE, OPEN, Code, Fragment, Part, joined, pairs
@@ -46,7 +46,7 @@ def slots_of(
 ) -> list[Slot]:
     slots: list[Slot] = []
     group: list[Cue] = []
-    for cue, following in zip(cues, [*cues[1:], None], strict=True):
+    for cue, following in zip_longest(cues, cues[1:]):
         group.append(cue)
         if following and len(group) < MAX_CUES and _continues(source, cue, following):
             continue
