@@ -63,6 +63,10 @@ def test_libretranslate_has_its_own_document(door):
     spec = door.get("/spec").json
     assert spec["swagger"] == "2.0"
     assert set(spec["paths"]) >= {"/translate", "/detect", "/languages", "/frontend/settings"}
+    operation = spec["paths"]["/translate_file"]["post"]
+    assert operation["consumes"] == ["multipart/form-data"]
+    fields = {it["name"]: it["type"] for it in operation["parameters"] if it["required"]}
+    assert fields == {"file": "file", "source": "string", "target": "string"}
 
 
 @pytest.mark.slow

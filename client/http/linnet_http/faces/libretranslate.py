@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from aiohttp import web
@@ -107,17 +107,23 @@ class LibreTranslate(Face):
         return answer(_SPEC)
 
 
-def _operation(fields: str, schema: dict[str, Any], method: str = "post") -> dict[str, Any]:
+_FORMS = ("application/json", "application/x-www-form-urlencoded")
+_TYPES = {"alternatives": "integer", "file": "file"}  # of fields that are no strings
+
+
+def _operation(
+    fields: str, schema: dict[str, Any], method: str = "post", consumes: Sequence[str] = _FORMS
+) -> dict[str, Any]:
     """An operation of Swagger 2.0 whose form has these fields; "*" marks those it needs."""
     return {
         method: {
             "produces": ["application/json"],
-            "consumes": ["application/json", "application/x-www-form-urlencoded"],
+            "consumes": list(consumes),
             "parameters": [
                 {
                     "name": name.rstrip("*"),
                     "in": "formData",
-                    "type": "integer" if name == "alternatives" else "string",
+                    "type": _TYPES.get(name.rstrip("*"), "string"),
                     "required": name.endswith("*"),
                 }
                 for name in fields.split()
@@ -161,6 +167,11 @@ _SPEC = {
     "basePath": "/",
     "paths": {
         "/translate": _operation("q* source* target* format alternatives api_key", _TRANSLATED),
+        "/translate_file": _operation(
+            "file* source* target* api_key",
+            _object(translatedFileUrl=_STRING),
+            consumes=["multipart/form-data"],
+        ),
         "/detect": _operation("q* api_key", _array(_DETECTED)),
         "/languages": _operation("", _array(_LANGUAGE), "get"),
         "/frontend/settings": _operation("", _object(), "get"),
