@@ -264,6 +264,24 @@ def projection() -> str:
     return f"{table(heads, rows)}\n\n{notes}"
 
 
+def markup_cost() -> str:
+    results = result("markup-cost")
+    named = {
+        "plain": "plain text",
+        "blocks": "HTML without inline tags",
+        "elements": "HTML, an inline element in each sentence",
+        "alignments": "plain text with alignments",
+    }
+    over = {"plain": 1.0, **results["over_plain"]}
+    rows = [
+        [name, f"{results['cpu_ms_per_sentence'][way]:.1f} ms", f"{100 * (over[way] - 1):+.0f} %"]
+        for way, name in named.items()
+    ]
+    heads = [f"beam {results['beam']}", "CPU per sentence", "over plain text"]
+    notes = f"Medians of {results['rounds']} pairs of {results['sentences']} sentences."
+    return f"{table(heads, rows)}\n\n{notes} {results['bundle']}. {on(results)}"
+
+
 def summary_rules() -> str:
     results = json.loads((RESULTS / "summary-rules.json").read_text())
     rows = [
@@ -512,6 +530,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "profile-of-a-step": profile_of_a_step,
     "refused-connections": refused_connections,
     "robustness": robustness,
+    "markup-cost": markup_cost,
     "projection": projection,
     "prose": prose,
     "sentences": sentences,
