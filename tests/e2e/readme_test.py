@@ -1,4 +1,5 @@
-"""The commands of README.md, COMMAND_LINE.md and LOAD.md are run, and their output is compared.
+"""The commands of README.md, COMMAND_LINE.md, LOAD.md and MARKUP.md are run, and their output is
+compared.
 
 A ```console block holds commands ("$ …") and, below each, the standard output with the bundles that
 ship; fetched_model_test.py runs those of ```console en-pt.
@@ -19,7 +20,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / name for name in ("README.md", "docs/COMMAND_LINE.md", "docs/LOAD.md")]
+PAGES = [
+    ROOT / "README.md",
+    *(ROOT / f"docs/{name}.md" for name in ("COMMAND_LINE", "LOAD", "MARKUP")),
+]
 BUNDLES = ROOT / "model/bundles"
 # A ```sh block holds commands whose output differs from run to run. They are run as well, except
 # the set-up itself.

@@ -45,8 +45,16 @@ def test_program_of_the_page_runs_with_its_own_stubs(server, tmp_path):
     lines = [
         server.translate(text).translations[0].text for text in ("The dog runs.", "A bird sings.")
     ]
+    page = server.translate("<p>The <b>dog</b> runs.</p>", mime_type="text/html").translations[0]
+    assert re.findall("<.*?>", page.text) == ["<p>", "<b>", "</b>", "</p>"]
     said = done.stdout
-    for expected in (whole + "\n", whole + "\n", f"0 {lines[0]}\n", f"1 {lines[1]}\n"):
+    for expected in (
+        whole + "\n",
+        whole + "\n",
+        page.text + "\n",
+        f"0 {lines[0]}\n",
+        f"1 {lines[1]}\n",
+    ):
         assert said.startswith(expected)
         said = said.removeprefix(expected)
     assert re.fullmatch(

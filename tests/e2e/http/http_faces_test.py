@@ -151,6 +151,13 @@ def test_deepl_says_what_it_ignored(door, answer):
     assert said.headers["X-Linnet-Ignored"] == "context"
 
 
+def test_deepl_ignores_lists_too(door, answer):
+    languages = {"source_lang": "EN", "target_lang": "DE"}
+    said = door.post("/v2/translate", {"text": [TEXT], "ignore_tags": ["x", "y"], **languages})
+    assert said.json["translations"][0]["text"] == answer
+    assert said.headers["X-Linnet-Ignored"] == "ignore_tags"
+
+
 def test_deepl_forms_repeat_text(door, answer):
     said = door.post("/v2/translate", f"text={TEXT}&text={TEXT}&source_lang=EN&target_lang=DE")
     assert [it["text"] for it in said.json["translations"]] == [answer, answer]
