@@ -73,10 +73,10 @@ def _tls(options: Options) -> ssl.SSLContext | None:
 
 
 def _work(
-    options: Options, listener: socket.socket, tls: ssl.SSLContext | None, parent: int
+    options: Options, listener: socket.socket, tls: ssl.SSLContext | None, parent: int, started: int
 ) -> None:
-    """The life of one process that answers requests. gRPC starts here: it does not survive a
-    fork."""
+    """The life of one process that answers requests; it closes the pipe `started` when it can. gRPC
+    starts here: it does not survive a fork."""
     from aiohttp import web
 
     from . import connection
@@ -86,6 +86,12 @@ def _work(
     connection.use()
     app = make(options, Glossaries(options.glossaries))
     app.cleanup_ctx.append(lambda _: _end_with(parent))
+
+    async def tell(_: web.Application) -> None:
+        os.write(started, b"1")
+        os.close(started)
+
+    app.on_startup.append(tell)
     # aiohttp 3.14 counts shutdown_timeout twice.
     web.run_app(
         app,
@@ -121,12 +127,15 @@ class _Workers:
         self._stopping = False
 
     def run(self, ready: str) -> None:
-        """Runs until it is stopped; prints `ready` once it can be stopped in order."""
+        """Runs until it is stopped; prints `ready` once all processes answer. Raises SystemExit if
+        one of them cannot start."""
         for number in _STOPS:
             signal.signal(number, self._stop)
-        for _ in range(self._options.workers):
-            self._start()
-        print(ready, flush=True)
+        if all(self._start() for _ in range(self._options.workers)):
+            print(ready, flush=True)
+        elif not self._stopping:
+            self._stop()
+            raise SystemExit("error: a worker could not start; the log says why")
         while self._running:
             try:
                 gone, status = os.wait()
@@ -140,21 +149,25 @@ class _Workers:
                 time.sleep(_RESTART_SECONDS)
                 self._start()
 
-    def _start(self) -> None:
+    def _start(self) -> bool:
+        """Starts a process. False if it ends before it can answer."""
         parent = os.getpid()
+        answers, started = os.pipe()
         # A stop waits until the child is known, and has no handler of its parent.
         signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
         child = os.fork()
         if child:
             self._running.add(child)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
-            return
+            os.close(started)
+            with os.fdopen(answers, "rb") as pipe:
+                return pipe.read() == b"1"
         for number in _STOPS:
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
         status = 1
         try:
-            _work(self._options, self._listener, self._tls, parent)
+            _work(self._options, self._listener, self._tls, parent, started)
             status = 0
         except Exception:
             logging.getLogger("linnet_http").exception("a worker failed")

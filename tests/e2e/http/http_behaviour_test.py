@@ -401,3 +401,11 @@ def test_wrong_options_end_with_status_2(run_door, flags, said):
     done = run_door(*flags)
     assert done.returncode == 2
     assert said in done.stderr
+
+
+def test_a_worker_that_cannot_start_ends_the_program(run_door, tmp_path):
+    ended = run_door("--server", "127.0.0.1:1", "--listen", "127.0.0.1:0", "--glossaries", tmp_path)
+    assert ended.returncode == 1
+    assert ended.stderr.endswith("error: a worker could not start; the log says why\n")
+    assert "unable to open database file" in ended.stderr
+    assert ended.stdout == ""
