@@ -53,8 +53,7 @@ constexpr ErrorCondition kTable[] = {
      "A header of the call has a value that is not allowed, or is sent twice; the field is its "
      "name."},
     {Reason::kBadGlossary, "BAD_GLOSSARY", Code::kInvalidArgument, Detail::kBadRequest,
-     "The glossary is too large, an entry of it cannot be applied, or the decoding options do not "
-     "allow a glossary."},
+     "The glossary is too large, or an entry of it cannot be applied."},
     {Reason::kBadSetting, "BAD_SETTING", Code::kInvalidArgument, Detail::kBadRequest,
      "A field has no meaning here, or its value is not one that the API defines."},
     {Reason::kWrongTask, "WRONG_TASK", Code::kInvalidArgument, Detail::kBadRequest,

@@ -45,6 +45,7 @@ TEST(ProtectedSpansTest, SpansGrowToWordsAndJoinAcrossBlanks) {
   EXPECT_THAT(Merged("a %spx b{0}c", {"%s", "{0}"}), ElementsAre("%spx b{0}c"));
   EXPECT_THAT(Merged("é{0}, 東{1}京", {"{0}", "{1}"}), ElementsAre("é{0}", "{1}"));
   EXPECT_THAT(Merged("{0} {1}, {2}", {"{1}", "{0}", "{2}"}), ElementsAre("{0} {1}", "{2}"));
+  EXPECT_THAT(Merged("{0}\n{1}", {"{0}", "{1}"}), ElementsAre("{0}", "{1}"));
   EXPECT_THAT(Merged("see http://a/Berlin now", {"Berlin", "http://a/Berlin"}),
               ElementsAre("http://a/Berlin"));
   EXPECT_THAT(Merged("abcdef gh", {"abcd", "cdef"}), ElementsAre("abcdef"));

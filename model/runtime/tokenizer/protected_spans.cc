@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "model/runtime/text/characters.h"
 
@@ -117,8 +118,12 @@ std::vector<ProtectedSpan> MergeSpans(absl::string_view text, std::vector<Protec
   });
   std::vector<ProtectedSpan> merged;
   const auto part = [&](int begin, int end) { return text.substr(begin, end - begin); };
+  const auto joined = [&](const ProtectedSpan& before, const ProtectedSpan& next) {
+    return next.begin <= before.end || (SkipWhiteSpace(text, before.end) >= next.begin &&
+                                        !absl::StrContains(part(before.end, next.begin), '\n'));
+  };
   for (ProtectedSpan& span : spans) {
-    if (merged.empty() || SkipWhiteSpace(text, merged.back().end) < span.begin) {
+    if (merged.empty() || !joined(merged.back(), span)) {
       merged.push_back(std::move(span));
       continue;
     }

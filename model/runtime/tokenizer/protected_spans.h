@@ -24,8 +24,8 @@ struct ProtectedSpan {
 bool TouchesWord(absl::string_view text, int at, bool before);
 // Makes a span of the words that it touches: "%spx" for "%s".
 void GrowToWords(absl::string_view text, ProtectedSpan& span);
-// The spans without overlap, in order: spans that overlap, touch or have only white space between
-// them become one.
+// The spans without overlap, in order: spans that overlap, touch or have only white space without a
+// line end between them become one.
 std::vector<ProtectedSpan> MergeSpans(absl::string_view text, std::vector<ProtectedSpan> spans);
 
 // A decoded text with its spans in place.
