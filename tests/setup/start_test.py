@@ -136,7 +136,10 @@ def test_import_adds_the_packages_of_linnet_model(machine):
 def test_http_adds_linnet_http(machine):
     status, output = machine.run("start.sh", "--deps", "--http")
     assert status == 0, output
-    assert machine.commands()[-4:] == ["pip http.txt", "pip http-build.txt", "pip ", "pip "]
+    assert machine.commands()[-5:] == [
+        *("pip http.txt", "pip http-build.txt", "pip files.txt"),
+        *("pip ", "pip "),
+    ]
 
 
 def fetched(commands: list[str]) -> list[str]:

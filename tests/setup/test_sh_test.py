@@ -121,7 +121,7 @@ def test_research_is_tested_on_request(machine):
     status, output = machine.run("test.sh", "--research")
     assert status == 0, output
     called = machine.commands()
-    assert called.count("mypy") == 3
+    assert called.count("mypy") == 4
     assert called.count("pytest") == 2
 
 

@@ -51,7 +51,7 @@ def test_keeps_the_counts_and_the_commit_of_every_run(logs):
     assert long_runs.main(["--logs", str(logs), "--out", str(logs)]) == 0
     (path,) = logs.glob("*/robustness.json")
     result = json.loads(path.read_text())
-    assert len(result["fuzz"]) == 6
+    assert len(result["fuzz"]) == 7
     assert result["fuzz"]["request"] == {"inputs": 70, "seconds": 6, "version": "abc"}
     counts = {"calls": 1000000, "restarts": 31, "reloads": 12}
     assert result["simulation"] == {**counts, "version": "abc"}

@@ -143,10 +143,11 @@ def test_json_is_read_as_python_reads_it_without_its_extensions(linnet, value):
     from linnet_http.body import parse_json
     from linnet_http.problem import Problem
 
-    text = json.dumps(value)
-    if "NaN" in text or "Infinity" in text:
+    try:
+        text = json.dumps(value, allow_nan=False)
+    except ValueError:
         with pytest.raises(Problem):
-            parse_json(text.encode())
+            parse_json(json.dumps(value).encode())
     else:
         assert parse_json(text.encode()) == json.loads(text)
 
