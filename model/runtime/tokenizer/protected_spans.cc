@@ -12,9 +12,10 @@
 namespace linnet::model {
 namespace {
 
-constexpr const char* kCodes[] = {"KX7", "ZB4", "WT9", "QJ2", "VH5", "GP8", "XD3", "YN6", "FK4",
-                                  "HZ7", "BW2", "JG5", "TV8", "RQ6", "MC3", "LY9", "DN5", "SX8",
-                                  "PV3", "UK2", "CT6", "AJ4", "EZ9", "NB7", "OX1"};
+constexpr int kCodeCount = 25;
+constexpr const char* kCodes[kCodeCount] = {
+    "KX7", "ZB4", "WT9", "QJ2", "VH5", "GP8", "XD3", "YN6", "FK4", "HZ7", "BW2", "JG5", "TV8",
+    "RQ6", "MC3", "LY9", "DN5", "SX8", "PV3", "UK2", "CT6", "AJ4", "EZ9", "NB7", "OX1"};
 constexpr int kMaxEnding = 2;  // letters of a plural or genitive
 
 // The stand-in at byte `at` of a decoded text. A placeholder that stands for nothing has no span.
