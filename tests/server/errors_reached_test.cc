@@ -197,7 +197,10 @@ const std::map<Reason, std::function<absl::Status()>>& Scenarios() {
       {Reason::kTextTooLong,
        [] { return Summarize([](auto& r) { r.set_contents(0, Many("dog ", 200)); }); }},
       {Reason::kUnreadableText,  // a letter with more accents than fit, and than are protected
-       [] { return Wrong([](auto& r) { r.set_contents(0, "e" + Many("\xCC\x81", 9000)); }); }},
+       [] {
+         TextFixture fixture;
+         return Translate(fixture, ToGerman({"e" + Many("\xCC\x81", 9000)}));
+       }},
       {Reason::kCallTooLarge,
        [] {
          TextFixture fixture({}, {.max_tokens = 50});
