@@ -165,6 +165,7 @@ EXCEPTIONS = {
     "tests/bench/engine/real_models.py": "scoring",
     "tests/bench/server/capitals.py": "scoring",
     "tests/bench/text/protected_spans.py": "client scoring",
+    "tests/bench/server/markup_cost.py": "client",
     "tests/data/marian/make_students.py": PYTHON,
     "tests/bench/security/hostile_texts.py": "grpc tests/e2e",  # the same
     "tests/bench/security/one_connection.py": "grpc tests/e2e",  # the same
