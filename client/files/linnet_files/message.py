@@ -17,7 +17,7 @@ class Message:
 
     def __init__(self, text: str, place: str, is_format: bool = False, reorders: bool = False):
         self._is_format, self._reorders = is_format, reorders
-        # What is before and behind a fragment, and the width at which it was wrapped.
+        # The text before and behind a fragment, and the width at which it was wrapped.
         self._blocks: list[tuple[list[Part], Fragment, list[Part], int]] = []
         for block in re.findall(r"(?:[^\n]|\n(?=[a-z]))+\n*|\n+", text):
             body = block.rstrip("\n")

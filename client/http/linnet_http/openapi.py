@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Schema = dict[str, Any]
 _TEXT = {"type": "string"}
 _INT64 = {"type": "string", "pattern": r"^-?[0-9]+$"}
-# Of the JSON of protobuf: https://protobuf.dev/programming-guides/json.
+# The JSON form of these messages: https://protobuf.dev/programming-guides/json.
 _FLOAT = {"anyOf": [{"type": "number"}, {"enum": ["NaN", "Infinity", "-Infinity"]}]}
 _MESSAGES = {"google.protobuf.Duration": {"type": "string", "pattern": r"^-?[0-9]+(\.[0-9]+)?s$"}}
 _SCALARS: dict[int, Schema] = {

@@ -17,7 +17,7 @@ from .html import folded
 
 _PARAGRAPHS = {"text:p", "text:h"}
 _PAIRS = {"text:span", "text:a", "text:meta", "text:ruby", "text:ruby-base"}
-# What has paragraphs that are no text of the document.
+# Elements whose paragraphs are not text of the document.
 _SKIPPED = {"text:tracked-changes", "office:annotation", "text:ruby-text", "office:forms"}
 # Elements without text of their own; all other elements of a paragraph stand for a word.
 _NO_WORD = (
