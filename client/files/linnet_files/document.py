@@ -151,8 +151,8 @@ class Collector:
         self._parts.append((part, start, end))
 
     def end(self, place: str = "") -> None:
-        """Ends a fragment. Text at both ends that needs no translation stays outside: white space, codes
-        that are no words, and pairs around everything. The end of a pair whose other end is
+        """Ends a fragment. Text at both ends that needs no translation stays outside: white space,
+        codes that are no words, and pairs around everything. The end of a pair whose other end is
         elsewhere stays where it is, between two fragments."""
         parts, self._parts = self._parts, []
         ends = pairs([part for part, _, _ in parts])

@@ -21,7 +21,7 @@ from .format import Format, Options
 from .html import page_slots
 
 _FRONT_MATTER = re.compile(r"(---|\+\+\+)[ \t]*\r?\n(?:.*\r?\n)*?\1[ \t]*(?:\r?\n|\Z)")
-# Parts of a text that Markdown itself does not know: footnotes, variables, formulas, tasks, addresses.
+# Parts that Markdown itself does not know: footnotes, variables, formulas, tasks, addresses.
 _NAME = re.compile(
     r"\[\^[^\]\n]+\]|\{\{.*?\}\}|\{%.*?%\}|\$(?=\S)[^$\n]*\S\$|\[[ xX]\](?=\s)|https?://[^\s<>)]+"
     r"|(?<!\w):[a-z]\w+:(?!\w)|\{[#.:][^{}\n]*\}"
