@@ -44,8 +44,6 @@ struct TextItem {
   std::string target_path = {};
   const std::string* target = nullptr;
   int index = 0;  // in the request
-  // Parts of the text to protect besides those that its request's patterns find; without overlap.
-  std::vector<model::ProtectedSpan> spans = {};
   // Set if the language of the text was detected.
   std::optional<linnet::v1::DetectedLanguage> detected = std::nullopt;
 

@@ -223,7 +223,6 @@ absl::Status TextPreparer::State::FindSpans() {
     }
     if (std::cmp_less(end, text->size())) ++end;
   }
-  if (text == item.text) spans.insert(spans.end(), item.spans.begin(), item.spans.end());
   spans = model::MergeSpans(*text, std::move(spans));
   int64_t bytes = VectorBytes(spans);
   for (const model::ProtectedSpan& span : spans) bytes += std::ssize(span.text);

@@ -32,7 +32,7 @@ struct SearchSpec {
   std::optional<std::vector<TokenId>> target = std::nullopt;
 
   int silent_tokens() const { return static_cast<int>(silent.size()); }
-  // What every hypothesis begins with: the silent tokens, then the prefix or the target.
+  // Tokens that every hypothesis begins with: the silent ones, then the prefix or the target.
   std::vector<TokenId> known_start() const {
     std::vector<TokenId> tokens = silent;
     const std::vector<TokenId>& rest = target.has_value() ? *target : prefix;
