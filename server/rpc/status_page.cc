@@ -101,9 +101,9 @@ std::string StatusPage(const std::vector<prometheus::MetricFamily>& families, ab
   for (const auto& [labels, value] : samples.Of("linnet_build_info")) {
     if (const auto found = labels.find("version"); found != labels.end()) version = found->second;
   }
-  // The clock may have been set back since the start.
+  // At least a second: the clock may have been set back, and "Up for 0" reads like a failure.
   const absl::Duration uptime = std::max(
-      absl::ZeroDuration(),
+      absl::Seconds(1),
       now - (absl::UnixEpoch() + absl::Seconds(samples.Sum("process_start_time_seconds"))));
   std::string page = absl::StrCat(
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
