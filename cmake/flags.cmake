@@ -18,13 +18,12 @@ target_compile_options(linnet_warnings INTERFACE
 
 find_program(LINNET_CCACHE ccache)
 if(LINNET_CCACHE)
-  # ccache compiles files with precompiled headers (cmake/testing.cmake) anew each time without the first two. In a release, which
-  # has no debug information, the others let it serve a checkout in another folder.
+  # A release has no debug information, so ccache may serve a checkout in another folder.
   set(elsewhere "")
   if(CMAKE_BUILD_TYPE STREQUAL Release)
-    set(elsewhere CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1)
+    set(elsewhere "${CMAKE_COMMAND}" -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1)
   endif()
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${elsewhere} "${LINNET_CCACHE}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${elsewhere} "${LINNET_CCACHE}")
   set(CMAKE_C_COMPILER_LAUNCHER "${LINNET_CCACHE}")
   set(CMAKE_CUDA_COMPILER_LAUNCHER "${LINNET_CCACHE}")
 endif()
