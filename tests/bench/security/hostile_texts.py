@@ -1,10 +1,11 @@
 """Measures what texts that are hard to split or to tokenise cost a server, and other clients.
 
-Each text is a fragment, repeated up to 1 MB, and is sent to an idle server: the cost
-is the server's processor time. Then eight of the texts are in flight all the time,
-each from a client of its own, while another client translates a sentence at interactive priority:
-its wait is the processor time that the server spends meanwhile, so that other work on the machine
-does not count, and the time on the clock.
+Each text is a fragment, repeated up to 1 MB, and is sent to an idle server: the cost is the
+server's processor time until it refuses the text. Prose, which the costs are compared with, is read
+to its end, by a server that refuses it for its deadline only. Then eight of the texts are in flight
+all the time, each from a client of its own, while another client translates a sentence at
+interactive priority: its wait is the processor time that the server spends meanwhile, so that other
+work on the machine does not count, and the time on the clock.
 With --before the same is measured with the programs of an earlier version. With --search the
 fragments that cost most are searched for by random changes.
 
@@ -63,19 +64,21 @@ SEEDS = [
     "　",
 ]
 IN_FLIGHT = 8
+DEADLINE_SECONDS = 20  # enough to read a megabyte, and too little to translate it on one thread
 TRANSLATE = "/linnet.v1.TextService/Translate"
 
 
 class Server:
     """A server with tokens; end it with `stop`."""
 
-    def __init__(self, programs: Path, bundle: Path, folder: Path):
+    def __init__(self, programs: Path, bundle: Path, folder: Path, *flags: str):
         tokens = folder / "tokens"
         names = ["victim", *(f"hostile{number}" for number in range(IN_FLIGHT))]
         self.tokens = {name: f"{name}-0123456789abcdef" for name in names}
         tokens.write_text("".join(f"{it} {name} inference\n" for name, it in self.tokens.items()))
         command = [str(programs / "linnet-server"), "--models", str(bundle), "--threads", "1"]
-        command += ["--listen", "127.0.0.1:0", "--tokens", str(tokens), "--log-level", "error"]
+        command += ["--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"]
+        command += ["--tokens", str(tokens), "--log-level", "error", *flags]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         match = re.match(r"ready grpc=(\S+)", self.process.stdout.readline())
@@ -83,14 +86,16 @@ class Server:
             raise SystemExit(f"error: the server ended with {self.process.wait()}")
         self.channel = grpc.insecure_channel(match[1])
 
-    def call(self, client: str, text: str, priority: str = "normal") -> str:
+    def call(self, client: str, text: str, priority: str = "normal", timeout: float = 120) -> str:
         """Returns the name of the status."""
         headers = [("authorization", f"Bearer {self.tokens[client]}"), ("x-priority", priority)]
         translate = self.channel.unary_unary(TRANSLATE)
         try:
-            translate(request(text), timeout=120, metadata=headers)
+            translate(request(text), timeout=timeout, metadata=headers)
         except grpc.RpcError as error:
-            reason = re.search(r"\b(more segments|tokens of work|memory)\b", error.details())
+            reason = re.search(
+                r"\b(more segments|tokens of work|memory|may take)\b", error.details()
+            )
             return f"{error.code().name}{f' ({reason[1]})' if reason else ''}"
         return "OK"
 
@@ -110,16 +115,32 @@ def text_of(fragment: str, size: int) -> str:
     return fragment * (size // len(fragment.encode()) + 1)
 
 
-def cost(server: Server, fragment: str, size: int, rounds: int) -> dict[str, Any]:
+def cost(
+    server: Server, fragment: str, size: int, rounds: int, timeout: float = 120
+) -> dict[str, Any]:
     """The processor time that the text takes until it is refused or translated, per MB."""
     text, costs, status = text_of(fragment, size), [], ""
     for _ in range(rounds):
         before = server.cpu_seconds()
-        status = server.call("hostile0", text)
+        status = server.call("hostile0", text, timeout=timeout)
         costs.append((server.cpu_seconds() - before) / (len(text.encode()) / 1e6))
         if status == "OK":  # the engine's time is no matter of the text
             break
     return {"cpu_s_per_mb": min(costs), "status": status}
+
+
+def cost_of_prose(programs: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """The processor time that a megabyte of prose takes if all of it is read."""
+    with tempfile.TemporaryDirectory() as folder:
+        everything = ("--max-admitted-tokens", "2000000000")
+        server = Server(programs, options.bundle, Path(folder), *everything)
+        try:
+            measured = cost(server, PROSE, options.bytes, options.rounds, DEADLINE_SECONDS)
+        finally:
+            server.stop()
+    if "may take" not in measured["status"]:
+        raise SystemExit(f"error: prose ended with {measured['status']}: change DEADLINE_SECONDS")
+    return measured
 
 
 def waits(server: Server, calls: int) -> dict[str, list[float]]:
@@ -178,9 +199,8 @@ def measure(programs: Path, options: argparse.Namespace) -> dict[str, Any]:
         server = Server(programs, options.bundle, Path(folder))
         try:
             alone = waits(server, options.calls)
-            texts = {
-                it: cost(server, it, options.bytes, options.rounds) for it in [PROSE, *FRAGMENTS]
-            }
+            texts = {PROSE: cost_of_prose(programs, options)}
+            texts |= {it: cost(server, it, options.bytes, options.rounds) for it in FRAGMENTS}
             hostile = sorted(FRAGMENTS, key=lambda it: -texts[it]["cpu_s_per_mb"])
             attacked = beside(server, hostile[:IN_FLIGHT], options.bytes, options.calls)
             worst = search(server, options.search, options.bytes, 1) if options.search else []
