@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "model/runtime/bundle/language_code.h"
+#include "model/runtime/text/first_bytes.h"
 #include "server/request/language_scores.h"
 
 namespace linnet::server {
@@ -37,18 +38,10 @@ std::string CanonicalCode(absl::string_view code) {
   return model::CanonicalLanguage(code).value_or(std::string(code));
 }
 
-// The start of the text, cut between two characters.
-absl::string_view Start(absl::string_view text) {
-  if (text.size() <= kMaxBytesRead) return text;
-  size_t end = kMaxBytesRead;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  return text.substr(0, end);
-}
-
 }  // namespace
 
 LanguageGuess DetectLanguage(absl::string_view text) {
-  text = Start(text);
+  text = model::FirstBytes(text, kMaxBytesRead);
   const CLD2::CLDHints no_hints = {nullptr, nullptr, CLD2::UNKNOWN_ENCODING,
                                    CLD2::UNKNOWN_LANGUAGE};
   CLD2::Language languages[3];
@@ -89,7 +82,7 @@ LanguageChooser::LanguageChooser(const std::vector<std::string>& candidates) {
 LanguageChoice LanguageChooser::Choose(absl::string_view text) const {
   LanguageChoice choice;
   if (candidates_.empty()) return choice;
-  text = Start(text);
+  text = model::FirstBytes(text, kMaxBytesRead);
   const LanguageScores scores(text);
   std::vector<double> scored;
   const Candidate* chosen = nullptr;
@@ -141,7 +134,7 @@ std::optional<LanguageGuess::Language> OtherLanguage(absl::string_view text,
   if (!guess.known() || guess.languages.front().share < kMinShare) return std::nullopt;
   const std::string& seen = guess.languages.front().code;
   if (PrimaryLanguage(seen) == PrimaryLanguage(language)) return std::nullopt;
-  const LanguageScores scores(Start(text));
+  const LanguageScores scores(model::FirstBytes(text, kMaxBytesRead));
   if (scores.Of(ScoredLanguage(seen)) - scores.Of(ScoredLanguage(std::string(language))) <
       kMinMargin)
     return std::nullopt;

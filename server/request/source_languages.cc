@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "model/runtime/text/first_bytes.h"
 #include "server/base/errors.h"
 #include "server/request/language_detector.h"
 #include "server/request/language_scores.h"
@@ -19,14 +20,6 @@ namespace {
 constexpr size_t kBytesOfText = 512;
 // The same for all texts together, if none of them is conclusive.
 constexpr size_t kBytesOfAll = 4096;
-
-// The start of a text, cut between two characters.
-absl::string_view Start(absl::string_view text, size_t max_bytes) {
-  if (text.size() <= max_bytes) return text;
-  size_t end = max_bytes;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  return text.substr(0, end);
-}
 
 linnet::v1::DetectedLanguage Detected(const std::string& code, float confidence) {
   linnet::v1::DetectedLanguage detected;
@@ -72,7 +65,7 @@ std::string AllTexts(const std::vector<TextItem>& items) {
   std::string all;
   for (const TextItem& item : items) {
     if (all.size() >= kBytesOfAll) break;
-    absl::StrAppend(&all, Start(*item.text, kBytesOfAll), "\n");
+    absl::StrAppend(&all, model::FirstBytes(*item.text, kBytesOfAll), "\n");
   }
   return all;
 }
@@ -95,7 +88,7 @@ absl::StatusOr<TextLanguages> DetectLanguages(std::vector<TextItem> items,
   const bool target_is_candidate = candidates.size() > choices.size();
   const LanguageChooser chooser(candidates);
   for (TextItem& item : items)
-    item.detected = ChooseLanguage(Start(*item.text, kBytesOfText), chooser);
+    item.detected = ChooseLanguage(model::FirstBytes(*item.text, kBytesOfText), chooser);
   std::string rest = MainLanguage(items);
   if (rest.empty()) {
     // Names and numbers are in no language, so all texts are read together.

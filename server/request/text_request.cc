@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "model/runtime/bundle/language_code.h"
 #include "model/runtime/search/search_options.h"
+#include "model/runtime/text/first_bytes.h"
 #include "proto/status_macros.h"
 #include "server/base/errors.h"
 #include "server/markup/marked_text.h"
@@ -170,11 +171,7 @@ class DetectedItems {
     constexpr size_t kStartBytes = 32 << 10;
     texts_.reserve(items_.size());
     for (TextItem& item : items_) {
-      size_t end = std::min(item.text->size(), kStartBytes);
-      while (end < item.text->size() &&
-             (static_cast<unsigned char>((*item.text)[end]) & 0xC0) == 0x80)
-        --end;
-      texts_.push_back(MarkedText(absl::string_view(*item.text).substr(0, end), *markup).text());
+      texts_.push_back(MarkedText(model::FirstBytes(*item.text, kStartBytes), *markup).text());
       fragments_.push_back(std::exchange(item.text, &texts_.back()));
     }
   }

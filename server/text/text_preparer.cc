@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "model/runtime/text/first_bytes.h"
 #include "model/runtime/text/paragraphs.h"
 #include "model/runtime/text/segmenter.h"
 #include "model/runtime/text/white_space.h"
@@ -22,6 +23,8 @@ namespace {
 
 // Work on a chunk beside its tokens (model::TextSplitter::Step).
 constexpr int64_t kWorkOfChunk = 8;
+// Bytes that are searched for protected spans in the time of tokenising one.
+constexpr int64_t kBytesOfSearch = 4;
 
 absl::string_view TextOf(const std::string& text, const model::TextSegment& place) {
   return absl::string_view(text).substr(place.begin, place.end - place.begin);
@@ -40,6 +43,20 @@ absl::Status TooManySegments(absl::string_view field, int max_segments) {
                   {{"maxSegments", absl::StrCat(max_segments)}});
 }
 
+// Returns where the part of a text ends in which protected spans are searched at once, and which
+// begins at `begin`: at the end of a line, or before a word of a long one.
+int EndOfSearch(absl::string_view text, int begin) {
+  constexpr size_t kAbout = 4 << 10;
+  const absl::string_view rest = text.substr(begin);
+  if (rest.size() <= kAbout) return static_cast<int>(text.size());
+  size_t end = rest.rfind('\n', kAbout);
+  if (end == absl::string_view::npos || end == 0) end = rest.rfind(' ', kAbout);
+  if (end == absl::string_view::npos || end == 0)
+    end = rest.substr(0, kMaxEncodedBytes).find(' ', kAbout);
+  if (end == absl::string_view::npos) end = model::FirstBytes(rest, kMaxEncodedBytes).size();
+  return begin + static_cast<int>(end);
+}
+
 std::vector<model::ProtectedSpan> FindProtected(const ProtectedPatterns& patterns,
                                                 absl::string_view text) {
   std::vector<model::ProtectedSpan> spans;
@@ -53,7 +70,7 @@ std::vector<model::ProtectedSpan> FindProtected(const ProtectedPatterns& pattern
 }  // namespace
 
 struct TextPreparer::State {
-  enum class Phase { kStart, kJoin, kBegin, kSplit, kChunk, kAdd, kFinish, kDone };
+  enum class Phase { kStart, kJoin, kBegin, kSpans, kSplit, kChunk, kAdd, kFinish, kDone };
   // A part that was tokenised to see whether it fits.
   struct Counted {
     int end = 0;
@@ -80,6 +97,7 @@ struct TextPreparer::State {
   absl::StatusOr<model::TokenizedText> Encode(absl::string_view part);
   // Tokenises a part of a text that is not split, on one line.
   absl::StatusOr<model::TokenizedText> ReadWhole(absl::string_view part);
+  // Searches the next part of the text for protected spans; behind the last one begins to split.
   absl::Status FindSpans();
   // The spans of the text within bytes [begin, end), as bytes of that part.
   std::vector<model::ProtectedSpan> SpansOf(int begin, int end) const;
@@ -106,6 +124,7 @@ struct TextPreparer::State {
   std::unordered_map<int, Counted> counted;
   absl::Status held;
   std::optional<model::TextSplitter> splitter;
+  int searched = 0;                              // bytes, for protected spans
   size_t read = 0;                               // sentences of the splitter
   std::vector<model::ProtectedSpan> spans = {};  // of a text that is split
   std::optional<model::TextSegment> open = {};   // a sentence that ends inside a span
@@ -144,8 +163,12 @@ absl::Status TextPreparer::State::Begin() {
   text = &assembler.text();
   RETURN_IF_ERROR(limits.hold(PrepareBytes(std::ssize(*text))));
   if (!request.split) return StartWhole();
-  RETURN_IF_ERROR(FindSpans());
-  StartSplit(limits.max_segments);
+  if (glossary != nullptr) {
+    worked += std::ssize(*text);
+    for (const TermUse& use : glossary->Find(*text))
+      spans.push_back({use.begin, use.end, use.target});
+  }
+  phase = Phase::kSpans;
   return absl::OkStatus();
 }
 
@@ -201,31 +224,21 @@ absl::StatusOr<model::TokenizedText> TextPreparer::State::ReadWhole(absl::string
 }
 
 absl::Status TextPreparer::State::FindSpans() {
-  if (glossary != nullptr) {
-    worked += std::ssize(*text);
-    for (const TermUse& use : glossary->Find(*text))
-      spans.push_back({use.begin, use.end, use.target});
-  }
-  constexpr int kBlock = 4 << 10;
-  for (int begin = 0, end = 0; request.protects != nullptr && begin < std::ssize(*text);
-       begin = end) {
-    // Up to the end of a line, or of a word of a long one.
-    const auto block = static_cast<size_t>(begin + kBlock);
-    size_t cut = block >= text->size() ? text->size() : text->rfind('\n', block);
-    if (cut == std::string::npos || std::cmp_less_equal(cut, begin)) cut = text->rfind(' ', block);
-    if (cut == std::string::npos || std::cmp_less_equal(cut, begin)) cut = text->find(' ', block);
-    end = static_cast<int>(std::min(cut, text->size()));
-    for (model::ProtectedSpan& span :
-         FindProtected(*request.protects, absl::string_view(*text).substr(begin, end - begin))) {
+  if (request.protects != nullptr && std::cmp_less(searched, text->size())) {
+    const int begin = std::exchange(searched, EndOfSearch(*text, searched));
+    worked += (searched - begin) / kBytesOfSearch;
+    for (model::ProtectedSpan& span : FindProtected(
+             *request.protects, absl::string_view(*text).substr(begin, searched - begin))) {
       span.begin += begin;
       span.end += begin;
       spans.push_back(std::move(span));
     }
-    if (std::cmp_less(end, text->size())) ++end;
+    return absl::OkStatus();
   }
   spans = model::MergeSpans(*text, std::move(spans));
   int64_t bytes = VectorBytes(spans);
   for (const model::ProtectedSpan& span : spans) bytes += std::ssize(span.text);
+  StartSplit(limits.max_segments);
   return limits.hold(2 * bytes);
 }
 
@@ -390,6 +403,8 @@ absl::Status TextPreparer::State::Continue(int64_t budget) {
       return Join(budget);
     case Phase::kBegin:
       return Begin();
+    case Phase::kSpans:
+      return FindSpans();
     case Phase::kSplit:
       return Split(budget);
     case Phase::kChunk:

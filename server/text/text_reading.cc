@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "model/runtime/text/first_bytes.h"
 #include "model/runtime/text/white_space.h"
 #include "proto/status_macros.h"
 #include "server/base/errors.h"
@@ -20,9 +21,7 @@ absl::StatusOr<model::TokenizedText> ReadStart(const model::Tokenizer& tokenizer
                                                const model::ReadOptions& options, int max_tokens,
                                                const HoldMemory& hold) {
   if (std::ssize(text) > kMaxEncodedBytes) {
-    size_t end = kMaxEncodedBytes;
-    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-    auto start = tokenizer.Read(text.substr(0, end), options);
+    auto start = tokenizer.Read(model::FirstBytes(text, kMaxEncodedBytes), options);
     if (!start.ok() || std::ssize(start->tokens) > max_tokens) return start;
     RETURN_IF_ERROR(hold(kEncodeBytesPerByte * std::ssize(text)));
   }

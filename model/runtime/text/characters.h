@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/string_view.h"
 
 namespace linnet::model {
@@ -21,6 +22,7 @@ struct Character {
 
 // `at` < text.size().
 inline Character CharacterAt(absl::string_view text, int at) {
+  if (static_cast<unsigned char>(text[at]) < 0x80) return {text[at], at, at + 1};
   Character character = {.begin = at, .end = at};
   U8_NEXT(text.data(), character.end, static_cast<int>(text.size()), character.code_point);
   return character;
@@ -34,10 +36,15 @@ inline Character CharacterBefore(absl::string_view text, int at) {
 }
 
 // True for letters, digits and combining marks.
-inline bool InWord(UChar32 c) { return u_isalnum(c) || (U_GET_GC_MASK(c) & U_GC_M_MASK) != 0; }
+inline bool InWord(UChar32 c) {
+  if (c >= 0 && c < 0x80) return absl::ascii_isalnum(static_cast<unsigned char>(c));
+  return u_isalnum(c) || (U_GET_GC_MASK(c) & U_GC_M_MASK) != 0;
+}
 
 // True for scripts without spaces between words: Chinese, Japanese, Thai, Lao, Khmer, Burmese.
 inline bool IsUnspacedScript(UChar32 c) {
+  constexpr UChar32 kFirst = 0x0E00;  // Thai
+  if (c < kFirst) return false;
   UErrorCode error = U_ZERO_ERROR;
   return uscript_breaksBetweenLetters(uscript_getScript(c, &error));
 }

@@ -240,11 +240,11 @@ TEST_F(TextSlicesTest, PivotsAreAssembledInSlices) {
   EXPECT_EQ(pivot.response.translations(0).text(), text);
 }
 
-// Lines are joined in slices too.
+// Lines are joined, and protected spans searched, in slices too.
 TEST_F(TextSlicesTest, EveryStepIsSmall) {
-  for (const std::string& fragment : {std::string("a\n"), std::string("a-b-c- \n")}) {
+  for (const std::string fragment : {"a\n", "a-b-c- \n", "The dog runs. "}) {
     TranslateRequest request = ToGerman({Repeated(fragment, 500'000)});
-    request.set_line_breaks(linnet::v1::LINE_BREAKS_JOIN_PARAGRAPHS);
+    if (fragment.back() == '\n') request.set_line_breaks(linnet::v1::LINE_BREAKS_JOIN_PARAGRAPHS);
     const TextRequest checked = *CheckRequest(request, *fixture_.catalog, {});
     TextPreparer preparer(checked, checked.items.front(), nullptr,
                           {.hold = [](int64_t) { return absl::OkStatus(); }});
