@@ -225,6 +225,7 @@ std::string FormatHypotheses(std::span<const model::Hypothesis> hypotheses,
         tokenizer != nullptr ? Json(tokenizer->Decode(hypothesis.tokens)) : Json(nullptr);
     entry["score"] = hypothesis.score;
     entry["token_scores"] = hypothesis.token_scores;
+    entry["finish_reason"] = hypothesis.ended_by_limit ? "LENGTH" : "STOP";
     if (!constraints.empty()) {
       // All tokens except the end token.
       const auto tokens = std::span(hypothesis.tokens).first(hypothesis.tokens.size() - 1);

@@ -36,8 +36,9 @@ struct InputLine {
 // InvalidArgumentError for invalid JSON, an unknown or duplicate key, or a value of the wrong type.
 absl::StatusOr<InputLine> ParseInputLine(const std::string& line);
 
-// Formats {"hypotheses":[{"ids":[…],"text":…,"score":…,"token_scores":[…]}]}, without a newline.
-// "text" is null without a tokenizer. With attention the first hypothesis has "attention": for each
+// Formats {"hypotheses":[{"ids":[…],"text":…,"score":…,"token_scores":[…],"finish_reason":"STOP"}]},
+// without a newline. "text" is null without a tokenizer, and the reason is "LENGTH" if the limit on
+// target tokens ended the hypothesis. With attention the first hypothesis has "attention": for each
 // of its tokens a list with a weight per source token. With constraints each has
 // "unmet_constraints": the indices of the constraints that it does not meet.
 std::string FormatHypotheses(std::span<const model::Hypothesis> hypotheses,

@@ -17,12 +17,21 @@ def test_answer_has_documented_keys(decode):
     (hypotheses,) = decode([{"text": "Bado runa.", "options": options}])
     assert len(hypotheses) == 2
     for hypothesis in hypotheses:
-        assert list(hypothesis) == ["ids", "text", "score", "token_scores"]
+        assert list(hypothesis) == ["ids", "text", "score", "token_scores", "finish_reason"]
         assert hypothesis["ids"][-1] == EOS
         assert hypothesis["ids"].count(EOS) == 1
         assert len(hypothesis["ids"]) == len(hypothesis["token_scores"]) <= 9
         assert isinstance(hypothesis["text"], str)
         assert all(score <= 0 for score in hypothesis["token_scores"])
+
+
+def test_finish_reason_tells_the_limit_from_the_end_token(decode):
+    def ending(shortest: int) -> tuple[str, int]:
+        ((best,),) = decode([line(1, min_target_tokens=shortest, max_target_tokens=3)])
+        return best["finish_reason"], len(best["ids"]) - 1
+
+    assert ending(3) == ("LENGTH", 3)
+    assert ending(0) == ("STOP", 0)
 
 
 def test_text_is_the_decoding_of_its_ids(decode, bundle):
