@@ -102,6 +102,7 @@ style() {
   .venv/bin/mypy --config-file model/pyproject.toml || status=1
   .venv/bin/mypy --config-file client/http/pyproject.toml || status=1
   .venv/bin/mypy --config-file client/files/pyproject.toml || status=1
+  .venv/bin/mypy --config-file client/corpus/pyproject.toml || status=1
   if command -v shellcheck >/dev/null; then
     find . \( -path ./.deps -o -path ./.venv -o -path ./build \) -prune -o \( -name '*.sh' -o -path ./.ci/run -o -path './tests/*/run' \) -print0 |
       xargs -0 shellcheck || status=1

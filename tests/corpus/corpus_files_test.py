@@ -1,0 +1,134 @@
+"""Files of each format, read in ranges and written."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+from linnet_corpus import CorpusError
+from linnet_corpus.files import Input, Reader, find_inputs, write_tables
+
+ROWS = [{"id": 2**53 + number, "text": f"text {number} ä"} for number in range(25)]
+
+
+def write(path, rows=ROWS):
+    """A file of the rows in the format of the path."""
+    stem = path.name.removesuffix(".zst")
+    if stem.endswith(".parquet"):
+        pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=4)
+        return path
+    lines = {
+        "jsonl": lambda row: json.dumps(row),
+        "tsv": lambda row: f"{row['id']}\t{row['text']}",
+        "txt": lambda row: row["text"],
+    }[stem.rpartition(".")[2]]
+    data = "".join(lines(row) + "\n" for row in rows).encode()
+    path.write_bytes(zstandard.compress(data) if path.suffix == ".zst" else data)
+    return path
+
+
+NAMES = ["a.parquet", "a.jsonl", "a.jsonl.zst", "a.tsv", "a.tsv.zst", "a.txt", "a.txt.zst"]
+
+
+def read(source: Input, begin: int, end: int, reader=None) -> tuple[list[dict], dict[int, str]]:
+    reader = reader or Reader(source)
+    table, errors = reader.read(begin, end, source.schema(), all_keys=True)
+    return table.to_pylist(), errors
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("stride", [1, 7, 100])
+def test_ranges_are_the_rows_of_the_file(tmp_path, name, stride):
+    source = Input.count(str(write(tmp_path / name)), stride)
+    assert source.rows == len(ROWS)
+    whole, _ = read(source, 0, len(ROWS))
+    assert [list(row.values())[-1] for row in whole] == [row["text"] for row in ROWS]
+    reader = Reader(source)
+    for begin, end in [(0, 3), (3, 10), (12, 25), (5, 6), (6, 7), (24, 25)]:
+        assert read(source, begin, end, reader) == (whole[begin:end], {})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_written_file_is_read_as_it_was(tmp_path, name):
+    table = pa.table({"id": ["1", "2"], "translation": ["one", "two"]})
+    path = tmp_path / name
+    write_tables(iter([table.slice(0, 1), table.slice(1)]), table.schema, path)
+    source = Input.count(str(path), 10)
+    rows, _ = read(source, 0, 2)
+    wanted = [list(row.values()) for row in table.to_pylist()]
+    assert [list(row.values()) for row in rows] == (
+        [[it[1]] for it in wanted] if "txt" in name else wanted
+    )
+
+
+def test_lines_that_cannot_be_read_are_errors_of_their_rows(tmp_path):
+    path = tmp_path / "a.jsonl"
+    lines = [b'{"id": 1, "text": "a"}', b"{", b"[]", b'"\xff"', b'{"id": "x", "text": "b"}']
+    lines += [b'{"text": "\\ud800"}', b'{"id": 1, "text": "c"}']
+    path.write_bytes(b'{"id": 0, "text": "z"}\n' * 1000 + b"\n".join(lines))
+    source = Input.count(str(path), 100)
+    rows, errors = read(source, 1000, 1007)
+    assert [row["text"] for row in rows] == ["a", None, None, None, None, None, "c"]
+    assert [errors.get(number, "").partition(":")[0] for number in range(7)] == [
+        "",
+        "the line is not JSON",
+        "the line is not a JSON object",
+        "the line is not UTF-8",
+        "a value has another type than before",
+        "the line is not JSON",
+        "",
+    ]
+
+
+def test_key_that_is_no_column_is_an_error_unless_columns_are_named(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "a"}\n' * 1000 + '{"text": "b", "other": 1}\n')
+    source = Input.count(str(path), 100)
+    assert read(source, 1000, 1001)[1] == {0: "the first 1000 lines have no other: see --keep"}
+    table, errors = Reader(source).read(1000, 1001, source.schema(), all_keys=False)
+    assert (table.to_pylist(), errors) == ([{"text": "b"}], {})
+
+
+def test_line_of_another_number_of_columns_is_an_error(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text("a\tb\nc\n")
+    assert read(Input.count(str(path), 10), 0, 2)[1] == {
+        1: "the line has 1 columns, the first line has 2"
+    }
+
+
+def test_changed_file_is_refused(tmp_path):
+    path = write(tmp_path / "a.txt")
+    source = Input.count(str(path), 10)
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(CorpusError, match=r"a.txt has \d+ bytes, it had \d+ when the job began"):
+        read(source, 0, 1)
+
+
+def test_globs_are_sorted_and_must_match(tmp_path):
+    for name in ("b.txt", "a.txt"):
+        write(tmp_path / name)
+    assert [it[-5:] for it in find_inputs([f"{tmp_path}/*.txt"])] == ["a.txt", "b.txt"]
+    with pytest.raises(CorpusError, match="no file matches"):
+        find_inputs([f"{tmp_path}/*.tsv"])
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet.zst", "a"])
+def test_unknown_endings_are_refused(tmp_path, name):
+    (tmp_path / name).write_text("")
+    with pytest.raises(CorpusError, match="has an unknown ending: there are"):
+        Input.count(str(tmp_path / name), 10)
+
+
+def test_failed_write_leaves_the_file_as_it_was(tmp_path, small_files):
+    path = tmp_path / "a.txt"
+    table = pa.table({"translation": ["x" * 100_000]})
+    path.write_text("before")
+    small_files(10_000)
+    with pytest.raises(CorpusError, match="cannot write"):
+        write_tables(iter([table]), table.schema, path)
+    assert path.read_text() == "before"
+    assert [it.name for it in tmp_path.iterdir()] == ["a.txt"]
