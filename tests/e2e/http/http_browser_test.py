@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from file_samples import SAMPLES, SRT
 from programs import ROOT, skip, tools
 
 pytestmark = pytest.mark.slow
@@ -146,6 +147,16 @@ def test_status_page_shows_the_server(page, door, width, scheme):
     page.check()
 
 
+def test_status_page_draws_what_happens(page, door, server):
+    page.open(f"{door.url}/status", 768)
+    page.wait(lambda: "en-de" in page.one("#models").text, "models")
+    server.translate("one two three.")
+    page.wait(lambda: page.script("return document.querySelector('#phases rect')"), "a histogram")
+    page.wait(lambda: page.script("return document.querySelector('#cards path')"), "a line")
+    page.picture("status-busy")
+    page.check()
+
+
 def test_page_summarises(page, door):
     page.open(f"{door.url}/#task=summarize")
     page.wait(lambda: page.script("return document.querySelector('#language').value"), "languages")
@@ -186,6 +197,37 @@ def test_words_show_their_alignment(page, door, selenium):
     page.translate("one two three.")
     selenium.ActionChains(page.driver).move_to_element(page.one("#answer .word")).perform()
     page.wait(lambda: page.script("return document.querySelector('#marks mark')"), "a mark")
+
+
+def test_a_file_is_uploaded_and_its_translation_downloaded(page, door, tmp_path):
+    page.open(f"{door.url}/")
+    page.wait(lambda: page.script("return document.querySelector('#target').value"), "languages")
+    source = tmp_path / "cues.srt"
+    source.write_bytes(SAMPLES["cues.srt"])
+    page.one("#file").send_keys(str(source))
+    page.wait(lambda: page.one("#result").is_displayed(), "a result")
+    assert not page.one("#progress").is_displayed()
+    assert page.one("#result").text == "Download cues_de.srt"
+    page.picture("file")
+    page.check()
+    page.driver.execute_cdp_cmd(
+        "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)}
+    )
+    page.one("#result").click()
+    page.wait((tmp_path / "cues_de.srt").exists, "the file")
+    said = (tmp_path / "cues_de.srt").read_text()
+    times = [it for it in said.splitlines() if " --> " in it]
+    assert times == [it for it in SRT.splitlines() if " --> " in it]
+    assert said != SRT
+
+
+def test_a_file_that_is_refused_is_told_with_its_place(page, door, tmp_path):
+    page.open(f"{door.url}/")
+    page.wait(lambda: page.script("return document.querySelector('#target').value"), "languages")
+    (tmp_path / "bad.vtt").write_text("no")
+    page.one("#file").send_keys(str(tmp_path / "bad.vtt"))
+    page.wait(lambda: "a WebVTT file begins with WEBVTT" in page.one("#error").text, "an error")
+    assert not page.one("#result").is_displayed()
 
 
 def test_glossary_is_applied(page, door):

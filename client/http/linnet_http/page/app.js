@@ -230,7 +230,8 @@ function loadSettings() {
 }
 
 function showTask() {
-  for (const part of document.querySelectorAll('.choices')) part.hidden = part.dataset.task !== task();
+  for (const part of document.querySelectorAll('[data-task]')) part.hidden = part.dataset.task !== task();
+  get('answer-title').textContent = task() === 'translate' ? 'Translation' : 'Summary';
 }
 
 async function start() {

@@ -95,7 +95,7 @@ function element(name, text, ...children) {
 const rate = (name) => (now, before) => before && Math.max(0, sum(now.values, name) - sum(before.values, name)) / (now.at - before.at);
 const CARDS = [
   ['Calls per second', rate('linnet_requests_total'), (it) => it.toFixed(1)],
-  ['Words written (tokens per second)', rate('linnet_target_tokens_total'), (it) => it.toFixed(0)],
+  ['Tokens written per second', rate('linnet_target_tokens_total'), (it) => it.toFixed(0)],
   ['Calls in flight', (now) => sum(now.values, 'linnet_requests_in_flight'), String],
   ['Sequences waiting', (now) => [...now.values].filter(([key]) => key.startsWith('linnet_sequences{') && label(key, 'state') === 'waiting').reduce((total, it) => total + it[1], 0), String],
   ['Rows in a step (mean)', (now, before) => before && mean(now, before, 'linnet_step_rows'), (it) => it.toFixed(1)],
@@ -117,6 +117,7 @@ function show() {
   const cards = CARDS.map(([name, value, write]) => {
     const numbers = samples.map((it, index) => value(it, samples[index - 1])).filter((it) => it !== undefined);
     const card = element('section', element('h2', name));
+    card.className = 'card';
     const said = element('div', numbers.length ? write(numbers.at(-1)) : '–');
     said.className = 'value';
     card.append(said, line(numbers));
@@ -133,7 +134,7 @@ function show() {
     const serving = [...now].some(([it, value]) => it.startsWith('linnet_model_serving{') && label(it, 'model') === name && value === 1);
     return element('tr', ...[name, label(key, 'version') || label(key, 'model_version'), label(key, 'device'), serving ? 'serving' : 'not serving'].map((it) => element('td', it)));
   }));
-  get('when').textContent = `As of ${new Date().toLocaleTimeString()}; read again every ${EVERY_SECONDS} s.`;
+  get('when').textContent = `As of ${new Date().toLocaleTimeString()}; read again every ${EVERY_SECONDS} s. The lines show up to 15 minutes.`;
 }
 
 async function read() {
