@@ -26,6 +26,8 @@ class Connection(web.RequestHandler):
     ) -> web.StreamResponse:
         if status == 500:  # of a handler; _guard in app.py leaves none but broken connections
             return super().handle_error(request, status, exc, message)
+        if exc is not None:
+            exc.__traceback__ = None  # its frames hold it, and what was read, until a collection
         text = "the head of the request is not HTTP"
         if isinstance(exc, http_exceptions.LineTooLong):
             status = 431

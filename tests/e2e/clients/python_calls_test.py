@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import gc
+import socket
 import threading
 from concurrent import futures
 
@@ -11,6 +14,14 @@ import pytest
 from fake_server import FakeServer
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from python_package import english, wait_until
+
+
+class Mallinfo(ctypes.Structure):
+    """struct mallinfo2 of glibc."""
+
+    _fields_ = [(f"_{number}", ctypes.c_size_t) for number in range(7)]
+    _fields_ += [("uordblks", ctypes.c_size_t), ("fordblks", ctypes.c_size_t)]
+    _fields_ += [("keepcost", ctypes.c_size_t)]
 
 
 def test_all_first_calls_wait_for_a_starting_server(linnet, fake):
@@ -348,3 +359,30 @@ def test_failed_document_takes_no_more_lines(linnet, fake):
                     await asyncio.sleep(0.01)
 
     asyncio.run(run())
+
+
+def test_cancelled_calls_leave_no_memory(linnet):
+    """grpc.aio leaks a kilobyte for each call whose own task is cancelled."""
+    libc = ctypes.CDLL(None)
+    libc.mallinfo2.restype = Mallinfo
+
+    async def cancelled(client, count: int) -> int:
+        """The bytes of malloc that are in use after so many cancelled calls."""
+        for _ in range(count):
+            call = asyncio.create_task(client.translate(english(linnet, "a")))
+            await asyncio.sleep(0.001)
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+        gc.collect()
+        return int(libc.mallinfo2().uordblks)
+
+    async def run() -> int:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        async with linnet.AsyncClient(linnet.Options(address, wait=0)) as client:
+            before = await cancelled(client, 500)
+            return await cancelled(client, 1000) - before
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        grown = asyncio.run(run())
+    assert grown < 400_000

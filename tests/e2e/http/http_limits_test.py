@@ -1,6 +1,7 @@
 """What a client that means no good, or has a bug, costs, and what it gets."""
 
 import asyncio
+import gc
 import gzip
 import json
 import re
@@ -8,6 +9,7 @@ import re
 import pytest
 from aiohttp import web
 from aiohttp.base_protocol import BaseProtocol
+from aiohttp.http_exceptions import LineTooLong
 from aiohttp.streams import StreamReader
 from aiohttp.test_utils import make_mocked_request
 
@@ -95,6 +97,29 @@ def test_a_head_that_cannot_be_read_is_json_and_is_not_repeated(open_door, serve
     assert "SSSS" not in log
     assert "SECRET" not in log
     assert [json.loads(line)["status"] for line in log.splitlines()] == [expected, 200]
+
+
+def test_a_head_that_cannot_be_read_is_not_kept(linnet):
+    """aiohttp's exception is held by the frames of its traceback, and holds a part of the head."""
+    from linnet_http.connection import Connection
+
+    async def refuse() -> int:
+        loop = asyncio.get_running_loop()
+        manager = web.Server(lambda request: web.Response())
+        server = await loop.create_server(lambda: Connection(manager, loop=loop), "127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(b"GET / HTTP/1.1\r\nX-A: %s\r\n\r\n" % (b"a" * 9000))
+        assert status(await reader.read()) == 431
+        writer.close()
+        server.close()
+        return sum(type(it) is LineTooLong for it in gc.get_objects())
+
+    gc.collect()
+    gc.disable()
+    try:
+        assert asyncio.run(refuse()) == 0
+    finally:
+        gc.enable()
 
 
 def slow_request(kind: str) -> web.Request:
