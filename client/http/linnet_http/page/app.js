@@ -35,7 +35,7 @@ function showError(error) {
   if (!error) return;
   box.textContent = error.message;
   if (error.status === 401) {
-    box.textContent += ' Enter a token under "Glossary, token and link".';
+    box.textContent = 'The server needs a token, or does not know this one. Enter a token under "Glossary, token and link".';
     document.querySelector('details').open = true;
   }
   if (error.retryAfter) box.textContent += ` Try again in ${error.retryAfter} s.`;
