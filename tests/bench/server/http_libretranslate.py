@@ -37,12 +37,13 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import machine
 import server_overhead
-from drift import Drift, Unsteady, add_max_drift, note
+import two_cores
+from drift import Drift, note
 from http_overhead import front_end, http_load
 from sentences import sentences
 from server_overhead import Placement, on
+from two_cores import cpu_seconds
 
-ROOT = Path(__file__).resolve().parents[3]
 PEER = Path(__file__).with_name("peer_libretranslate.py")
 BEAM = 4
 TIMES = 5.0
@@ -55,14 +56,19 @@ def of_one_length(grpc: str, count: int) -> tuple[list[str], int, float]:
 
     texts = sentences(count)
 
-    async def ask() -> Any:
+    async def ask() -> list[Any]:
+        found: list[Any] = []
         async with linnet.AsyncClient(linnet.Options(server=grpc)) as client:
-            message = linnet.TranslateRequest(
-                contents=texts, source_language_code="en", target_language_code="de"
-            )
-            return await client.translate(message, timeout=300)
+            for at in range(0, count, 500):
+                message = linnet.TranslateRequest(
+                    contents=texts[at : at + 500],
+                    source_language_code="en",
+                    target_language_code="de",
+                )
+                found += (await client.translate(message, timeout=300)).translations
+        return found
 
-    found = [it.usage for it in asyncio.run(ask()).translations]
+    found = [it.usage for it in asyncio.run(ask())]
     lengths = [it.target_tokens for it in found]
     most = max(set(lengths), key=lengths.count)
     chosen = [number for number, length in enumerate(lengths) if length == most]
@@ -71,8 +77,10 @@ def of_one_length(grpc: str, count: int) -> tuple[list[str], int, float]:
 
 
 @contextmanager
-def libretranslate(options: argparse.Namespace, core: list[int], tokens: int) -> Iterator[str]:
-    """The address of a running LibreTranslate whose translations have so many tokens."""
+def libretranslate(
+    options: argparse.Namespace, core: list[int], tokens: int
+) -> Iterator[tuple[str, int]]:
+    """The address and the process of a LibreTranslate whose translations have so many tokens."""
     manifest = json.loads((options.bundle / "manifest.json").read_text())
     shape = manifest["architecture"]
     sizes = {
@@ -102,7 +110,7 @@ def libretranslate(options: argparse.Namespace, core: list[int], tokens: int) ->
                     break
                 except OSError:
                     time.sleep(1)
-            yield f"127.0.0.1:{port}"
+            yield f"127.0.0.1:{port}", process.pid
         finally:
             process.terminate()
             process.wait(60)
@@ -123,46 +131,62 @@ def measure(options: argparse.Namespace, cores: list[int]) -> dict[str, Any]:
     drift = Drift(options.max_drift, partial(machine.loop_seconds, len(cores)), options.rounds)
     with (
         tempfile.TemporaryDirectory() as folder,
-        server_overhead.server(options, on_first, "int8", BEAM) as grpc,
-        front_end(second, grpc) as (apart, _),
-        front_end(first, grpc) as (together, _),
+        server_overhead.server_process(options, on_first, "int8", BEAM) as (grpc, server),
+        front_end(second, grpc) as (apart, door),
+        front_end(first, grpc) as (together, other_door),
     ):
         texts, tokens, source = of_one_length(grpc, options.sentences)
+        if len(texts) < 4 * options.concurrency:  # linnet-http answers equal requests at once
+            raise SystemExit(f"error: only {len(texts)} sentences have one length")
         file = Path(folder) / "texts"
         file.write_text("\n".join(texts) + "\n")
-        with libretranslate(options, first, tokens) as peer:
+        with libretranslate(options, first, tokens) as (peer, peer_process):
             assert translated(peer, texts[0])
-            addresses = {"apart": apart, "together": together, "libretranslate": peer}
+            programs = {
+                "apart": (apart, [server, door.pid]),
+                "together": (together, [server, other_door.pid]),
+                "libretranslate": (peer, [peer_process]),
+            }
             flags = ["--file", str(file), "--concurrency", str(options.concurrency)]
             flags += ["--warmup", str(options.seconds / 4), "--seconds", str(options.seconds)]
 
-            def once() -> dict[str, float]:
-                return {
-                    name: http_load(second, "--http", address, *flags)["per_second"]
-                    for name, address in addresses.items()
-                }
+            def one(address: str, processes: list[int]) -> tuple[float, float]:
+                """Sentences per second, and processor seconds of a sentence."""
+                before = sum(map(cpu_seconds, processes))
+                found = http_load(second, "--http", address, *flags)
+                used = sum(map(cpu_seconds, processes)) - before
+                return found["per_second"], used / found["answered"]
+
+            def once() -> dict[str, tuple[float, float]]:
+                return {name: one(*program) for name, program in programs.items()}
 
             rounds = [drift.steady(once) for _ in range(options.rounds)]
     return {
         "texts": len(texts),
         "source_tokens": source,
         "target_tokens": tokens,
-        "per_second": {name: [one[name] for one in rounds] for name in addresses},
+        "per_second": {name: [it[name][0] for it in rounds] for name in programs},
+        "cpu_seconds": {name: [it[name][1] for it in rounds] for name in programs},
     }
 
 
+def ratio(ones: list[float], others: list[float]) -> float:
+    return median(one / other for one, other in zip(ones, others, strict=True))
+
+
 def markdown(results: dict[str, Any]) -> str:
-    found, tokens = results["per_second"], results["target_tokens"]
-    peer = found["libretranslate"]
+    found, used, tokens = results["per_second"], results["cpu_seconds"], results["target_tokens"]
     rows = []
     for name, title in {
         "apart": "linnet-http, beside the clients",
         "together": "linnet-http, beside the server",
         "libretranslate": "LibreTranslate 1.9.6",
     }.items():
-        times = median(one / other for one, other in zip(found[name], peer, strict=True))
-        rate = median(found[name])
-        rows.append([title, f"{rate:.1f}", f"{rate * tokens:.0f}", f"{times:.2f}"])
+        times = ratio(found[name], found["libretranslate"])
+        fewer = ratio(used["libretranslate"], used[name])
+        rate, cost = median(found[name]), median(used[name])
+        row = [title, f"{rate:.1f}", f"{rate * tokens:.0f}", f"{times:.2f}"]
+        rows.append([*row, f"{1e3 * cost / tokens:.3f}", f"{fewer:.2f}"])
     about = (
         "Written by `tests/bench/server/http_libretranslate.py`. "
         f"{machine.sentence(results['machine'])}; bundle {results['bundle']} and a CTranslate2 "
@@ -171,45 +195,26 @@ def markdown(results: dict[str, Any]) -> str:
         f"{results['source_tokens']:.1f} source and {tokens} target tokens. Wanted: at least "
         f"{TIMES:g} times. Medians over the rounds.{note(results.get('max_drift'))}"
     )
-    heads = ["", "sentences/s", "tokens/s", "times"]
+    heads = ["", "sentences/s", "tokens/s", "times", "processor ms per token", "times less"]
     return machine.report("linnet-http and LibreTranslate", about, heads, rows)
 
 
 def parse(words: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = two_cores.parser(__doc__, seconds=10, rounds=5)
     add = parser.add_argument
     add("--python", type=Path, required=True, help="of an environment with libretranslate")
-    add("--bundle", type=Path, default=ROOT / "model/bundles/en-de", metavar="DIR")
     add("--concurrency", type=int, default=64, metavar="N", help="[%(default)s]")
-    add("--sentences", type=int, default=600, metavar="N", help="to choose from [%(default)s]")
-    add("--seconds", type=float, default=10, metavar="N", help="of a round [%(default)s]")
-    add("--rounds", type=int, default=5, metavar="N", help="[%(default)s]")
-    add_max_drift(parser)
-    add("--programs", type=Path, default=ROOT / "build/release/bin", metavar="DIR")
-    add("--out", type=Path, default=ROOT / "tests/bench/results", metavar="DIR")
-    options = parser.parse_args(words)
-    machine.require_commit(options.out)
+    add("--sentences", type=int, default=3000, metavar="N", help="to choose from [%(default)s]")
+    options = two_cores.parsed(parser, words)
     options.batch = options.concurrency
-    if len(os.sched_getaffinity(0)) < 2:
-        parser.error("two cores are needed")
     return options
 
 
 def main(words: list[str] | None = None) -> int:
     options = parse(words)
+    results = two_cores.facts(options, "concurrency")
     cores = sorted(os.sched_getaffinity(0))
-    results: dict[str, Any] = {
-        "machine": machine.facts(cores),
-        "bundle": machine.bundle_name(options.bundle),
-        "concurrency": options.concurrency,
-        "max_drift": options.max_drift,
-    }
-    try:
-        results |= measure(options, cores)
-    except Unsteady as error:
-        raise SystemExit(f"error: {error}") from error
+    results |= two_cores.steady(lambda: measure(options, cores))
     machine.publish(options.out, "http-libretranslate", results, markdown(results))
     return 0
 

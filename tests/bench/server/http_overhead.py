@@ -30,11 +30,12 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import machine
 import server_overhead
-from drift import Drift, Unsteady, add_max_drift, note
+import two_cores
+from drift import Drift, note
 from sentences import sentences
 from server_overhead import Placement, on
+from two_cores import cpu_seconds
 
-ROOT = Path(__file__).resolve().parents[3]
 LOAD = Path(__file__).with_name("http_load.py")
 MAX_ADDED_MS = 1.2
 MIN_SHARE = 0.85
@@ -69,22 +70,14 @@ def http_load(cores: list[int], *flags: str) -> dict[str, Any]:
     return dict(json.loads(done.stdout))
 
 
-def cpu_ms(process: subprocess.Popen[str]) -> float:
-    """The processor time that the worker of linnet-http has used."""
-    pid = process.pid
-    (child,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
-    return 1e3 * (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 Door = tuple[str, subprocess.Popen[str]]
 
 
 def alone(cores: list[int], grpc: str, door: Door, file: Path) -> dict[str, float]:
     """Medians of the milliseconds of a sentence, and of what HTTP adds to the same sentence."""
-    before = cpu_ms(door[1])
+    before = cpu_seconds(door[1].pid)
     found = http_load(cores, "--http", door[0], "--grpc", grpc, "--file", str(file))
-    used = cpu_ms(door[1]) - before
+    used = 1e3 * (cpu_seconds(door[1].pid) - before)
     added = [one - other for one, other in zip(found["http"], found["grpc"], strict=True)]
     return {
         "grpc_ms": median(found["grpc"]),
@@ -100,12 +93,12 @@ def under_load(
     """Sentences per second of both ways."""
     warmup, seconds = options.seconds / 4, options.seconds
     count = str(options.concurrency)
-    before = cpu_ms(door[1])
+    before = cpu_seconds(door[1].pid)
     by_http = http_load(
         placement.rest, "--http", door[0], "--file", str(file), "--concurrency", count,
         "--warmup", str(warmup), "--seconds", str(seconds),
     )  # fmt: skip
-    used = cpu_ms(door[1]) - before
+    used = 1e3 * (cpu_seconds(door[1].pid) - before)
     flags = ["--concurrency", count, "--warmup", f"{warmup}s", "--duration", f"{seconds}s"]
     by_grpc = server_overhead.load(options, placement, grpc, file, *flags)
     return {
@@ -176,44 +169,23 @@ def markdown(results: dict[str, Any]) -> str:
 
 
 def parse(words: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = two_cores.parser(__doc__, seconds=8, rounds=5)
     add = parser.add_argument
-    add("--bundle", type=Path, default=ROOT / "model/bundles/en-de", metavar="DIR")
-    add("--source", default="en", metavar="LANGUAGE", help="of the bundle [en]")
-    add("--target", default="de", metavar="LANGUAGE", help="of the bundle [de]")
     add("--compute", default="int8", metavar="TYPE", help="[int8]")
     add("--beam", type=int, default=4, metavar="N", help="of the bundle [4]")
     add("--concurrency", type=int, default=64, metavar="N", help="[%(default)s]")
     add("--sentences", type=int, default=400, metavar="N", help="[%(default)s]")
-    add("--seconds", type=float, default=8, metavar="N", help="of a round [%(default)s]")
-    add("--rounds", type=int, default=5, metavar="N", help="[%(default)s]")
-    add_max_drift(parser)
-    add("--programs", type=Path, default=ROOT / "build/release/bin", metavar="DIR")
-    add("--out", type=Path, default=ROOT / "tests/bench/results", metavar="DIR")
-    options = parser.parse_args(words)
-    machine.require_commit(options.out)
-    if len(os.sched_getaffinity(0)) < 2:
-        parser.error("two cores are needed")
+    options = two_cores.parsed(parser, words)
+    if options.sentences < 4 * options.concurrency:
+        parser.error("linnet-http answers equal requests at once: --sentences must be 4 x as many")
     return options
 
 
 def main(words: list[str] | None = None) -> int:
     options = parse(words)
+    results = two_cores.facts(options, "compute", "beam", "concurrency")
     cores = sorted(os.sched_getaffinity(0))
-    results: dict[str, Any] = {
-        "machine": machine.facts(cores),
-        "bundle": machine.bundle_name(options.bundle),
-        "compute": options.compute,
-        "beam": options.beam,
-        "concurrency": options.concurrency,
-        "max_drift": options.max_drift,
-    }
-    try:
-        results |= measure(options, cores)
-    except Unsteady as error:
-        raise SystemExit(f"error: {error}") from error
+    results |= two_cores.steady(lambda: measure(options, cores))
     machine.publish(options.out, "http-overhead", results, markdown(results))
     return 0
 

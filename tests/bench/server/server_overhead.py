@@ -35,10 +35,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import machine
-from drift import Drift, Unsteady, add_max_drift, note
+import two_cores
+from drift import Drift, note
 from sentences import sentences
 
-ROOT = Path(__file__).resolve().parents[3]
 ENGINE_THREAD = "linnet-engine"
 SECONDS = 600  # for any process
 MIN_SHARE = 0.95  # of the offline throughput
@@ -62,10 +62,10 @@ def on(cores: list[int], command: list[str]) -> list[str]:
 
 
 @contextmanager
-def server(
+def server_process(
     options: argparse.Namespace, placement: Placement, compute: str, beam: int
-) -> Iterator[str]:
-    """Yields the address of a running server, with its engine's thread on separate cores."""
+) -> Iterator[tuple[str, int]]:
+    """The address and the process of a server, with its engine's thread on separate cores."""
     command = [str(options.programs / "linnet-server"), "--models", str(options.bundle)]
     command += ["--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"]
     command += ["--threads", str(placement.threads), "--compute", compute]
@@ -79,10 +79,19 @@ def server(
             raise SystemExit(f"error: the server ended with {process.wait()}")
         if placement.engine != placement.rest:
             os.sched_setaffinity(thread_of(process.pid, ENGINE_THREAD), placement.engine)
-        yield ready.split()[1].removeprefix("grpc=")
+        yield ready.split()[1].removeprefix("grpc="), process.pid
     finally:
         process.terminate()
         process.wait(SECONDS)
+
+
+@contextmanager
+def server(
+    options: argparse.Namespace, placement: Placement, compute: str, beam: int
+) -> Iterator[str]:
+    """The address of such a server."""
+    with server_process(options, placement, compute, beam) as (address, _):
+        yield address
 
 
 def thread_of(pid: int, name: str) -> int:
@@ -247,33 +256,17 @@ def markdown(results: dict[str, Any]) -> str:
 
 
 def parse(words: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = two_cores.parser(__doc__, seconds=8, rounds=3)
     add = parser.add_argument
-    add("--bundle", type=Path, default=ROOT / "model/bundles/en-de", metavar="DIR")
-    add("--source", default="en", metavar="LANGUAGE", help="of the bundle [en]")
-    add("--target", default="de", metavar="LANGUAGE", help="of the bundle [de]")
     add("--compute", nargs="+", default=["float32", "int8"], metavar="TYPE", help="[float32 int8]")
     add("--beam", nargs="+", type=int, default=[1, 5], metavar="N", help="[1 5]")
     add("--batch", type=int, default=32, metavar="N", help="sequences in flight [%(default)s]")
     add("--sentences", type=int, default=400, metavar="N", help="[%(default)s]")
-    add("--seconds", type=float, default=8, metavar="N",
-        help="seconds that linnet-load measures in a round [%(default)s]")  # fmt: skip
-    add("--rounds", type=int, default=3, metavar="N", help="[%(default)s]")
-    add_max_drift(parser)
     add("--what", nargs="+", choices=("load", "alone"), default=["load", "alone"])
     add("--all-cores", action="store_true", help="do not pin processes to cores")
-    add("--programs", type=Path, default=ROOT / "build/release/bin", metavar="DIR",
-        help="folder of the programs [build/release/bin]")  # fmt: skip
-    add("--out", type=Path, default=ROOT / "tests/bench/results", metavar="DIR",
-        help="folder of the results [tests/bench/results]")  # fmt: skip
-    options = parser.parse_args(words)
-    machine.require_commit(options.out)
+    options = two_cores.parsed(parser, words)
     if min(options.rounds, options.batch, *options.beam) < 1 or options.sentences < 4:
         parser.error("--rounds, --batch and --beam must be at least 1, --sentences at least 4")
-    if len(os.sched_getaffinity(0)) < 2:
-        parser.error("two cores are needed: one for the engine and one for everything else")
     return options
 
 
@@ -288,13 +281,7 @@ def put(cases: list[dict[str, Any]], case: dict[str, Any]) -> None:
 def main(words: list[str] | None = None) -> int:
     options = parse(words)
     cores = sorted(os.sched_getaffinity(0))
-    facts: dict[str, Any] = {
-        "machine": machine.facts(cores),
-        "bundle": machine.bundle_name(options.bundle),
-        "batch": options.batch,
-        "sentences": options.sentences,
-        "max_drift": options.max_drift,
-    }
+    facts = two_cores.facts(options, "batch", "sentences")
     path = options.out / machine.slug(facts["machine"]) / "server-overhead.json"
     results = machine.kept(path, facts)
     name = "all" if options.all_cores else "apart"
@@ -302,10 +289,7 @@ def main(words: list[str] | None = None) -> int:
     measures = {"load": full_load, "alone": alone}
     for compute, beam, what in itertools.product(options.compute, options.beam, options.what):
         print(f"{what}, {compute}, cores {name}, beam {beam} …", file=sys.stderr)
-        try:
-            rounds = measures[what](options, placement, compute, beam)
-        except Unsteady as error:
-            raise SystemExit(f"error: {error}") from error
+        rounds = two_cores.steady(partial(measures[what], options, placement, compute, beam))
         case = {"compute": compute, "cores": name, "beam": beam, **rounds}
         put(results.setdefault(what, []), case)
     machine.write_result(path, results, markdown(results))
