@@ -1,6 +1,9 @@
 #include "client/cli/cli_flags.h"
 
+#include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
@@ -23,6 +26,45 @@ CLI::Option* AddLanguage(CLI::App* command, const char* flag, std::string* langu
 template <typename Request>
 bool Lists(const Request& request) {
   return request.word_scores() || request.alignments() || request.options().n_best() > 0;
+}
+
+// Adds a flag that may be repeated and whose values `add` gets.
+void AddList(CLI::App* command, const char* flag, const char* type,
+             std::function<void(const std::string&)> add, const char* about) {
+  command
+      ->add_option_function<std::vector<std::string>>(
+          flag,
+          [add = std::move(add)](const std::vector<std::string>& values) {
+            for (const std::string& value : values) add(value);
+          },
+          about)
+      ->type_name(type)
+      ->allow_extra_args(false);
+}
+
+// Adds what a translation leaves as it is.
+void AddProtection(CLI::App* command, v1::TranslateRequest* request) {
+  AddList(
+      command, "--protected-pattern", "REGEX",
+      [request](const std::string& pattern) { request->add_protected_patterns(pattern); },
+      "copy what this regular expression (RE2) matches; may be repeated");
+  AddList(
+      command, "--ignore-tag", "NAME",
+      [request](const std::string& name) { request->mutable_markup()->add_ignore_tags(name); },
+      "of markup, copy these elements with their content; may be repeated");
+  AddList(
+      command, "--splitting-tag", "NAME",
+      [request](const std::string& name) { request->mutable_markup()->add_splitting_tags(name); },
+      "of markup, these elements end sentences; may be repeated");
+  AddList(
+      command, "--non-splitting-tag", "NAME",
+      [request](const std::string& name) {
+        request->mutable_markup()->add_non_splitting_tags(name);
+      },
+      "of markup, these elements do not end sentences; may be repeated");
+  command->add_flag_callback(
+      "--attributes", [request] { request->mutable_markup()->set_attributes(true); },
+      "of markup, translate the attributes title, alt, placeholder and aria-label");
 }
 
 // `request` is a SummarizeRequest or a ScoreRequest.
@@ -67,6 +109,7 @@ CLI::App* AddTranslate(CLI::App* app, Flags* flags) {
           "read "
           "as a whole unless --lines [text/plain]")
       ->type_name("TYPE");
+  AddProtection(translate, &flags->translate);
   translate->preparse_callback([flags](size_t) { flags->texts.input.plain_text = true; });
   translate->add_flag_callback(
       "--as-text", [flags] { flags->texts.input.plain_text = false; },

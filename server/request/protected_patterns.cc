@@ -8,10 +8,21 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "server/base/errors.h"
 
 namespace linnet::server {
 namespace {
+
+// Limits on the patterns of a request, so that a search takes no longer than the translation: the
+// worst patterns that were found take 30 s per MB, a translation 50 s.
+constexpr int kMaxPatterns = 16;
+constexpr size_t kMaxPatternBytes = 256;
+constexpr int kMaxInstructions = 4096;  // of all together
+constexpr int kMaxMatches = 256;        // in a text
+constexpr size_t kMaxMatchBytes = 512;
+constexpr int64_t kMaxPatternMemory = 512 << 10;  // while it searches
 
 // One alternation, of which the first that matches counts. Where a match may begin, and which
 // matches are none, Accepted decides, since RE2 does not look around.
@@ -128,7 +139,88 @@ absl::string_view Accepted(absl::string_view text, absl::string_view match) {
   return IsCode(match) ? match : "";
 }
 
+absl::Status BadPattern(int index, const std::string& message) {
+  return BadField(absl::StrCat("protected_patterns[", index, "]"), Reason::kBadSetting, message);
+}
+
 }  // namespace
+
+ProtectedPatterns::ProtectedPatterns() = default;
+ProtectedPatterns::~ProtectedPatterns() = default;
+
+absl::StatusOr<std::shared_ptr<const ProtectedPatterns>> ProtectedPatterns::Make(
+    const google::protobuf::RepeatedPtrField<std::string>& patterns) {
+  if (patterns.size() > kMaxPatterns) {
+    return BadField("protected_patterns", Reason::kBadSetting,
+                    absl::StrCat("holds ", patterns.size(), " patterns, at most ", kMaxPatterns,
+                                 " are accepted: join some with |"));
+  }
+  auto made = std::make_shared<ProtectedPatterns>();
+  RE2::Options options;
+  options.set_log_errors(false);
+  options.set_never_capture(true);
+  options.set_max_mem(kMaxPatternMemory);
+  for (int i = 0; i < patterns.size(); ++i) {
+    const std::string& pattern = patterns[i];
+    if (pattern.empty()) return BadPattern(i, "is empty: write a pattern, or leave it out");
+    if (pattern.size() > kMaxPatternBytes) {
+      return BadPattern(i, absl::StrCat("has ", pattern.size(), " bytes, at most ",
+                                        kMaxPatternBytes, " are accepted: shorten it"));
+    }
+    auto own = std::make_unique<const RE2>(pattern, options);
+    const bool too_large = own->error_code() == RE2::ErrorPatternTooLarge;
+    if (!own->ok() && !too_large) {
+      return BadPattern(i, absl::StrCat("is no regular expression of RE2: ", own->error(),
+                                        ": write it in the syntax of RE2, which has neither "
+                                        "look-around nor back-references"));
+    }
+    made->instructions_ += too_large ? kMaxInstructions : own->ProgramSize();
+    if (too_large || made->instructions_ > kMaxInstructions) {
+      return BadPattern(
+          i, absl::StrCat("is too large: all patterns together may have ", kMaxInstructions,
+                          " instructions: use fewer repetitions and classes of Unicode"));
+    }
+    made->own_.push_back(std::move(own));
+  }
+  return made;
+}
+
+int64_t ProtectedPatterns::bytes() const { return std::ssize(own_) * kMaxPatternMemory; }
+
+void ProtectedPatterns::FindOwn(absl::string_view text, std::vector<model::TextRun>& found) const {
+  const re2::StringPiece all(text.data(), text.size());
+  const size_t size = text.size();
+  int matches = 0;
+  for (const auto& pattern : own_) {
+    re2::StringPiece match;
+    for (size_t at = 0; at < size;) {
+      // A search reads no further than a match may, since one that reads to the end of the text for
+      // each match takes quadratic time.
+      const size_t end = std::min(at + kMaxMatchBytes, size);
+      if (!pattern->Match(all, at, end, RE2::UNANCHORED, &match, 1)) {
+        at = end == size ? size : at + kMaxMatchBytes / 2;
+        continue;
+      }
+      auto begin = static_cast<size_t>(match.data() - text.data());
+      if (begin > at + kMaxMatchBytes / 2 && end < size) {  // it may be longer
+        at = begin;
+        continue;
+      }
+      size_t behind = begin + match.size();
+      at = std::max(behind, begin + 1);
+      if (match.empty()) continue;
+      // "\C" matches a part of a character.
+      const auto in_character = [&](size_t place) {
+        return place < size && (static_cast<unsigned char>(text[place]) & 0xC0) == 0x80;
+      };
+      while (begin > 0 && in_character(begin)) --begin;
+      while (in_character(behind)) ++behind;
+      const bool rest = ++matches > kMaxMatches;
+      found.push_back({static_cast<int>(begin), static_cast<int>(rest ? size : behind)});
+      if (rest) return;
+    }
+  }
+}
 
 std::vector<model::TextRun> ProtectedPatterns::Find(absl::string_view text) const {
   static const RE2& built_in = *new RE2(kBuiltIn);
@@ -144,6 +236,7 @@ std::vector<model::TextRun> ProtectedPatterns::Find(absl::string_view text) cons
       found.push_back({static_cast<int>(begin), static_cast<int>(begin + accepted.size())});
     at = begin + std::max<size_t>(accepted.empty() ? whole.size() : accepted.size(), 1);
   }
+  FindOwn(text, found);
   return found;
 }
 

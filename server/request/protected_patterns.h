@@ -1,21 +1,49 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "google/protobuf/repeated_field.h"
 #include "model/runtime/tokenizer/copied_runs.h"
+
+namespace re2 {
+class RE2;
+}
 
 namespace linnet::server {
 
 // What a translation must not change: variables of printf, Python, Rust, ICU's MessageFormat,
 // mustache and i18next, URLs, e-mail addresses, paths, @names, #tags, long digit strings, IBAN, IP
-// addresses, versions and codes of letters and digits. Thread-safe.
+// addresses, versions and codes of letters and digits, and what the patterns of a request match.
+// Thread-safe.
 class ProtectedPatterns {
  public:
-  // In any order; they may overlap. The time is linear in the text.
+  // Those that every request has.
+  ProtectedPatterns();
+  // With those of TranslateRequest.protected_patterns; INVALID_ARGUMENT names the one that is none
+  // or too large.
+  static absl::StatusOr<std::shared_ptr<const ProtectedPatterns>> Make(
+      const google::protobuf::RepeatedPtrField<std::string>& patterns);
+  ~ProtectedPatterns();
+
+  // Finds them in a text of about 4 KiB, in any order; they may overlap. The limit on the matches
+  // of the patterns of a request is for each text.
   std::vector<model::TextRun> Find(absl::string_view text) const;
+  // The work of a search (model::TextSplitter::Step): a quarter of that of tokenising the text, and
+  // more with the patterns of a request.
+  int64_t WorkOf(int64_t bytes) const { return bytes / 4 + bytes * instructions_ / 256; }
+  // Upper bound on the memory of the patterns of the request.
+  int64_t bytes() const;
+
+ private:
+  void FindOwn(absl::string_view text, std::vector<model::TextRun>& found) const;
+
+  std::vector<std::unique_ptr<const re2::RE2>> own_;
+  int64_t instructions_ = 0;  // of own_
 };
 
 }  // namespace linnet::server

@@ -35,20 +35,60 @@ absl::Status CheckLabels(const Labels& labels) {
   return absl::OkStatus();
 }
 
-absl::Status CheckMimeType(absl::string_view mime_type, std::optional<MarkupOptions>& markup) {
-  if (mime_type.empty() || absl::EqualsIgnoreCase(mime_type, "text/plain")) return absl::OkStatus();
-  if (absl::EqualsIgnoreCase(mime_type, "text/html")) {
-    markup = MarkupOptions{.syntax = MarkupSyntax::kHtml};
-    return absl::OkStatus();
+namespace {
+
+// The names of elements in a field of MarkupOptions.
+absl::StatusOr<std::vector<std::string>> CheckNames(
+    absl::string_view field, const google::protobuf::RepeatedPtrField<std::string>& names) {
+  constexpr int kMaxNames = 64;
+  constexpr size_t kMaxNameBytes = 64;
+  const std::string path = absl::StrCat("markup.", field);
+  if (names.size() > kMaxNames) {
+    return BadField(
+        path, Reason::kBadSetting,
+        absl::StrCat("holds ", names.size(), " names, at most ", kMaxNames, " are accepted"));
   }
-  if (absl::EqualsIgnoreCase(mime_type, "application/xml")) {
-    markup = MarkupOptions{.syntax = MarkupSyntax::kXml};
-    return absl::OkStatus();
+  for (int i = 0; i < names.size(); ++i) {
+    const std::string& name = names[i];
+    if (!name.empty() && name.size() <= kMaxNameBytes &&
+        name.find_first_of(" \t\n\f\r<>/") == std::string::npos)
+      continue;
+    return BadField(
+        absl::StrCat(path, "[", i, "]"), Reason::kBadSetting,
+        absl::StrCat("\"", absl::CHexEscape(name.substr(0, kMaxNameBytes)),
+                     "\" is no name of an element: write 1 to ", kMaxNameBytes,
+                     " bytes without white space, \"<\", \">\" and \"/\", as \"code\""));
   }
-  return BadField(
-      "mime_type", Reason::kUnsupportedFormat,
-      absl::StrCat("\"", absl::CHexEscape(mime_type.substr(0, 80)),
-                   "\" is not supported: send text/plain, text/html or application/xml"));
+  return std::vector<std::string>(names.begin(), names.end());
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<MarkupOptions>> CheckMarkup(
+    const linnet::v1::TranslateRequest& request) {
+  const std::string& type = request.mime_type();
+  const bool html = absl::EqualsIgnoreCase(type, "text/html");
+  if (!html && !absl::EqualsIgnoreCase(type, "application/xml")) {
+    if (!type.empty() && !absl::EqualsIgnoreCase(type, "text/plain")) {
+      return BadField(
+          "mime_type", Reason::kUnsupportedFormat,
+          absl::StrCat("\"", absl::CHexEscape(type.substr(0, 80)),
+                       "\" is not supported: send text/plain, text/html or application/xml"));
+    }
+    if (!request.has_markup()) return std::nullopt;
+    return BadField("markup", Reason::kBadSetting,
+                    "is set, and the texts are plain: set mime_type to text/html or "
+                    "application/xml, or leave it out");
+  }
+  const linnet::v1::MarkupOptions& asked = request.markup();
+  MarkupOptions options;
+  options.syntax = html ? MarkupSyntax::kHtml : MarkupSyntax::kXml;
+  options.attributes = asked.attributes();
+  ASSIGN_OR_RETURN(options.ignore_tags, CheckNames("ignore_tags", asked.ignore_tags()));
+  ASSIGN_OR_RETURN(options.splitting_tags, CheckNames("splitting_tags", asked.splitting_tags()));
+  ASSIGN_OR_RETURN(options.non_splitting_tags,
+                   CheckNames("non_splitting_tags", asked.non_splitting_tags()));
+  return options;
 }
 
 absl::Status CheckPriority(linnet::v1::Priority priority, std::optional<Priority>& checked) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "linnet/v1/text_service.pb.h"
 #include "server/base/caller.h"
@@ -17,7 +18,9 @@ namespace linnet::server {
 
 using Labels = google::protobuf::Map<std::string, std::string>;
 absl::Status CheckLabels(const Labels& labels);
-absl::Status CheckMimeType(absl::string_view mime_type, std::optional<MarkupOptions>& markup);
+// How the texts are read; none if they are plain.
+absl::StatusOr<std::optional<MarkupOptions>> CheckMarkup(
+    const linnet::v1::TranslateRequest& request);
 // Unspecified leaves `checked` unchanged.
 absl::Status CheckPriority(linnet::v1::Priority priority, std::optional<Priority>& checked);
 // Checks that the text is valid UTF-8 and not only white space.

@@ -257,8 +257,9 @@ absl::Status ForEachLanguage(TextRequest& checked, const Apply& apply) {
 absl::StatusOr<TextRequest> CheckTranslate(const linnet::v1::TranslateRequest& request,
                                            std::optional<std::vector<TextItem>> items,
                                            const Catalog& catalog, const TextLimits& limits) {
-  std::optional<MarkupOptions> markup;
-  RETURN_IF_ERROR(CheckMimeType(request.mime_type(), markup));
+  ASSIGN_OR_RETURN(const std::optional<MarkupOptions> markup, CheckMarkup(request));
+  ASSIGN_OR_RETURN(const std::shared_ptr<const ProtectedPatterns> protects,
+                   ProtectedPatterns::Make(request.protected_patterns()));
   if (request.target_language_code().empty())
     return BadField("target_language_code", Reason::kMissing, "is required");
   if (!linnet::v1::LineBreaks_IsValid(request.line_breaks())) {
@@ -280,7 +281,6 @@ absl::StatusOr<TextRequest> CheckTranslate(const linnet::v1::TranslateRequest& r
              .markup = markup},
             catalog, limits);
   if (!checked.ok()) return checked;
-  const auto protects = std::make_shared<const ProtectedPatterns>();
   RETURN_IF_ERROR(ForEachLanguage(*checked, [&](TextRequest& each) -> absl::Status {
     each.split = true;
     each.markup = markup;

@@ -237,8 +237,9 @@ void TextCalls::CheckAndStart(const Request& request, Response& response,
   if (!permit.ok()) return refuse(permit.status());
   (*permit)->SetPriority(own.caller.priority);
   // Memory of the items; the texts themselves belong to the request.
-  if (auto status = (*permit)->Hold(std::ssize(checked->items) * kBytesPerItem); !status.ok())
-    return refuse(std::move(status));
+  const int64_t bytes = std::ssize(checked->items) * kBytesPerItem +
+                        (checked->protects == nullptr ? 0 : checked->protects->bytes());
+  if (auto status = (*permit)->Hold(bytes); !status.ok()) return refuse(std::move(status));
   const int64_t cost = checked->text_bytes + std::ssize(checked->items) * kBytesPerText;
   if (auto status = CheckPrepareTime(own, cost); !status.ok())
     return refuse(ExplainDeadline(limits_, context, std::move(status)));

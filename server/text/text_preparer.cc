@@ -23,8 +23,6 @@ namespace {
 
 // Work on a chunk beside its tokens (model::TextSplitter::Step).
 constexpr int64_t kWorkOfChunk = 8;
-// Bytes that are searched for protected spans in the time of tokenising one.
-constexpr int64_t kBytesOfSearch = 4;
 
 absl::string_view TextOf(const std::string& text, const model::TextSegment& place) {
   return absl::string_view(text).substr(place.begin, place.end - place.begin);
@@ -57,6 +55,7 @@ int EndOfSearch(absl::string_view text, int begin) {
   return begin + static_cast<int>(end);
 }
 
+// In any order; they may overlap.
 std::vector<model::ProtectedSpan> FindProtected(const ProtectedPatterns& patterns,
                                                 absl::string_view text) {
   std::vector<model::ProtectedSpan> spans;
@@ -64,7 +63,7 @@ std::vector<model::ProtectedSpan> FindProtected(const ProtectedPatterns& pattern
     spans.push_back({begin, end, std::string(text.substr(begin, end - begin))});
     model::GrowToWords(text, spans.back());
   }
-  return model::MergeSpans(text, std::move(spans));
+  return spans;
 }
 
 }  // namespace
@@ -226,7 +225,7 @@ absl::StatusOr<model::TokenizedText> TextPreparer::State::ReadWhole(absl::string
 absl::Status TextPreparer::State::FindSpans() {
   if (request.protects != nullptr && std::cmp_less(searched, text->size())) {
     const int begin = std::exchange(searched, EndOfSearch(*text, searched));
-    worked += (searched - begin) / kBytesOfSearch;
+    worked += request.protects->WorkOf(searched - begin);
     for (model::ProtectedSpan& span : FindProtected(
              *request.protects, absl::string_view(*text).substr(begin, searched - begin))) {
       span.begin += begin;

@@ -49,6 +49,45 @@ def test_command_line_keeps_tags(server, run_linnet, answer, tmp_path):
     assert written.read_text() == answer
 
 
+OWN = '<x>A bird.</x><p title="A cat.">Two <b>big Acme-dogs</b></p>'
+OPTIONS = {"ignore_tags": ["X"], "splitting_tags": ["b"], "attributes": True}
+
+
+@pytest.fixture(scope="module")
+def own_answer(server) -> str:
+    def said(text: str) -> str:
+        patterns = {"protected_patterns": ["Acme"]}
+        return html.escape(server.translate(text, **patterns).translations[0].text, quote=False)
+
+    two, dogs, cat = said("Two"), said("big Acme-dogs"), said("A cat.")
+    assert "Acme" in dogs
+    return f'<x>A bird.</x><p title="{cat}">{two} <b>{dogs}</b></p>'
+
+
+def test_options_say_what_is_translated(server, run_linnet, linnet, own_answer):
+    given = {"mime_type": "text/html", "protected_patterns": ["Acme"]}
+    assert server.translate(OWN, markup=OPTIONS, **given).translations[0].text == own_answer
+    flags = {"to": "de", "source": "en", "markup": linnet.MarkupOptions(**OPTIONS), **given}
+    assert linnet.translate(OWN, **flags, server=server.grpc) == own_answer
+    command = ("translate", "--to", "de", "--mime-type", "text/html", "--ignore-tag", "X")
+    more = ("--splitting-tag", "b", "--attributes", "--protected-pattern", "Acme")
+    assert run_linnet(server, *command, *more, stdin=OWN).stdout.rstrip("\n") == own_answer
+    undone = run_linnet(server, *command, *more, "--non-splitting-tag", "b", stdin=OWN).stdout
+    assert undone.count("<b>") == 1
+    assert undone != own_answer
+
+
+def test_errors_name_the_pattern(server, run_linnet, linnet):
+    command = ("translate", "--to", "de", "--protected-pattern", "a", "--protected-pattern", "[")
+    done = run_linnet(server, *command, stdin="A dog runs.")
+    assert done.returncode != 0
+    assert "--protected-pattern[1]: is no regular expression of RE2: missing ]: [" in done.stderr
+    with pytest.raises(linnet.LinnetError, match="protected_patterns is a str"):
+        linnet.translate("A dog.", to="de", protected_patterns="a", server=server.grpc)
+    with pytest.raises(linnet.LinnetError, match="protected_patterns is given beside a request"):
+        linnet.Client(server.grpc).translate(linnet.TranslateRequest(), protected_patterns=["a"])
+
+
 def test_python_clients_keep_tags(server, linnet, answer):
     flags = {"to": "de", "source": "en", "mime_type": "text/html"}
     assert linnet.translate(FRAGMENT, **flags, server=server.grpc) == answer

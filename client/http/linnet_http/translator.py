@@ -39,6 +39,7 @@ class Job:
     glossary: tuple[tuple[str, str], ...] = ()
     one_segment_per_line: bool = False
     mime_type: str = ""
+    markup: tuple[tuple[str, tuple[str, ...]], ...] = ()  # lists of MarkupOptions with their names
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,8 @@ class Translator:
         if job.alternatives:
             request.options.n_best = job.alternatives + 1
             request.options.beam_size = max(5, job.alternatives + 1)
+        for name, tags in job.markup:
+            getattr(request.markup, name).extend(tags)
         for source, target in job.glossary:
             request.glossary.entries.add(source_text=source, target_text=target)
         return request

@@ -60,6 +60,8 @@ class AsyncClient(AsyncClientLife):
         direct_only: bool = False,
         line_breaks: str = "",
         mime_type: str = "",
+        protected_patterns: Iterable[str] = (),
+        markup: api.MarkupOptions | None = None,
         timeout: float | None = None,
         request_id: str = "",
     ) -> str: ...
@@ -76,6 +78,8 @@ class AsyncClient(AsyncClientLife):
         direct_only: bool = False,
         line_breaks: str = "",
         mime_type: str = "",
+        protected_patterns: Iterable[str] = (),
+        markup: api.MarkupOptions | None = None,
         timeout: float | None = None,
         request_id: str = "",
     ) -> list[str]: ...
@@ -91,6 +95,8 @@ class AsyncClient(AsyncClientLife):
         direct_only: bool = False,
         line_breaks: str = "",
         mime_type: str = "",
+        protected_patterns: Iterable[str] = (),
+        markup: api.MarkupOptions | None = None,
         timeout: float | None = None,
         request_id: str = "",
     ) -> api.TranslateResponse | str | list[str]:
@@ -99,7 +105,8 @@ class AsyncClient(AsyncClientLife):
         their translations. Where no model translates the pair, two do through a third language,
         unless `direct_only`. With
         `line_breaks="join_paragraphs"` the lines of a paragraph that was wrapped are joined. With
-        `mime_type="text/html"` or "application/xml" a text is a fragment whose tags are kept."""
+        `mime_type="text/html"` or "application/xml" a text is a fragment whose tags are kept, as
+        `markup` says. What `protected_patterns`, regular expressions of RE2, match is copied."""
         if isinstance(text, api.TranslateRequest):
             check_request_alone(
                 to=to,
@@ -110,10 +117,21 @@ class AsyncClient(AsyncClientLife):
                 direct_only=direct_only,
                 line_breaks=line_breaks,
                 mime_type=mime_type,
+                protected_patterns=protected_patterns,
+                markup=markup,
             )
             return await self._connection.unary(self._text.Translate, text, timeout, request_id)
         settings = translation(
-            to, source, model, glossary, options, direct_only, line_breaks, mime_type
+            to,
+            source,
+            model,
+            glossary,
+            options,
+            direct_only,
+            line_breaks,
+            mime_type,
+            protected_patterns,
+            markup,
         )
         plan = Plan.of(text, joins=joins_lines(settings), whole=has_markup(settings))
 

@@ -38,6 +38,8 @@ def translate(  # type: ignore[overload-overlap]
     direct_only: bool = False,
     line_breaks: str = "",
     mime_type: str = "",
+    protected_patterns: Iterable[str] = (),
+    markup: api.MarkupOptions | None = None,
     timeout: float | None = None,
     server: str = "",
 ) -> str: ...
@@ -53,6 +55,8 @@ def translate(
     direct_only: bool = False,
     line_breaks: str = "",
     mime_type: str = "",
+    protected_patterns: Iterable[str] = (),
+    markup: api.MarkupOptions | None = None,
     timeout: float | None = None,
     server: str = "",
 ) -> list[str]: ...
@@ -67,6 +71,8 @@ def translate(
     direct_only: bool = False,
     line_breaks: str = "",
     mime_type: str = "",
+    protected_patterns: Iterable[str] = (),
+    markup: api.MarkupOptions | None = None,
     timeout: float | None = None,
     server: str = "",
 ) -> str | list[str]:
@@ -74,7 +80,8 @@ def translate(
     `source`, is not needed if only one fits the models or if the server can detect it. Where no
     model translates the pair, two do through a third language, unless `direct_only`. With
     `line_breaks="join_paragraphs"` the lines of a paragraph that was wrapped are joined. With
-    `mime_type="text/html"` or "application/xml" a text is a fragment whose tags are kept."""
+    `mime_type="text/html"` or "application/xml" a text is a fragment whose tags are kept, as
+    `markup` says. What `protected_patterns`, regular expressions of RE2, match is copied."""
     return default_client(server).translate(
         text,
         to=to,
@@ -85,6 +92,8 @@ def translate(
         direct_only=direct_only,
         line_breaks=line_breaks,
         mime_type=mime_type,
+        protected_patterns=protected_patterns,
+        markup=markup,
         timeout=timeout,
     )
 

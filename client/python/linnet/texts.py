@@ -275,7 +275,7 @@ def check_request_alone(**given: object) -> None:
         "sentences": "length.sentences",
     }
     for name, value in given.items():
-        if value not in ("", None) and value is not False:
+        if value not in ("", (), None) and value is not False:
             raise LinnetError.local(
                 f"{name} is given beside a request, set {fields.get(name, name)} in the request",
                 field=name,
@@ -291,21 +291,37 @@ def translation(
     direct_only: bool = False,
     line_breaks: str = "",
     mime_type: str = "",
+    protected_patterns: Iterable[str] = (),
+    markup: api.MarkupOptions | None = None,
 ) -> api.TranslateRequest:
     """The request without its texts."""
     if options is not None:
         check_message(options, api.DecodingOptions, "options")
+    if markup is not None:
+        check_message(markup, api.MarkupOptions, "markup")
     request = api.TranslateRequest(
         glossary=None if terms is None else glossary(terms),
         options=options,
         line_breaks=line_breaks_named(line_breaks),
+        markup=markup,
     )
+    add_patterns(request, protected_patterns)
     set_field(request, "target_language_code", to, "to")
     set_field(request, "source_language_code", source, "source")
     set_field(request, "model", model)
     set_field(request, "direct_only", direct_only)
     set_field(request, "mime_type", mime_type)
     return request
+
+
+def add_patterns(request: api.TranslateRequest, patterns: Iterable[str]) -> None:
+    name = "protected_patterns"
+    if isinstance(patterns, str):
+        raise LinnetError.local(f"{name} is a str, not a list of them", field=name)
+    try:
+        request.protected_patterns.extend(patterns)
+    except (TypeError, ValueError) as error:
+        raise LinnetError.local(f"{name}: {error}", field=name) from error
 
 
 def _named(enum: Any, prefix: str, name: str, called: str) -> Any:

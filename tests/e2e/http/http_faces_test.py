@@ -151,11 +151,32 @@ def test_deepl_says_what_it_ignored(door, answer):
     assert said.headers["X-Linnet-Ignored"] == "context"
 
 
-def test_deepl_ignores_lists_too(door, answer):
+def test_deepl_lists_of_tags_need_tag_handling(door, answer):
     languages = {"source_lang": "EN", "target_lang": "DE"}
     said = door.post("/v2/translate", {"text": [TEXT], "ignore_tags": ["x", "y"], **languages})
     assert said.json["translations"][0]["text"] == answer
     assert said.headers["X-Linnet-Ignored"] == "ignore_tags"
+
+
+def test_deepl_lists_of_tags_say_how_tags_are_read(translator, door):
+    def said(**tags) -> str:
+        return translator.translate_text(
+            f"<x>{TEXT}</x>{TEXT}",
+            source_lang="EN",
+            target_lang="DE",
+            tag_handling="xml",
+            split_sentences="off",
+            **tags,
+        ).text
+
+    assert said(ignore_tags=["y", "x"]).startswith(f"<x>{TEXT}</x>")
+    alone = translator.translate_text(TEXT, source_lang="EN", target_lang="DE").text
+    assert said(splitting_tags=["x"]) == f"<x>{alone}</x>{alone}"
+    assert said(splitting_tags=["x"], non_splitting_tags=["y", "x"]) == said()
+    form = "source_lang=EN&target_lang=DE&tag_handling=html&ignore_tags=i, b"
+    posted = door.post("/v2/translate", f"text=<b>{TEXT}</b>&{form}")
+    assert posted.json["translations"][0]["text"] == f"<b>{TEXT}</b>"
+    assert "X-Linnet-Ignored" not in posted.headers
 
 
 def test_deepl_forms_repeat_text(door, answer):

@@ -14,6 +14,7 @@ using linnet::v1::Segment;
 using linnet::v1::TextPart;
 using linnet::v1::TranslateRequest;
 using linnet::v1::TranslateResponse;
+using ::testing::ElementsAre;
 
 const char kFragment[] =
     "<h1>The <b>dog</b> runs.</h1>\n<p> A  <i>bird <b>sings</b>. The dog</i> runs &amp; runs.\n"
@@ -129,6 +130,33 @@ TEST(MarkupCallsTest, XmlHasNoBlocks) {
   ASSERT_THAT(fixture.Call(&TextCalls::Translate, request, response), IsOk());
   EXPECT_EQ(response.translations(0).text(), request.contents(0));
   EXPECT_EQ(response.translations(0).segments_size(), 1);
+}
+
+TEST(MarkupCallsTest, OptionsSayHowMarkupIsRead) {
+  TextFixture fixture;
+  TranslateRequest request =
+      Html("The <x-Name>dog</x-Name> runs<p title=\"The bird\">A bird <hr>sings");
+  const auto segments = [&] {
+    TranslateResponse response;
+    EXPECT_THAT(fixture.Call(&TextCalls::Translate, request, response), IsOk());
+    EXPECT_EQ(response.translations(0).text(), request.contents(0));
+    std::vector<std::string> sources;
+    for (const Segment& segment : response.translations(0).segments())
+      sources.push_back(Part(request.contents(0), segment.source_begin(), segment.source_end()));
+    return sources;
+  };
+  EXPECT_THAT(segments(), ElementsAre("The <x-Name>dog</x-Name> runs", "A bird", "sings"));
+  request.mutable_markup()->set_attributes(true);
+  EXPECT_THAT(segments(),
+              ElementsAre("The <x-Name>dog</x-Name> runs", "The bird", "A bird", "sings"));
+  request.mutable_markup()->Clear();
+  request.mutable_markup()->add_splitting_tags("X-NAME");
+  EXPECT_THAT(segments(), ElementsAre("The", "dog", "runs", "A bird", "sings"));
+  request.mutable_markup()->add_non_splitting_tags("x-name");
+  request.mutable_markup()->add_non_splitting_tags("hr");
+  EXPECT_THAT(segments(), ElementsAre("The <x-Name>dog</x-Name> runs", "A bird <hr>sings"));
+  request.mutable_markup()->add_ignore_tags("p");
+  EXPECT_THAT(segments(), ElementsAre("The <x-Name>dog</x-Name> runs"));
 }
 
 TEST(MarkupCallsTest, GoesThroughAThirdLanguage) {

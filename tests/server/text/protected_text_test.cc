@@ -17,11 +17,26 @@ using linnet::v1::Warning;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-std::vector<std::string> Found(const std::string& text) {
+std::vector<std::string> Found(const std::string& text,
+                               const std::vector<std::string>& patterns = {}) {
+  const google::protobuf::RepeatedPtrField<std::string> own(patterns.begin(), patterns.end());
+  const auto made = ProtectedPatterns::Make(own);
+  EXPECT_THAT(made, IsOk());
   std::vector<std::string> found;
-  for (const auto& [begin, end] : ProtectedPatterns().Find(text))
+  for (const auto& [begin, end] : (*made)->Find(text))
     found.push_back(text.substr(begin, end - begin));
   return found;
+}
+
+// Noise engines write none of a text, so that everything is forced.
+struct NoisyServer : TwoModels {
+  NoisyServer() : TwoModels(Noise(3)) {}
+};
+
+std::vector<std::string> Reasons(const Translation& translation) {
+  std::vector<std::string> reasons;
+  for (const Warning& warning : translation.warnings()) reasons.push_back(warning.reason());
+  return reasons;
 }
 
 TEST(ProtectedTextTest, FindsVariables) {
@@ -54,23 +69,47 @@ TEST(ProtectedTextTest, FindsCodesAndNoAmounts) {
               IsEmpty());
 }
 
+TEST(ProtectedTextTest, FindsPatternsOfTheRequest) {
+  EXPECT_THAT(Found("Ask ACME Corp or Acme, not x%s.", {"(?i)acme( corp)?\\b", "^Ask", "$"}),
+              ElementsAre("%s", "ACME Corp", "Acme", "Ask"));
+  EXPECT_THAT(Found("K\u00FChe", {"K\\C"}), ElementsAre("K\u00FC")) << "whole characters";
+  EXPECT_THAT(Found("aXbXc", {"X*"}), ElementsAre("X", "X"));
+  // One that begins anywhere in a long text is found whole, unless it is too long itself.
+  for (const int before : {0, 200, 255, 256, 257, 500, 512, 700}) {
+    const std::string text =
+        absl::StrCat(std::string(before, '.'), " x", std::string(250, 'y'), " ");
+    EXPECT_THAT(Found(text, {"\\bxy+\\b"}), ElementsAre(text.substr(before + 1, 251)));
+  }
+  EXPECT_EQ(Found(std::string(600, 'x'), {"x+"}).front().size(), 512U);
+}
+
+TEST(ProtectedTextTest, PatternThatMatchesTooOftenCopiesTheRest) {
+  std::string text;
+  for (int i = 0; i < 300; ++i) absl::StrAppend(&text, "a b ");
+  const std::vector<std::string> found = Found(text, {"a"});
+  ASSERT_EQ(found.size(), 257U);
+  EXPECT_EQ(found.back(), text.substr(4 * 256));
+}
+
+TEST(ProtectedTextTest, PatternsOfTheRequestComeBack) {
+  NoisyServer server;
+  TranslateRequest request = ToGerman({"Buy two AcmeDogs, now."});
+  request.add_protected_patterns("Acme");
+  const Translation translation = server.Translated(request).translations(0);
+  EXPECT_NE(translation.text().find("AcmeDogs"), std::string::npos) << translation.text();
+  ASSERT_THAT(Reasons(translation), ::testing::Contains("SPAN_FORCED"));
+  EXPECT_EQ(translation.warnings(0).metadata().at("sourceRanges"), "8-16");
+}
+
 TEST(ProtectedTextTest, TimeIsLinearInHostileText) {
   for (const std::string part : {"{,{a}", "a1", "%s", "{{ 123456 ", "a@", "/a", "http://a)"}) {
     std::string text;
     while (text.size() < 200'000) text += part;
     Found(text);  // a test that takes minutes fails
   }
-}
-
-// Noise engines write none of a text, so that everything is forced.
-struct NoisyServer : TwoModels {
-  NoisyServer() : TwoModels(Noise(3)) {}
-};
-
-std::vector<std::string> Reasons(const Translation& translation) {
-  std::vector<std::string> reasons;
-  for (const Warning& warning : translation.warnings()) reasons.push_back(warning.reason());
-  return reasons;
+  std::string text;  // RE2 searches it in its slowest way
+  for (std::mt19937 random(1); text.size() < 4096;) text += "ab"[random() % 2];
+  for (int i = 0; i < 4; ++i) Found(text, std::vector<std::string>(16, ".*a.{25}c|."));
 }
 
 TEST(ProtectedTextTest, SpansThatTheModelLeavesOutAreForcedAndReported) {

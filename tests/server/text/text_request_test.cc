@@ -93,6 +93,49 @@ TEST_F(TextRequestTest, RefusesOtherMimeTypes) {
   EXPECT_EQ(Field(status), "mime_type");
 }
 
+TEST_F(TextRequestTest, ChecksProtectedPatterns) {
+  const auto refused = [&](const std::vector<std::string>& patterns, const std::string& field,
+                           const std::string& message) {
+    TranslateRequest request = ToGerman({"The dog runs."});
+    request.mutable_protected_patterns()->Assign(patterns.begin(), patterns.end());
+    const absl::Status status = Check(request);
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(message)));
+    EXPECT_EQ(ErrorReason(status), "BAD_SETTING");
+    EXPECT_EQ(Field(status), field);
+  };
+  refused({"a", ""}, "protected_patterns[1]", "is empty");
+  refused({"[a"}, "protected_patterns[0]", "is no regular expression of RE2: missing ]: [a");
+  refused({"(?=a)"}, "protected_patterns[0]", "has neither look-around");
+  refused({std::string(257, 'a')}, "protected_patterns[0]", "has 257 bytes, at most 256");
+  refused(std::vector<std::string>(17, "a"), "protected_patterns", "holds 17 patterns, at most 16");
+  refused({"a", "\\pL{8}"}, "protected_patterns[1]", "may have 4096 instructions");
+  refused({"\\pL{100}"}, "protected_patterns[0]", "may have 4096 instructions");
+  refused(std::vector<std::string>(4, "\\pL"), "protected_patterns[3]", "is too large");
+  TranslateRequest request = ToGerman({"The dog runs."});
+  for (int i = 0; i < 16; ++i) request.add_protected_patterns("(?P<name>\\bx[0-9]{1,20})|\\Qa(b");
+  EXPECT_THAT(Check(request), IsOk());
+}
+
+TEST_F(TextRequestTest, ChecksMarkupOptions) {
+  TranslateRequest request = ToGerman({"The dog runs."});
+  request.mutable_markup()->set_attributes(true);
+  EXPECT_THAT(Check(request), StatusIs(absl::StatusCode::kInvalidArgument,
+                                       HasSubstr("markup: is set, and the texts are plain")));
+  request.set_mime_type("application/xml");
+  request.mutable_markup()->add_ignore_tags("x:\u00E4");
+  EXPECT_THAT(Check(request), IsOk());
+  for (const std::string& name : {std::string(), std::string("a b"), std::string(65, 'a')}) {
+    TranslateRequest wrong = request;
+    wrong.mutable_markup()->add_splitting_tags("p");
+    wrong.mutable_markup()->add_splitting_tags(name);
+    EXPECT_THAT(Check(wrong), StatusIs(absl::StatusCode::kInvalidArgument,
+                                       HasSubstr("is no name of an element: write 1 to 64 bytes")));
+    EXPECT_EQ(Field(Check(wrong)), "markup.splitting_tags[1]");
+  }
+  for (int i = 0; i < 65; ++i) request.mutable_markup()->add_non_splitting_tags("a");
+  EXPECT_EQ(Field(Check(request)), "markup.non_splitting_tags");
+}
+
 TEST_F(TextRequestTest, ChecksLabels) {
   TranslateRequest request = ToGerman({"The dog runs."});
   (*request.mutable_labels())["team"] = "search-7";

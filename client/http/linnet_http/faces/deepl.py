@@ -23,16 +23,16 @@ _IGNORED = (
     "context",
     "custom_instructions",
     "formality",
-    "ignore_tags",
     "model_type",
-    "non_splitting_tags",
     "outline_detection",
     "preserve_formatting",
     "split_sentences",
-    "splitting_tags",
     "style_id",
     "translation_memory_id",
 )
+# Lists of MarkupOptions, which have no effect without tag_handling.
+_TAG_LISTS = ("ignore_tags", "splitting_tags", "non_splitting_tags")
+_MAX_TAGS = 256
 _MIME_TYPES = {"": "", "html": HTML, "xml": "application/xml"}  # by tag_handling
 _NO_CHOICE = ("default", "prefer_more", "prefer_less", "", None)
 
@@ -80,7 +80,16 @@ class DeepL(Face):
             if not source:
                 raise invalid("source_lang", "is missing: a glossary needs it")
             terms = self._glossaries.terms(caller.token, glossary, source, target)
-        job = Job(tuple(texts), source, target, glossary=terms, mime_type=_MIME_TYPES[tags])
+        lists = _TAG_LISTS if tags else ()
+        markup = tuple((name, _tags(fields, name)) for name in lists if fields.get(name))
+        job = Job(
+            tuple(texts),
+            source,
+            target,
+            glossary=terms,
+            mime_type=_MIME_TYPES[tags],
+            markup=markup,
+        )
         answers = await self.translator.translate(caller, job, KEEP_SECONDS)
         said = [
             {
@@ -90,7 +99,7 @@ class DeepL(Face):
             }
             for text, one in zip(texts, answers, strict=True)
         ]
-        return answer({"translations": said}, headers=_ignored(fields))
+        return answer({"translations": said}, headers=_ignored(fields, with_tags=bool(tags)))
 
     async def _languages(self, request: web.Request) -> web.Response:
         fields = await self.fields(request)
@@ -122,6 +131,13 @@ def _variant_name(code: str) -> str:
     return f" ({names[code]})" if code in names else ""
 
 
-def _ignored(fields: Fields) -> dict[str, str]:
-    used = [name for name in _IGNORED if fields.get(name) not in _NO_CHOICE]
+def _tags(fields: Fields, name: str) -> tuple[str, ...]:
+    """The names in a field that holds a list of them, or one text with commas between them."""
+    names = ",".join(fields.texts(name, _MAX_TAGS)).split(",")
+    return tuple(stripped for tag in names if (stripped := tag.strip()))
+
+
+def _ignored(fields: Fields, with_tags: bool) -> dict[str, str]:
+    names = _IGNORED if with_tags else (*_IGNORED, *_TAG_LISTS)
+    used = [name for name in names if fields.get(name) not in _NO_CHOICE]
     return {"X-Linnet-Ignored": ", ".join(used)} if used else {}
