@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <string_view>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -90,27 +91,35 @@ void AddNumbers(const Groups& groups, std::vector<Number>& numbers) {
   }
 }
 
-std::vector<Number> NumbersOf(const FactText& in) {
+// Calls visit(character) for each character that is not in a part of the text that is apart, and
+// skip() for each of these parts.
+void Walk(const FactText& in, const auto& visit, const auto& skip) {
+  auto apart = in.apart.begin();
+  for (int at = 0; at < std::ssize(in.text);) {
+    if (apart != in.apart.end() && at >= apart->begin) {
+      skip();
+      at = std::max(at, apart->end);
+      ++apart;
+      continue;
+    }
+    const Character character = CharacterAt(in.text, at);
+    visit(character);
+    at = character.end;
+  }
+}
+
+std::vector<Number> FindNumbers(const FactText& in) {
   std::vector<Number> numbers;
   Groups groups;
-  auto apart = in.apart.begin();
   bool open = false;  // the last group ended with the character before
   UChar32 separator = 0;
   int separated_at = -1;
   const auto finish = [&] {
     if (!groups.digits.empty()) AddNumbers(groups, numbers);
     groups = {};
+    open = false;
   };
-  for (int at = 0; at < std::ssize(in.text);) {
-    if (apart != in.apart.end() && at >= apart->begin) {
-      finish();
-      open = false;
-      at = std::max(at, apart->end);
-      ++apart;
-      continue;
-    }
-    const Character c = CharacterAt(in.text, at);
-    at = c.end;
+  const auto visit = [&](const Character& c) {
     const int digit =
         c.code_point < 0x80
             ? (absl::ascii_isdigit(static_cast<char>(c.code_point)) ? c.code_point - '0' : -1)
@@ -137,7 +146,8 @@ std::vector<Number> NumbersOf(const FactText& in) {
       }
       open = false;
     }
-  }
+  };
+  Walk(in, visit, finish);
   finish();
   return numbers;
 }
@@ -228,59 +238,23 @@ void RemoveSplit(std::vector<Number>& numbers, std::vector<Number>& others) {
 }
 
 // Brackets and quotation marks, by kind.
-constexpr size_t kKinds = 7;
-std::array<std::vector<TextRun>, kKinds> MarksOf(const FactText& in) {
-  std::array<std::vector<TextRun>, kKinds> marks;
-  auto apart = in.apart.begin();
-  for (int at = 0; at < std::ssize(in.text);) {
-    if (apart != in.apart.end() && at >= apart->begin) {
-      at = std::max(at, apart->end);
-      ++apart;
-      continue;
+constexpr std::array<std::u32string_view, 7> kMarks = {
+    U"(\uFF08",
+    U")\uFF09",
+    U"[\uFF3B",
+    U"]\uFF3D",
+    U"{",
+    U"}",
+    U"\"\u201C\u201D\u201E\u00AB\u00BB\u300C\u300D\u300E\u300F"};
+std::array<std::vector<TextRun>, kMarks.size()> FindMarks(const FactText& in) {
+  std::array<std::vector<TextRun>, kMarks.size()> marks;
+  const auto visit = [&](const Character& c) {
+    for (size_t kind = 0; kind < kMarks.size(); ++kind) {
+      if (kMarks[kind].find(static_cast<char32_t>(c.code_point)) != std::u32string_view::npos)
+        marks[kind].push_back({c.begin, c.end});
     }
-    const Character c = CharacterAt(in.text, at);
-    at = c.end;
-    int kind = -1;
-    switch (c.code_point) {
-      case '(':
-      case 0xFF08:
-        kind = 0;
-        break;
-      case ')':
-      case 0xFF09:
-        kind = 1;
-        break;
-      case '[':
-      case 0xFF3B:
-        kind = 2;
-        break;
-      case ']':
-      case 0xFF3D:
-        kind = 3;
-        break;
-      case '{':
-        kind = 4;
-        break;
-      case '}':
-        kind = 5;
-        break;
-      case '"':
-      case 0x201C:
-      case 0x201D:
-      case 0x201E:
-      case 0xAB:
-      case 0xBB:
-      case 0x300C:
-      case 0x300D:
-      case 0x300E:
-      case 0x300F:
-        kind = 6;
-        break;
-      default:
-        break;
-    }
-    if (kind >= 0) marks[kind].push_back({c.begin, c.end});
-  }
+  };
+  Walk(in, visit, [] {});
   return marks;
 }
 
@@ -288,7 +262,7 @@ std::array<std::vector<TextRun>, kKinds> MarksOf(const FactText& in) {
 
 FactDifferences CompareFacts(const FactText& source, const FactText& answer, bool whole) {
   FactDifferences differences;
-  std::vector<Number> lost = NumbersOf(source), added = NumbersOf(answer);
+  std::vector<Number> lost = FindNumbers(source), added = FindNumbers(answer);
   if (!whole) {  // a summary may repeat a number
     std::erase_if(added, [&](const Number& number) {
       return std::any_of(lost.begin(), lost.end(),
@@ -311,8 +285,8 @@ FactDifferences CompareFacts(const FactText& source, const FactText& answer, boo
   if (!whole) return differences;
   for (const Number& number : lost) differences.lost.push_back(number.place);
 
-  const auto of_source = MarksOf(source), of_answer = MarksOf(answer);
-  for (size_t kind = 0; kind < kKinds; ++kind) {
+  const auto of_source = FindMarks(source), of_answer = FindMarks(answer);
+  for (size_t kind = 0; kind < kMarks.size(); ++kind) {
     const size_t common = std::min(of_source[kind].size(), of_answer[kind].size());
     differences.lost.insert(differences.lost.end(), of_source[kind].begin() + common,
                             of_source[kind].end());
