@@ -1,0 +1,25 @@
+"""Random codes of twelve classes come back from the demonstrations, alone and in sentences."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests/bench/text"))
+import protected_spans  # noqa: E402
+
+
+@pytest.mark.parametrize(
+    ("pair", "codes"),
+    [("en-de", 2)] + [pytest.param(it, 200, marks=pytest.mark.slow) for it in ("en-de", "de-en")],
+)
+def test_codes_come_back_or_the_answer_says_so(program, pair, codes):
+    with protected_spans.served(program("linnet-server"), ROOT / "model/bundles") as (client, _):
+        found = protected_spans.codes(client, pair, codes)
+    for name, counts in found.items():
+        assert counts["lost or changed"] == counts["of these with a warning"], name
+        assert counts["lost or changed"] <= counts["codes"] / 200, name
+        assert counts["codes"] == codes * protected_spans.CLASSES
