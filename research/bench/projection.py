@@ -7,8 +7,7 @@ dpkg-deb -x them). A line is kept if both of its sides have the same tags, prope
 words are outside of them. The reference translation is decoded by force, so all ways below get the
 same alignments:
 
-- Linnet's (server/markup/projection.h), in the program bench_projection, with the words between
-  white space, as the server has them, and with marks as words of their own, which it does not do;
+- Linnet's (server/markup/projection.h), in the program bench_projection;
 - Bergamot's (browsermt/bergamot-translator, src/translator/html.cpp): each token of the target has
   the tags of the source token with the greatest weight, and the tokens of a word those of the
   token with the greatest weight among them;
@@ -48,6 +47,7 @@ BLOCKS = re.compile(
 )
 SPECIAL = ("code", "kbd", "samp", "var", "img", "link")  # HTML copies these, or they have no end
 WORD = re.compile(r"\w+")
+PIECE = r"[^\W_]+|(?:[^\w\s]|_)+"
 SEED = 1
 
 Tagged = list[tuple[str, tuple[str, ...]]]  # words, each with the start tags around it
@@ -195,12 +195,12 @@ class Line:
         ]
 
 
-def projected_by_linnet(lines: list[Line], program: Path, pattern: str) -> list[Tagged]:
-    """With words of this pattern and the links of Segment.word_alignments."""
+def projected_by_linnet(lines: list[Line], program: Path) -> list[Tagged]:
+    """With the pieces and links of the server (WordUnit::kPiece, markup_stage.cc)."""
     texts = []
     for line in lines:
-        sources = line.words_of(line.source_ends, pattern, line.plain_source)
-        targets = line.words_of(line.target_ends, pattern, line.plain_target)
+        sources = line.words_of(line.source_ends, PIECE, line.plain_source)
+        targets = line.words_of(line.target_ends, PIECE, line.plain_target)
         links = []
         for number, (_, _, rows) in enumerate(targets):
             weights = [
@@ -208,11 +208,8 @@ def projected_by_linnet(lines: list[Line], program: Path, pattern: str) -> list[
                 / max(len(rows), 1)
                 for _, _, columns in sources
             ]
-            best = max(range(len(weights)), key=weights.__getitem__)
             links += [
-                f"{i}:{number}:{weight:.6f}"
-                for i, weight in enumerate(weights)
-                if i == best or weight >= 0.1
+                f"{i}:{number}:{weight:.6f}" for i, weight in enumerate(weights) if weight >= 0.02
             ]
 
         def in_bytes(words: Any, text: str) -> str:
@@ -356,8 +353,7 @@ def main() -> None:
         alone.append(matched(words, WORD.findall(line.plain_target)))
 
     ways = {
-        "linnet": projected_by_linnet(lines, flags.program, r"\S+"),
-        "linnet_marks_apart": projected_by_linnet(lines, flags.program, r"\w+|[^\w\s]"),
+        "linnet": projected_by_linnet(lines, flags.program),
         "bergamot": [projected_by_bergamot(line) for line in lines],
         "text_nodes": alone,
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <numeric>
 #include <tuple>
 
@@ -92,11 +93,22 @@ class Projection {
     std::vector<int> next(links_of_.begin(), links_of_.end());
     std::vector<float> best(words_.source.size(), 0);
     aligned_.assign(words_.source.size(), -1);
+    // A word that every target word looks at, as a full stop, says little of any of them: the
+    // squares of the shares of a target word are divided by what its source words have in all.
+    std::vector<float> all(words_.source.size(), 0);
     for (const WordLink& link : words_.links) {
-      sorted_[next[link.target]++] = link;
+      WordLink& own = sorted_[next[link.target]++] = link;
+      const float share = sums_[link.target] > 0 ? link.weight / sums_[link.target] : 0;
+      own.weight = share * share;
+      all[link.source] += own.weight;
       if (link.weight <= best[link.source]) continue;
       best[link.source] = link.weight;
       aligned_[link.source] = link.target;
+    }
+    std::fill(sums_.begin(), sums_.end(), 0.0f);
+    for (WordLink& link : sorted_) {
+      if (all[link.source] > 0) link.weight /= all[link.source];
+      sums_[link.target] += link.weight;
     }
   }
 
@@ -167,18 +179,24 @@ class Projection {
     }
   }
 
-  // The run of free words within the parent's with the greatest sum of values, and that sum; an
-  // empty one if no word has a value above 0.
+  // The run of free words within the parent's with the greatest sum of values, less half a value
+  // for each word that it has more or less than the element, and that sum; empty if none is free.
   std::pair<WordRun, float> BestRun(const Node& node, const WordRun& parent) const {
     if (node.bound()) return {EdgeRun(node, parent), 0.0f};
+    constexpr float kLengthCost = 0.5f;
+    const int length = node.source.end - node.source.begin;
+    std::vector<float> values;
+    for (int word = parent.begin; word < parent.end; ++word)
+      values.push_back(ValueOf(word, node.source));
     WordRun best = {parent.begin, parent.begin};
     float best_sum = 0;
-    float sum = 0;
-    int begin = parent.begin;
-    for (int word = parent.begin; word < parent.end; ++word) {
-      sum += taken_[word] ? -sum : ValueOf(word, node.source);
-      if (sum > best_sum) best = {begin, word + 1}, best_sum = sum;
-      if (sum <= 0) begin = word + 1, sum = 0;
+    for (int begin = parent.begin; begin < parent.end; ++begin) {
+      float sum = 0;
+      for (int end = begin + 1; end <= parent.end && !taken_[end - 1]; ++end) {
+        sum += values[end - 1 - parent.begin];
+        const float now = sum - kLengthCost * static_cast<float>(std::abs(end - begin - length));
+        if (best.empty() || now > best_sum) best = {begin, end}, best_sum = now;
+      }
     }
     return {best, best_sum};
   }
@@ -345,11 +363,11 @@ class Projection {
   const std::span<const Code> codes_;
   const WordLinks& words_;
   std::vector<Node> nodes_;
-  std::vector<int> links_of_;  // of target word t, sorted_[links_of_[t], links_of_[t + 1])
-  std::vector<WordLink> sorted_;
-  std::vector<float> sums_;   // of the weights of each target word
-  std::vector<int> aligned_;  // the target word of each source word
-  std::vector<bool> taken_;   // target words of the siblings placed so far
+  std::vector<int> links_of_;     // of target word t, sorted_[links_of_[t], links_of_[t + 1])
+  std::vector<WordLink> sorted_;  // with their weights as ValueOf counts them
+  std::vector<float> sums_;       // of these weights of each target word
+  std::vector<int> aligned_;      // the target word of each source word
+  std::vector<bool> taken_;       // target words of the siblings placed so far
 };
 
 }  // namespace

@@ -37,8 +37,10 @@ struct PlacedCode {
 //
 // The elements keep their tree: each has the parent that it has in the source, and no two overlap.
 // From the outside to the inside, an element gets the run of words of its parent's run that
-// maximises the sum of (weight within the element - weight outside of it) over its words; of
-// siblings the one with the greatest sum chooses first. A word that a tag splits belongs to the
+// maximises the sum of (weight within the element - weight outside of it) over its words, less half
+// for each word that it has more or less than the element; of siblings the one with the greatest
+// sum chooses first. A weight counts by its square, relative to that of all target words on the
+// source word (tests/bench/results/projection.json). A word that a tag splits belongs to the
 // element as a whole. An element that began in an earlier segment gets a run from the first word
 // on, and one that ends in a later segment one up to the last word.
 //

@@ -15,20 +15,6 @@ namespace {
 // Max entries of a table of edits: 1 MiB.
 constexpr size_t kMaxEdits = 1 << 18;
 
-struct Range {
-  int begin = 0;
-  int end = 0;
-};
-
-std::vector<Range> SplitWords(absl::string_view text) {
-  std::vector<Range> words;
-  for (const absl::string_view word : model::WordsOf(text)) {
-    const auto begin = static_cast<int>(word.data() - text.data());
-    words.push_back({begin, begin + static_cast<int>(word.size())});
-  }
-  return words;
-}
-
 // ends[i] is the number of bytes of the restored text that tokens [0, i] produce: the longest
 // common prefix of the decoded text and that of their own. Never decreases.
 std::vector<size_t> Ends(const model::Tokenizer& tokenizer, std::span<const model::TokenId> tokens,
@@ -103,15 +89,25 @@ std::vector<size_t> Match(Words decoded, Words written) {
 
 }  // namespace
 
+std::vector<WordRange> SplitUnits(absl::string_view text, WordUnit unit) {
+  std::vector<WordRange> words;
+  for (const absl::string_view word :
+       unit == WordUnit::kPiece ? model::PiecesOf(text) : model::WordsOf(text)) {
+    const auto begin = static_cast<int>(word.data() - text.data());
+    words.push_back({begin, begin + static_cast<int>(word.size())});
+  }
+  return words;
+}
+
 std::vector<AlignedWord> AlignedWords(const model::Tokenizer& tokenizer,
                                       std::span<const model::TokenId> tokens,
                                       const model::RestoredText& restored,
-                                      absl::string_view capitals) {
+                                      absl::string_view capitals, WordUnit unit) {
   const std::vector<size_t> ends = Ends(tokenizer, tokens, restored, capitals);
   const auto start = [&](size_t i) { return i == 0 ? 0 : ends[i - 1]; };
   std::vector<AlignedWord> words;
   size_t token = 0;  // the first that produces some of the word, or starts a character of it
-  for (const auto& [begin, end] : SplitWords(restored.text)) {
+  for (const auto& [begin, end] : SplitUnits(restored.text, unit)) {
     while (token + 1 < ends.size() && ends[token] <= begin && start(token) < begin) ++token;
     size_t end_token = token;
     while (end_token < ends.size() && (end_token == token || start(end_token) < end)) ++end_token;
@@ -123,16 +119,16 @@ std::vector<AlignedWord> AlignedWords(const model::Tokenizer& tokenizer,
 std::vector<AlignedWord> SourceWords(const model::Tokenizer& tokenizer,
                                      std::span<const model::TokenId> tokens, absl::string_view text,
                                      std::span<const model::ProtectedSpan> spans,
-                                     absl::string_view capitals) {
+                                     absl::string_view capitals, WordUnit unit) {
   const model::RestoredText restored =
       tokenizer.Restore(tokenizer.Decode(tokens, capitals), spans, text, /*once=*/false);
   const std::string& decoded = restored.text;
-  std::vector<AlignedWord> words = AlignedWords(tokenizer, tokens, restored, capitals);
-  const std::vector<Range> written = SplitWords(text);
+  std::vector<AlignedWord> words = AlignedWords(tokenizer, tokens, restored, capitals, unit);
+  const std::vector<WordRange> written = SplitUnits(text, unit);
   std::vector<absl::string_view> decoded_words, written_words;
   for (const AlignedWord& word : words)
     decoded_words.push_back(absl::string_view(decoded).substr(word.begin, word.end - word.begin));
-  for (const Range& word : written)
+  for (const WordRange& word : written)
     written_words.push_back(text.substr(word.begin, word.end - word.begin));
   if (written.empty()) return {};
   const std::vector<size_t> matches = Match(decoded_words, written_words);

@@ -10,8 +10,22 @@
 
 namespace linnet::server {
 
-// A word of a text (characters between white space) and the tokens [first_token, end_token) that
-// produce some of it.
+// The parts of a text that are aligned.
+enum class WordUnit {
+  kWord,   // characters between white space
+  kPiece,  // model::PiecesOf
+};
+
+// Bytes [begin, end) of a word in its text.
+struct WordRange {
+  int begin = 0;
+  int end = 0;
+  friend auto operator<=>(const WordRange&, const WordRange&) = default;
+};
+
+std::vector<WordRange> SplitUnits(absl::string_view text, WordUnit unit);
+
+// A word of a text and the tokens [first_token, end_token) that produce some of it.
 struct AlignedWord {
   int begin = 0;  // bytes [begin, end) of the text
   int end = 0;
@@ -24,7 +38,8 @@ struct AlignedWord {
 std::vector<AlignedWord> AlignedWords(const model::Tokenizer& tokenizer,
                                       std::span<const model::TokenId> tokens,
                                       const model::RestoredText& restored,
-                                      absl::string_view capitals = {});
+                                      absl::string_view capitals = {},
+                                      WordUnit unit = WordUnit::kWord);
 
 // Returns the words of a source as written. The decoded text of its tokens is normalised, so its
 // words are matched to those of `text`: one to one if both have the same number, otherwise by
@@ -33,14 +48,8 @@ std::vector<AlignedWord> AlignedWords(const model::Tokenizer& tokenizer,
 std::vector<AlignedWord> SourceWords(const model::Tokenizer& tokenizer,
                                      std::span<const model::TokenId> tokens, absl::string_view text,
                                      std::span<const model::ProtectedSpan> spans = {},
-                                     absl::string_view capitals = {});
-
-// Bytes [begin, end) of a word in its text.
-struct WordRange {
-  int begin = 0;
-  int end = 0;
-  friend auto operator<=>(const WordRange&, const WordRange&) = default;
-};
+                                     absl::string_view capitals = {},
+                                     WordUnit unit = WordUnit::kWord);
 
 // The attention of target words on source words. Borrows the attention.
 class WordAttention {

@@ -7,8 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "proto/status_macros.h"
 #include "server/markup/marked_answer.h"
+#include "server/text/attention_table.h"
 #include "server/text/memory_cost.h"
 
 namespace linnet::server {
@@ -28,7 +30,6 @@ struct Fragment {
 
 // The fragments of a call, in the order of the items of its first stage.
 struct Fragments {
-  bool alignments = false;  // the client asked for them
   std::vector<Fragment> all;
   int64_t bytes() const {
     int64_t bytes = VectorBytes(all);
@@ -38,63 +39,38 @@ struct Fragments {
   }
 };
 
-// Numbers the ranges of words in their order.
-class WordNumbers {
- public:
-  void Add(int begin, int end) { numbers_.emplace(std::make_pair(begin, end), 0); }
-  std::vector<ByteRange> Ranges() {
-    std::vector<ByteRange> ranges;
-    for (auto& [range, number] : numbers_) {
-      number = static_cast<int>(ranges.size());
-      ranges.push_back({range.first, range.second});
-    }
-    return ranges;
-  }
-  int operator()(int begin, int end) const { return numbers_.at({begin, end}); }
-
- private:
-  std::map<std::pair<int, int>, int> numbers_;
-};
-
-// The words of a text between its blanks.
-std::vector<ByteRange> BlankWords(absl::string_view text) {
-  std::vector<ByteRange> words;
-  for (int at = 0, size = static_cast<int>(text.size()); at < size;) {
-    int end = at;
-    while (end < size && !IsMarkupSpace(text[end])) ++end;
-    if (end > at) words.push_back({at, end});
-    at = end + 1;
-  }
-  return words;
+std::vector<ByteRange> ToByteRanges(const std::vector<WordRange>& words) {
+  std::vector<ByteRange> ranges;
+  for (const WordRange& word : words) ranges.push_back({word.begin, word.end});
+  return ranges;
 }
 
-// The words of a segment and their alignments. Where the model has none, the words are aligned by
-// their places.
-WordLinks LinksOf(const Segment& segment, absl::string_view source, absl::string_view translation) {
+std::vector<ByteRange> PiecesOf(absl::string_view text) {
+  return ToByteRanges(SplitUnits(text, WordUnit::kPiece));
+}
+
+// The pieces of a segment and how they are aligned. Where the model has no alignments, their places
+// decide.
+WordLinks LinksOf(const AttentionTable& table, absl::string_view source,
+                  absl::string_view translation) {
+  constexpr float kMinWeight = 0.02f;
   WordLinks words;
-  if (segment.word_alignments().empty()) {
-    words.source = BlankWords(source);
-    words.target = BlankWords(translation);
+  if (table.source.empty()) {
+    words.source = PiecesOf(source);
+    words.target = PiecesOf(translation);
     const auto sources = static_cast<int>(words.source.size());
     const auto targets = static_cast<int>(words.target.size());
     for (int i = 0; i < targets && sources > 0; ++i)
       words.links.push_back({static_cast<int>(static_cast<int64_t>(i) * sources / targets), i, 1});
     return words;
   }
-  WordNumbers sources, targets;
-  const int source_begin = segment.source_begin();
-  const int target_begin = segment.target_begin();
-  for (const auto& link : segment.word_alignments()) {
-    sources.Add(link.source_begin() - source_begin, link.source_end() - source_begin);
-    targets.Add(link.target_begin() - target_begin, link.target_end() - target_begin);
-  }
-  words.source = sources.Ranges();
-  words.target = targets.Ranges();
-  for (const auto& link : segment.word_alignments()) {
+  words.source = ToByteRanges(table.source);
+  words.target = ToByteRanges(table.target);
+  const size_t sources = table.source.size();
+  for (size_t i = 0; i < table.weights.size(); ++i) {
+    if (table.weights[i] < kMinWeight) continue;
     words.links.push_back(
-        {sources(link.source_begin() - source_begin, link.source_end() - source_begin),
-         targets(link.target_begin() - target_begin, link.target_end() - target_begin),
-         link.weight()});
+        {static_cast<int>(i % sources), static_cast<int>(i / sources), table.weights[i]});
   }
   return words;
 }
@@ -103,7 +79,7 @@ WordLinks LinksOf(const Segment& segment, absl::string_view source, absl::string
 // first one.
 WordLinks LinksOfOther(const WordLinks& best, absl::string_view translation,
                        absl::string_view other) {
-  WordLinks words = {best.source, BlankWords(other), {}};
+  WordLinks words = {best.source, PiecesOf(other), {}};
   std::multimap<absl::string_view, int> known;
   for (int i = 0; i < std::ssize(best.target); ++i) {
     const auto [begin, end] = best.target[i];
@@ -127,12 +103,13 @@ WordLinks LinksOfOther(const WordLinks& best, absl::string_view translation,
 // Writes the answer of a fragment from that of its plain text.
 class FragmentWriter {
  public:
-  FragmentWriter(const Fragment& fragment, bool alignments)
-      : fragment_(fragment), alignments_(alignments), answer_(*fragment.source, *fragment.marked) {}
+  explicit FragmentWriter(const Fragment& fragment)
+      : fragment_(fragment), answer_(*fragment.source, *fragment.marked) {}
 
   // Changes the segment from a place in the plain answer, where it is `translation`, to its place
-  // in the answer, and returns what it adds to that.
-  std::string Add(absl::string_view translation, Segment& segment) {
+  // in the answer, and returns what it adds to that. `align` aligns its pieces.
+  std::string Add(absl::string_view translation, Segment& segment,
+                  absl::FunctionRef<AttentionTable()> align) {
     const MarkedText& marked = *fragment_.marked;
     const absl::string_view source =
         absl::string_view(marked.text())
@@ -143,8 +120,8 @@ class FragmentWriter {
     added.translation = translation;
     added.copied = segment.copied();
     added.next_begin = NextBegin();
-    const bool has_codes = marked.HasCodes(added.begin, added.end);
-    if (has_codes) added.words = LinksOf(segment, source, translation);
+    const bool has_codes = !added.copied && marked.HasCodes(added.begin, added.end);
+    if (has_codes) added.words = LinksOf(align(), source, translation);
     for (auto& hypothesis : *segment.mutable_hypotheses()) {
       MarkedAnswer::Segment other = added;
       other.translation = hypothesis.text();
@@ -185,7 +162,6 @@ class FragmentWriter {
       place.set_source_begin(range.begin);
       place.set_source_end(range.end);
     };
-    if (!alignments_) segment.clear_word_alignments();
     for (auto& word : *segment.mutable_words()) move_target(word);
     for (auto& link : *segment.mutable_word_alignments()) move_target(link), move_source(link);
     for (auto& term : *segment.mutable_glossary_terms()) {
@@ -198,7 +174,6 @@ class FragmentWriter {
   }
 
   const Fragment& fragment_;
-  const bool alignments_;
   MarkedAnswer answer_;
   size_t next_ = 0;  // segment
   int begin_ = 0;    // bytes of the answer
@@ -223,6 +198,10 @@ class MarkupStage : public Stage {
   }
   bool Assemble(const std::vector<DecodedText>& texts, int64_t work) override {
     return inner_->Assemble(texts, work);
+  }
+  AttentionTable AlignPieces(const std::vector<DecodedText>& texts, int content,
+                             int segment) const override {
+    return inner_->AlignPieces(texts, content, segment);
   }
   int64_t bytes() const override { return inner_->bytes(); }
 
@@ -257,8 +236,7 @@ class ReadMarkupStage : public MarkupStage {
     Fragment& fragment = fragments_->all[&item - request_.items.data()];
     const ByteRange place = {segment.place.begin, segment.place.end};
     fragment.segments.push_back(place);
-    segment.align = fragments_->alignments || request_.second != nullptr ||
-                    (!segment.copied && fragment.marked->HasCodes(place.begin, place.end));
+    segment.align |= !segment.copied && fragment.marked->HasCodes(place.begin, place.end);
     return absl::OkStatus();
   }
 };
@@ -281,14 +259,15 @@ class WriteMarkupStage final : public MarkupStage {
     }
     text_ += plain->text();
     if (!plain->has_segment()) return std::nullopt;
-    if (writer_ == nullptr)
-      writer_ = std::make_unique<FragmentWriter>(fragment, fragments_->alignments);
+    if (writer_ == nullptr) writer_ = std::make_unique<FragmentWriter>(fragment);
     Segment& segment = *plain->mutable_segment();
     const int size = segment.target_end() - segment.target_begin();
     const std::string translation = text_.substr(segment.target_begin() - dropped_, size);
     dropped_ = segment.target_end();
     text_.clear();
-    plain->set_text(writer_->Add(translation, segment));
+    plain->set_text(writer_->Add(translation, segment, [&] {
+      return AlignPieces(texts, plain->content_index(), plain->segment_index());
+    }));
     if (plain->segment_index() + 1 == std::ssize(fragment.segments)) {
       *plain->mutable_text() += writer_->Finish();
       writer_ = nullptr;
@@ -303,20 +282,22 @@ class WriteMarkupStage final : public MarkupStage {
     for (; work > 0 && next_ < response_.translations_size(); ++next_) {
       Translation& translation = *response_.mutable_translations(next_);
       work -= std::ssize(translation.text());
-      Write(fragments_->all[next_], translation);
+      Write(texts, translation);
     }
     return next_ == response_.translations_size();
   }
 
  private:
-  void Write(const Fragment& fragment, Translation& translation) const {
-    FragmentWriter writer(fragment, fragments_->alignments);
+  void Write(const std::vector<DecodedText>& texts, Translation& translation) const {
+    FragmentWriter writer(fragments_->all[next_]);
     const std::string plain = std::move(*translation.mutable_text());
     std::string text;
+    int index = 0;
     for (Segment& segment : *translation.mutable_segments()) {
       const absl::string_view part = absl::string_view(plain).substr(
           segment.target_begin(), segment.target_end() - segment.target_begin());
-      text += writer.Add(part, segment);
+      text += writer.Add(part, segment, [&] { return AlignPieces(texts, next_, index); });
+      ++index;
     }
     translation.set_text(text + writer.Finish());
   }
@@ -332,9 +313,8 @@ class WriteMarkupStage final : public MarkupStage {
 
 }  // namespace
 
-Stages WithMarkup(Stages stages, bool alignments, TranslateResponse& response) {
+Stages WithMarkup(Stages stages, TranslateResponse& response) {
   auto fragments = std::make_shared<Fragments>();
-  fragments->alignments = alignments;
   stages.back() = std::make_unique<WriteMarkupStage>(std::move(stages.back()), fragments, response);
   stages.front() = std::make_unique<ReadMarkupStage>(std::move(stages.front()), fragments);
   return stages;

@@ -54,11 +54,13 @@ int64_t ResultBytes(const TextRequest& request, const model::SearchOptions& opti
   if (request.list_hypotheses)
     bytes += options.n_best * (kMessage + 2 * (text + tokens * sizeof(float)));
   if (request.word_scores) bytes += tokens * kMessage;
-  if (request.alignments && align) {
+  if (align) {
     const auto alignments_per_word = static_cast<int64_t>(1 / kMinAlignmentWeight);
     bytes += source_tokens * tokens * sizeof(float) + tokens * alignments_per_word * kMessage +
-             // The part that is kept for the second model.
-             (request.second == nullptr ? 0 : source_tokens * tokens * sizeof(float)) +
+             // The part that is kept for the second model: words, and pieces, of which a token may
+             // have two.
+             (request.second == nullptr ? 0 : source_tokens * tokens * sizeof(float)) *
+                 (request.markup.has_value() ? 5 : 1) +
              // The table that matches the source words as written to the decoded ones.
              source_tokens * source_tokens * sizeof(int) + source_tokens * kMessage;
   }

@@ -41,7 +41,7 @@ int64_t VectorBytes(const std::vector<Item>& items) {
 // Memory of the result of a segment and its part of the reply: hypotheses, attention, words and
 // alignments.
 int64_t ResultBytes(const TextRequest& request, const model::SearchOptions& options,
-                    int64_t source_tokens, bool align = true);
+                    int64_t source_tokens, bool align);
 // The same of a segment of that many bytes that is copied.
 int64_t CopyBytes(const TextRequest& request, int64_t bytes);
 

@@ -18,32 +18,6 @@ std::vector<WordRange> InSource(const PreparedSegment& work, std::vector<WordRan
   return words;
 }
 
-PivotAttention KeepAttention(const TextRequest& first, const PreparedSegment& work,
-                             const SequenceResult& result, const model::RestoredText& text) {
-  PivotAttention kept;
-  const std::vector<AlignedWord> words =
-      AlignedWords(*first.model->target_tokenizer, result.hypotheses.front().tokens, text,
-                   TargetCapitals(first, work));
-  if (work.copied) {  // each word is aligned to itself
-    for (const AlignedWord& word : words) kept.pivot.push_back({word.begin, word.end});
-    kept.source = InSource(work, kept.pivot);
-    kept.weights.resize(words.size() * words.size());
-    for (size_t i = 0; i < words.size(); ++i) kept.weights[i * words.size() + i] = 1;
-    return kept;
-  }
-  const std::vector<AlignedWord> source =
-      SourceWords(*first.model->source_tokenizer, work.source, work.text, work.spans,
-                  SourceCapitals(first, work));
-  const WordAttention attention(source, work.source.size(), result.attention);
-  kept.source = InSource(work, attention.source());
-  for (const AlignedWord& word : words) {
-    const std::vector<float> weights = attention.SourceWeights(word);
-    kept.pivot.push_back({word.begin, word.end});
-    kept.weights.insert(kept.weights.end(), weights.begin(), weights.end());
-  }
-  return kept;
-}
-
 // The text between the translations of two segments. The gap of the second may have the blank that
 // the language in between needs.
 std::string GapBetween(const PreparedSegment& before, absl::string_view pivot_before,
@@ -55,22 +29,6 @@ std::string GapBetween(const PreparedSegment& before, absl::string_view pivot_be
 
 }  // namespace
 
-std::vector<float> PivotAttention::Compose(std::span<const WordRange> words, int begin,
-                                           std::span<const float> row) const {
-  std::vector<double> sums(source.size());
-  for (size_t i = 0; i < words.size(); ++i) {
-    // The last word that begins at this one or before it.
-    const int at = begin + words[i].begin;
-    const auto after =
-        std::upper_bound(pivot.begin(), pivot.end(), at,
-                         [](int at, const WordRange& word) { return at < word.begin; });
-    if (after == pivot.begin()) continue;
-    const float* const weight = weights.data() + (after - pivot.begin() - 1) * source.size();
-    for (size_t s = 0; s < sums.size(); ++s) sums[s] += static_cast<double>(row[i]) * weight[s];
-  }
-  return {sums.begin(), sums.end()};
-}
-
 int64_t PivotTexts::bytes() const {
   int64_t bytes = sizeof(*this) + VectorBytes(contents) + VectorBytes(segments);
   for (const Content& content : contents) {
@@ -80,8 +38,7 @@ int64_t PivotTexts::bytes() const {
   }
   for (const PivotSegment& segment : segments) {
     bytes += static_cast<int64_t>(segment.gap.capacity() + segment.text.capacity()) +
-             VectorBytes(segment.attention.source) + VectorBytes(segment.attention.pivot) +
-             VectorBytes(segment.attention.weights);
+             segment.attention.bytes() + segment.pieces.bytes();
   }
   return bytes;
 }
@@ -111,7 +68,12 @@ void PivotTexts::Add(const TextRequest& first, const DecodedText& text) {
     kept.place = segment.place;
     kept.gap = std::move(gap);
     model::RestoredText restored = RestoredHypothesis(first, segment, best);
-    if (first.alignments) kept.attention = KeepAttention(first, segment, results[i], restored);
+    if (first.alignments) {
+      kept.attention = MakeAttentionTable(first, segment, results[i], restored, WordUnit::kWord);
+      kept.attention.source = InSource(segment, std::move(kept.attention.source));
+    }
+    if (first.markup.has_value() && !segment.copied)
+      kept.pieces = MakeAttentionTable(first, segment, results[i], restored, WordUnit::kPiece);
     Findings findings = FindingsOf(first, segment, restored, 0);
     findings.added.clear();  // bytes of the text in the third language
     contents.back().findings.Append(findings);

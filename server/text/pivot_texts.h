@@ -2,32 +2,17 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "linnet/v1/text_service.pb.h"
 #include "model/runtime/text/segmenter.h"
 #include "server/request/text_request.h"
-#include "server/text/aligned_words.h"
+#include "server/text/attention_table.h"
 #include "server/text/prepared_text.h"
 #include "server/text/text_warnings.h"
 
 namespace linnet::server {
-
-// The attention of the words of a pivot text on the words of its source, kept after the stage of
-// the first model has ended.
-struct PivotAttention {
-  std::vector<WordRange> source;  // words of the source segment
-  std::vector<WordRange> pivot;   // words of the pivot text, in order
-  std::vector<float> weights;     // [pivot, source], row-major
-
-  // The product of a row of attention on words of the pivot text and these weights: a row of
-  // attention on the source. `row` is parallel to `words`, whose ranges are shifted by `begin`
-  // in the pivot text. A word there that is a part of a word here takes the weights of that.
-  std::vector<float> Compose(std::span<const WordRange> words, int begin,
-                             std::span<const float> row) const;
-};
 
 // The translation of a segment of the source into the third language.
 struct PivotSegment {
@@ -42,7 +27,8 @@ struct PivotSegment {
   bool copied = false;
   int source_tokens = 0;
   int target_tokens = 0;
-  PivotAttention attention;  // only if alignments were requested
+  AttentionTable attention;  // of words, only if alignments were requested
+  AttentionTable pieces;     // only for markup
 };
 
 // The texts of a call in a third language, between the two models that translate it. Written by the

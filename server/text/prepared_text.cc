@@ -60,7 +60,7 @@ model::SequenceInput MakeInput(const TextRequest& request, const PreparedSegment
   model::SequenceInput input;
   input.source = segment.source;
   input.options = request.options.ForSource(static_cast<int>(segment.source.size()));
-  input.align = request.alignments && segment.align;
+  input.align = segment.align;
   input.length = segment.length;
   if (segment.target.has_value()) {
     input.target = segment.target;

@@ -32,7 +32,7 @@ struct PreparedSegment {
   absl::string_view text = {};
   std::vector<TermUse> terms = {};                              // glossary entries that apply
   std::shared_ptr<const model::TargetLength> length = nullptr;  // of its summary
-  bool align = true;                                            // if the request has alignments
+  bool align = false;  // the words of its answer to its own
   // The answer is a title, whose full stop is left out.
   bool is_title = false;
   // The text has no letter: it is its own translation, and is not decoded.

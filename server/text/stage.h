@@ -10,6 +10,7 @@
 #include "linnet/v1/text_service.pb.h"
 #include "server/admission/admission.h"
 #include "server/request/text_request.h"
+#include "server/text/attention_table.h"
 #include "server/text/prepared_text.h"
 
 namespace linnet::server {
@@ -39,6 +40,12 @@ class Stage {
   virtual std::optional<linnet::v1::TextPart> Stream(linnet::v1::TextPart part,
                                                      const std::vector<DecodedText>& /*texts*/) {
     return part;
+  }
+  // How the pieces of the answer to a segment are aligned to those of its source; without any if
+  // the segment is not aligned. Only of the last stage of a translation.
+  virtual AttentionTable AlignPieces(const std::vector<DecodedText>& /*texts*/, int /*content*/,
+                                     int /*segment*/) const {
+    return {};
   }
   // Makes the result of this stage from its decoded texts, in steps of about that much work, in
   // bytes of text without alignments. True if it is complete.

@@ -1,4 +1,6 @@
 // The stages of which calls consist.
+#include <algorithm>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -36,8 +38,8 @@ int64_t AssemblyWork(const TextRequest& request, const PreparedSegment& segment,
     tokens += std::ssize(hypothesis.tokens);
   if (segment.copied) tokens += std::ssize(segment.text) / kToken;
   const auto attention = static_cast<int64_t>(result.attention.size());
-  return kSegment + tokens * kToken * (request.word_scores || request.alignments ? 2 : 1) +
-         (request.alignments ? attention / kAttention : 0);
+  return kSegment + tokens * kToken * (request.word_scores || segment.align ? 2 : 1) +
+         attention / kAttention;
 }
 
 int64_t AssemblyWork(const TextRequest& request, const DecodedText& text) {
@@ -122,6 +124,14 @@ class AnswerStage final : public Stage {
     FillLanguages(request_, request_.items, response_);
     return true;
   }
+  AttentionTable AlignPieces(const std::vector<DecodedText>& texts, int content,
+                             int segment) const override {
+    const PreparedSegment& prepared = texts[content].prepared.segments[segment];
+    const SequenceResult& result = texts[content].results[segment];
+    return MakeAttentionTable(request_, prepared, result,
+                              RestoredHypothesis(request_, prepared, result.hypotheses.front()),
+                              WordUnit::kPiece);
+  }
   int64_t bytes() const override { return ReplyBytes(response_); }
 
  private:
@@ -200,6 +210,43 @@ class FromPivotStage final : public Stage {
     return absl::OkStatus();
   }
 
+  absl::Status SegmentPrepared(const TextItem& item, PreparedSegment& segment) override {
+    const PivotSegment& first = pivot_.segments[&item - request_.items.data()];
+    segment.align |= !first.pieces.source.empty();
+    return absl::OkStatus();
+  }
+
+  AttentionTable AlignPieces(const std::vector<DecodedText>& texts, int content,
+                             int segment) const override {
+    const auto found = std::lower_bound(
+        pivot_.segments.begin(), pivot_.segments.end(), std::pair(content, segment),
+        [](const PivotSegment& each, const std::pair<int, int>& place) {
+          return std::pair(each.content, each.index) < place;
+        });
+    const AttentionTable& first = found->pieces;
+    const DecodedText& text = texts[found - pivot_.segments.begin()];
+    AttentionTable table;
+    table.source = first.source;
+    int begin = 0;
+    for (size_t i = 0; i < text.results.size(); ++i) {
+      const PreparedSegment& sentence = text.prepared.segments[i];
+      const model::RestoredText answer =
+          RestoredHypothesis(request_, sentence, text.results[i].hypotheses.front());
+      const AttentionTable own =
+          MakeAttentionTable(request_, sentence, text.results[i], answer, WordUnit::kPiece);
+      begin += static_cast<int>(sentence.gap.size());
+      for (size_t word = 0; word < own.target.size(); ++word) {
+        table.target.push_back({begin + own.target[word].begin, begin + own.target[word].end});
+        const std::vector<float> weights = first.Compose(
+            own.source, sentence.place.begin,
+            std::span(own.weights).subspan(word * own.source.size(), own.source.size()));
+        table.weights.insert(table.weights.end(), weights.begin(), weights.end());
+      }
+      begin += static_cast<int>(answer.text.size());
+    }
+    return table;
+  }
+
   // Writes a part of the text of a segment as one of the segment.
   std::optional<linnet::v1::TextPart> Stream(linnet::v1::TextPart part,
                                              const std::vector<DecodedText>& texts) override {
@@ -273,22 +320,18 @@ class FromPivotStage final : public Stage {
 
 Stages MakeStages(TextRequest request, TranslateResponse& response) {
   const bool has_markup = request.markup.has_value();
-  // Codes are placed by alignments.
-  const bool alignments = request.alignments;
-  request.alignments |= has_markup;
   Stages stages;
   if (request.second == nullptr) {
     stages.push_back(
         std::make_unique<AnswerStage<TranslateResponse>>(std::move(request), response));
   } else {
     TextRequest second = *request.second;
-    second.alignments |= has_markup;
     auto first = std::make_unique<ToPivotStage>(std::move(request));
     auto last = std::make_unique<FromPivotStage>(std::move(second), *first, response);
     stages.push_back(std::move(first));
     stages.push_back(std::move(last));
   }
-  return has_markup ? WithMarkup(std::move(stages), alignments, response) : std::move(stages);
+  return has_markup ? WithMarkup(std::move(stages), response) : std::move(stages);
 }
 
 Stages MakeStages(TextRequest request, SummarizeResponse& response) {

@@ -86,6 +86,7 @@ absl::StatusOr<int64_t> TextAssembler::Add(TokenizedPart part) {
                                                  : " ";
   copied_ = part.place.end;
   PreparedSegment& segment = prepared_.segments.emplace_back();
+  segment.align = request_.alignments;
   segment.place = part.place;
   segment.gap = std::move(gap);
   segment.source = std::move(part.read.tokens);

@@ -102,12 +102,11 @@ SegmentReply MakeReply(const TextRequest& request, const PreparedSegment& work,
   segment.set_part_of_sentence(work.place.part_of_sentence);
   segment.set_copied(work.copied);
   if (request.list_hypotheses) FillHypotheses(request, work, result, segment);
-  const bool align = request.alignments && work.align;
-  if (request.word_scores || align) {
+  if (request.word_scores || request.alignments) {
     const std::vector<AlignedWord> words =
         AlignedWords(tokenizer, best.tokens, restored, TargetCapitals(request, work));
     if (request.word_scores) FillWords(words, best, segment);
-    if (align) FillAlignments(request, work, result, words, begin, pivot, segment);
+    if (request.alignments) FillAlignments(request, work, result, words, begin, pivot, segment);
   }
   FillTerms(work.terms, reply.text, work.place.begin, begin, segment);
   reply.findings = FindingsOf(request, work, restored, begin);

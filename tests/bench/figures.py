@@ -250,8 +250,7 @@ def prose() -> str:
 def projection() -> str:
     results = json.loads((RESULTS / "projection.json").read_text())
     named = {
-        "linnet": "Linnet: words between white space",
-        "linnet_marks_apart": "the same with marks as words (not in the server)",
+        "linnet": "Linnet",
         "bergamot": "the rule of Bergamot",
         "text_nodes": "each text node translated alone",
     }

@@ -48,6 +48,24 @@ std::vector<absl::string_view> WordsOf(absl::string_view text) {
   return words;
 }
 
+std::vector<absl::string_view> PiecesOf(absl::string_view text) {
+  std::vector<absl::string_view> pieces;
+  const auto is_mark = [](UChar32 c) { return !IsWhiteSpace(c) && !InWord(c); };
+  for (int begin = SkipWhiteSpace(text, 0); begin < std::ssize(text);) {
+    Character last = CharacterAt(text, begin);
+    while (last.end < std::ssize(text)) {
+      const Character next = CharacterAt(text, last.end);
+      if (!SameWord(last.code_point, next.code_point) &&
+          !(is_mark(last.code_point) && is_mark(next.code_point)))
+        break;
+      last = next;
+    }
+    pieces.push_back(text.substr(begin, last.end - begin));
+    begin = SkipWhiteSpace(text, last.end);
+  }
+  return pieces;
+}
+
 bool EndsInWhiteSpace(absl::string_view text) {
   const auto size = static_cast<int>(text.size());
   return SkipWhiteSpaceBefore(text, size) < size;

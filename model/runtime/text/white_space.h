@@ -18,6 +18,10 @@ std::string OneLine(absl::string_view text);
 // The words of the text in order: what white space, of any script, separates.
 std::vector<absl::string_view> WordsOf(absl::string_view text);
 
+// The words, and the runs of marks before, between and behind them, in order; in scripts without
+// blanks each letter is a word.
+std::vector<absl::string_view> PiecesOf(absl::string_view text);
+
 bool EndsInWhiteSpace(absl::string_view text);
 
 // True if the text ends with a letter or a mark of Chinese, Japanese, Thai or another script

@@ -162,6 +162,39 @@ TEST(MarkedAnswerTest, EntityOfADtdIsKept) {
   EXPECT_EQ(Translated("a &product; b", kXml), "A &product; B");
 }
 
+// The translation of "a <b>x y</b> c", which is "A X Y C", with these links.
+std::string Projected(const std::string& fragment, const std::vector<WordLink>& links) {
+  const MarkedText text(fragment, kHtml);
+  MarkedAnswer answer(fragment, text);
+  const std::vector<ByteRange> words = {{0, 1}, {2, 3}, {4, 5}, {6, 7}};
+  return answer.Add({0, 7, "A X Y C", false, {words, words, links}, 8}).text() + answer.Finish();
+}
+
+TEST(MarkedAnswerTest, WordThatAllLookAtSaysLittle) {
+  // Each word of the answer looks at "c" most, and at its own word a little.
+  std::vector<WordLink> links;
+  for (int i = 0; i < 4; ++i) {
+    links.push_back({3, i, 0.6F});
+    if (i < 3) links.push_back({i, i, 0.4F});
+  }
+  EXPECT_EQ(Projected("a x y <b>c</b>", links), "A X Y <b>C</b>");
+  EXPECT_EQ(Projected("a <b>x</b> y c", links), "A <b>X</b> Y C");
+}
+
+TEST(MarkedAnswerTest, ElementIsAboutAsLongAsInTheSource) {
+  // "Y" is slightly more of "x" than not, and "C" is of no word.
+  const std::vector<WordLink> links = {
+      {0, 0, 1}, {1, 1, 1}, {1, 2, 0.55F}, {2, 2, 0.45F}, {3, 3, 1}};
+  EXPECT_EQ(Projected("a <b>x</b> y c", links), "A <b>X</b> Y C");
+  EXPECT_EQ(Projected("a <b>x y</b> c", links), "A <b>X Y</b> C");
+}
+
+TEST(MarkedAnswerTest, ElementWithWordsGetsOne) {
+  // No word of the answer looks at "x" more than at "a", and "X" does most.
+  const std::vector<WordLink> links = {{0, 0, 1}, {0, 1, 0.7F}, {1, 1, 0.3F}, {2, 2, 1}, {3, 3, 1}};
+  EXPECT_EQ(Projected("a <b>x</b> y c", links), "A <b>X</b> Y C");
+}
+
 TEST(MarkedAnswerTest, TellsTheRangesOfWords) {
   const std::string fragment = "<p>x <b>y</b> &amp; z</p>";
   const MarkedText text(fragment, kHtml);

@@ -21,7 +21,7 @@ const char kFragment[] =
     "<ul><li>12:30<li><!-- none --></ul><pre>  dog </pre>";
 // White space within a segment is folded.
 const char kAnswer[] =
-    "<h1>The <b>dog</b> runs.</h1>\n<p> A <i>bird <b>sings.</b> The dog</i> runs &amp; runs.\n"
+    "<h1>The <b>dog</b> runs.</h1>\n<p> A <i>bird <b>sings</b>. The dog</i> runs &amp; runs.\n"
     "<ul><li>12:30<li><!-- none --></ul><pre>  dog </pre>";
 
 TranslateRequest Html(const std::string& fragment) {
@@ -43,7 +43,7 @@ TEST(MarkupCallsTest, TagsReturnAroundTheirWords) {
   ASSERT_EQ(translation.segments_size(), 4);
   EXPECT_EQ(Part(translation.text(), translation.segments(1).target_begin(),
                  translation.segments(1).target_end()),
-            "A <i>bird <b>sings.</b>");
+            "A <i>bird <b>sings</b>.");
   EXPECT_EQ(
       Part(kFragment, translation.segments(3).source_begin(), translation.segments(3).source_end()),
       "12:30");

@@ -303,9 +303,9 @@ TEST(PivotTest, AlignmentsAreTheProductOfBothModels) {
 
 TEST(PivotTest, AttentionIsComposedByWordsOfThePivot) {
   // Two words of the pivot, "ab" and "cd", on two of the source.
-  PivotAttention first;
+  AttentionTable first;
   first.source = {{0, 3}, {4, 6}};
-  first.pivot = {{0, 2}, {3, 5}};
+  first.target = {{0, 2}, {3, 5}};
   first.weights = {0.75f, 0.25f, 0.5f, 0.5f};
   const std::vector<float> both = {0.5f, 0.25f};
   EXPECT_THAT(first.Compose(std::vector<WordRange>{{0, 2}, {3, 5}}, 0, both),
