@@ -1,11 +1,15 @@
 #include "model/runtime/text/white_space.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
 namespace linnet::model {
 namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 TEST(WhiteSpaceTest, TrimsWhiteSpaceOfAnyScript) {
   const std::string text = "\uFEFF \u3000\n a b\u00A0\t";
@@ -22,6 +26,14 @@ TEST(WhiteSpaceTest, OneLineHasABlankForEveryBreak) {
   EXPECT_EQ(OneLine("\uFEFF\n a\nb \r\n\t c\u2028d\t\te  f\u00A0g\n"), "a b c d e  f\u00A0g");
   EXPECT_EQ(OneLine("a  b"), "a  b");
   EXPECT_EQ(OneLine(" \n"), "");
+}
+
+TEST(WhiteSpaceTest, PiecesAreWordsAndRunsOfMarks) {
+  EXPECT_THAT(PiecesOf(" A dog's (old) house... "),
+              ElementsAre("A", "dog", "'", "s", "(", "old", ")", "house", "..."));
+  EXPECT_THAT(PiecesOf("日本 e\u0301t\u00E9, 3.5"),
+              ElementsAre("日", "本", "e\u0301t\u00E9", ",", "3", ".", "5"));
+  EXPECT_THAT(PiecesOf(" \n"), IsEmpty());
 }
 
 TEST(WhiteSpaceTest, EndsInWhiteSpaceOfAnyScript) {
