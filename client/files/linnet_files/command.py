@@ -53,6 +53,12 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         help="max characters of a line of subtitles (default %(default)s)",
     )
     add(
+        "--lines",
+        type=int,
+        default=default.lines,
+        help="max lines of a subtitle (default %(default)s)",
+    )
+    add(
         "--reading-speed",
         type=float,
         default=default.reading_speed,
@@ -68,6 +74,8 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
             parser.error("-o is missing: name the file or folder to write")
         if not 10 <= given.line_length <= 1000:
             parser.error(f"--line-length is {given.line_length}, it must be 10 to 1000")
+        if not 1 <= given.lines <= 10:
+            parser.error(f"--lines is {given.lines}, it must be 1 to 10")
         if not 1 <= given.reading_speed <= 1000:
             parser.error(f"--reading-speed is {given.reading_speed:g}, it must be 1 to 1000")
     return given
@@ -117,6 +125,7 @@ async def _translate(given: argparse.Namespace) -> int:
         encoding=given.encoding,
         all_entries=given.all_entries,
         line_length=given.line_length,
+        lines=given.lines,
         reading_speed=given.reading_speed,
     )
     if given.dry_run:

@@ -24,7 +24,8 @@ class File(Protocol):
 
     @property
     def notes(self) -> list[str]:
-        """What was left alone, for the report."""
+        """What a person should look at: what was left alone, and once the file is written, what
+        breaks a limit."""
 
     def write(self, answers: Sequence[tuple[Part, ...] | None]) -> bytes:
         """The file with these answers, one per fragment; None leaves a fragment as it is."""
@@ -48,7 +49,9 @@ class Slot:
     beside_source: bool = False
 
 
-_BOMS = {
+_BOMS = {  # that of UTF-32 begins with that of UTF-16
+    codecs.BOM_UTF32_LE: "utf-32-le",
+    codecs.BOM_UTF32_BE: "utf-32-be",
     codecs.BOM_UTF8: "utf-8",
     codecs.BOM_UTF16_LE: "utf-16-le",
     codecs.BOM_UTF16_BE: "utf-16-be",

@@ -67,11 +67,13 @@ async def translate_document(
     every text."""
     fragments = document.fragments
     answers = await translate(client, settings, fragments, memory, progress)
-    report = Report(words(document), fragments, answers, document.notes)
+    report = Report(words(document), fragments, answers)
     failed = [answer for answer in answers if answer.outcome == Outcome.FAILED]
     if failed and len(failed) + report.counts()[Outcome.KEPT] == len(answers):
         raise FileError(f"the server refused every text: {failed[0].error}")
-    return document.write(parts(answers)), report
+    data = document.write(parts(answers))
+    report.notes = document.notes
+    return data, report
 
 
 def parts(answers: Sequence[Answer]) -> list[tuple[Part, ...] | None]:

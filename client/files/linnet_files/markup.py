@@ -10,6 +10,11 @@ from dataclasses import dataclass
 
 from .document import FileError, Source
 
+
+class NotWellFormed(FileError):
+    """XML that no XML parser reads."""
+
+
 TEXT, OPEN, CLOSE, EMPTY, RAW, OTHER = "text", "open", "close", "empty", "raw", "other"
 
 
@@ -84,7 +89,7 @@ def check_xml(source: Source) -> None:
         parser.Parse(source.text.encode(), True)
     except xml.parsers.expat.ExpatError as error:
         message = xml.parsers.expat.ErrorString(error.code)
-        raise FileError(f"line {error.lineno}, column {error.offset}: {message}") from None
+        raise NotWellFormed(f"line {error.lineno}, column {error.offset}: {message}") from None
 
 
 def xml_tokens(source: Source) -> Iterator[Token]:

@@ -22,7 +22,7 @@ class Message:
         for block in re.findall(r"(?:[^\n]|\n(?=[a-z]))+\n*|\n+", text):
             body = block.rstrip("\n")
             width = max(map(len, body.split("\n"))) if "\n" in body else 0
-            head, core, tail = framed(parts_of(body.replace("\n", " "), is_format))
+            head, core, tail = framed(parts_of(re.sub(r" *\n", " ", body), is_format))
             tail.append(block[len(body) :])
             self._blocks.append((head, Fragment(core, place), tail, width))
         self.fragments = tuple(block[1] for block in self._blocks)
@@ -43,7 +43,9 @@ class Message:
             ordered = self._ordered(fragment.parts, answer or fragment.parts)
             text = "".join(map(self._text, ordered))
             if width:
-                text = textwrap.fill(text, max(width, 40), break_long_words=False)
+                text = textwrap.fill(
+                    text, max(width, 40), break_long_words=False, break_on_hyphens=False
+                )
             said += [*map(_raw, head), text, *map(_raw, tail)]
         return "".join(said)
 

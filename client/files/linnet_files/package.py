@@ -18,6 +18,7 @@ from .fragment import Fragment, Part
 MAX_MEMBERS = 10_000
 MAX_UNPACKED = 512 << 20  # bytes of all members
 MAX_READ = 64 << 20  # bytes of a member that is read
+COMMENTS_STAY = "comments are left as they are"
 _LOCAL = struct.Struct("<4s5H3L2H")
 
 
@@ -92,9 +93,13 @@ def read_member(data: bytes, info: zipfile.ZipInfo) -> bytes:
     return found
 
 
-def package(data: bytes, read: Callable[[str, Callable[[str], bytes]], Document | None]) -> Package:
+def package(
+    data: bytes,
+    read: Callable[[str, Callable[[str], bytes]], Document | None],
+    comments: str = "",
+) -> Package:
     """Reads an archive: `read` gives the document of a member, or None, from its name and a
-    function that reads any member."""
+    function that reads any member. Members whose names begin with `comments` are noted."""
     found = {info.filename: info for info in members(data)}
 
     def bytes_of(name: str) -> bytes:
@@ -110,7 +115,10 @@ def package(data: bytes, read: Callable[[str, Callable[[str], bytes]], Document 
             raise FileError(f"{name}: {error}") from None
         if document and document.fragments:
             documents[name] = document
-    return Package(data, documents, [note for it in documents.values() for note in it.notes])
+    notes = [note for it in documents.values() for note in it.notes]
+    if comments and any(name.startswith(comments) for name in found):
+        notes.append(COMMENTS_STAY)
+    return Package(data, documents, notes)
 
 
 def replaced(data: bytes, changed: dict[str, bytes]) -> bytes:

@@ -275,7 +275,7 @@ def epub_file(page: str = XHTML.replace("ISO-8859-1", "UTF-8")) -> bytes:
         item = "<item href='a%20b.xhtml' media-type='application/xhtml+xml'/>"
         archive.writestr("OPS/a.opf", f"<package><manifest>{item}</manifest></package>")
         archive.writestr("OPS/a b.xhtml", page)
-        archive.writestr("OPS/toc.ncx", "<ncx><navLabel><text>Chapter one</text></navLabel></ncx>")
+        archive.writestr("OPS/toc.ncx", "<ncx><text>Chapter <tt>one</tt> two</text></ncx>")
         archive.writestr("OPS/image.png", b"\x89PNG")
     return out.getvalue()
 

@@ -59,6 +59,13 @@ def test_characters_that_the_encoding_lacks_convert_the_file():
     assert read("a.xhtml", page).write([("\u0421",)]).endswith(b"<p>&#1057;</p>")
 
 
-def test_utf_16_comes_back_as_utf_16():
-    data = SAMPLES["cues.srt"].decode().encode("utf-16")
-    assert shouted("a.srt", data).decode("utf-16").count("WHEN I FIRST SAW") == 1
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
+@pytest.mark.parametrize("big_endian", [False, True])
+def test_a_byte_order_mark_and_its_encoding_stay(encoding: str, big_endian: bool):
+    text = SAMPLES["cues.srt"].decode()
+    data = text.encode(encoding)
+    if big_endian and encoding != "utf-8-sig":
+        data = ("\ufeff" + text).encode(encoding + "-be")
+    out = shouted("a.srt", data)
+    assert out.decode(encoding).count("WHEN I FIRST SAW") == 1
+    assert out[:4] == data[:4]

@@ -62,9 +62,9 @@ def test_what_is_text(page: str, found: list[str]):
 
 
 def test_attributes_are_escaped():
-    document = read("a.html", b"<img alt=dog><img alt='a dog'>")
-    assert document.write([('1 > "0"',), ("it's",)]) == (
-        b"<img alt=\"1 &gt; &quot;0&quot;\"><img alt='it&#x27;s'>"
+    document = read("a.html", b"""<img alt=dog><img alt=' a dog'><img alt="a cat">""")
+    assert document.write([('1 > "0"',), ("it's",), ("it's",)]) == (
+        b'<img alt="1 &gt; &quot;0&quot;"><img alt=\' it&#x27;s\'><img alt="it\'s">'
     )
 
 

@@ -26,7 +26,7 @@ def run(source: Path, target: Path, client: Shouter) -> jobs.Report:
 
 def cues(count: int) -> bytes:
     return b"".join(
-        b"%d\n00:00:%02d,000 --> 00:00:%02d,500\nText %s.\n\n" % (it, it, it, b"abc"[it % 3 :])
+        b"%d\n00:00:%02d,000 --> 00:00:%02d,900\nText %s.\n\n" % (it, it, it, b"abc"[it % 3 :])
         for it in range(count)
     )
 

@@ -193,7 +193,15 @@ def test_an_epub_has_its_pages_and_contents_translated():
     with zipfile.ZipFile(io.BytesIO(out)) as archive:
         assert archive.infolist()[0].filename == "mimetype"
         assert "ONE \u00c9T\u00c9 <em>TWO</em><br/>THREE" in archive.read("OPS/a b.xhtml").decode()
-        assert b"<text>CHAPTER ONE</text>" in archive.read("OPS/toc.ncx")
+        assert b"<text>CHAPTER <tt>ONE</tt> TWO</text>" in archive.read("OPS/toc.ncx")
+
+
+def test_a_page_of_an_epub_that_is_not_well_formed_is_read_as_html():
+    data = epub_file("<html><body><p>Cats & dogs<br>and <b>mice</b></p></body></html>")
+    document = read("a.epub", data)
+    assert [it.text for it in document.fragments][:2] == ["Cats & dogs", "and mice"]
+    (note,) = document.notes
+    assert note.startswith("OPS/a b.xhtml is read as HTML: line 1, column ")
 
 
 def archive_of(*names: str, **flags: int) -> bytes:
@@ -260,3 +268,51 @@ def test_codes_of_all_office_samples_survive():
     for name, data in SAMPLES.items():
         if data.startswith(b"PK"):
             assert answers_of(read(name, data))
+
+
+@pytest.mark.parametrize(
+    ("inside", "shown"),
+    [
+        ("<w:t>one</w:t><w:br/><w:t>two</w:t>", "ONE\nTWO"),
+        ("<w:tab/><w:t>one</w:t>", "\tONE"),
+        ("<w:t>one</w:t><w:tab/>", "ONE\t"),
+        ("<w:t>one</w:t><w:br/><w:t>5</w:t><w:br/><w:t>two</w:t>", "ONE\n5\nTWO"),
+        ("<w:drawing/><w:t>one</w:t><w:drawing/>", "ONE"),
+    ],
+)
+def test_a_run_is_cut_at_breaks_and_drawings(inside: str, shown: str):
+    out = shouted("a.docx", word(f"<w:p><w:r><w:rPr><w:b/></w:rPr>{inside}</w:r></w:p>"))
+    (paragraph,) = docx.Document(io.BytesIO(out)).paragraphs
+    assert paragraph.text == shown
+    assert all(run.bold for run in paragraph.runs)
+    assert body_of(out).count("<w:drawing/>") == inside.count("<w:drawing/>")
+
+
+def test_runs_of_an_indented_file_keep_their_properties():
+    body = "<w:p>\n <w:r>\n  <w:rPr>\n   <w:b/>\n  </w:rPr>\n  <w:t>one</w:t>\n </w:r>\n</w:p>"
+    out = shouted("a.docx", word(body))
+    (run,) = docx.Document(io.BytesIO(out)).paragraphs[0].runs
+    assert (run.text, run.bold) == ("ONE", True)
+
+
+def test_marks_of_the_spelling_checker_do_not_split_a_run():
+    bold = "<w:rPr><w:b/></w:rPr>"
+    parts = [run("see "), run("fo", bold), "<w:proofErr/>", run("ot", bold), run(" now")]
+    (fragment,) = read("a.docx", word(f"<w:p>{''.join(parts)}</w:p>")).fragments[:-1]
+    assert [it.kind for it in fragment.codes] == [1, -1]
+
+
+def test_comments_stay_and_are_named():
+    """They are remarks of authors to each other, unlike those of cells, which explain a sheet."""
+    for name, member in {
+        "text.docx": "word/comments.xml",
+        "show.pptx": "ppt/comments/comment1.xml",
+    }.items():
+        data = io.BytesIO(SAMPLES[name])
+        with zipfile.ZipFile(data, "a") as archive:
+            archive.writestr(member, f"<w:comments {W}><w:p>{run('why?')}</w:p></w:comments>")
+        document = read(name, data.getvalue())
+        assert document.notes == ["comments are left as they are"]
+        assert "why?" not in [it.text for it in document.fragments]
+        with zipfile.ZipFile(io.BytesIO(shouted(name, data.getvalue()))) as archive:
+            assert b"why?" in archive.read(member)

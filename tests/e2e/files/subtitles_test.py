@@ -96,6 +96,22 @@ def test_an_answer_with_fewer_words_than_cues_leaves_no_cue_empty():
     assert said(data, "Gehen|wir|") == ["Gehen", "Gehen", "wir"]
 
 
+def test_cues_that_keep_no_limit_are_noted():
+    """Two seconds at 17 characters are 34, and two lines of 20 are 40."""
+    data = srt("One two.", "Three four.")
+    fits, slow = "x" * 16 + " " + "y" * 17, "x" * 17 + " " + "y" * 17
+    document = read("a.srt", data, Options(line_length=20))
+    assert document.notes == []
+    document.write([(fits,), (f"{slow} {slow}",)])
+    assert document.notes == [
+        "line 7: the cue has 4 lines, 2 are wanted",
+        "line 7: the cue has 71 characters in 2 s, 17 a second are wanted",
+    ]
+    document = read("a.srt", data, Options(line_length=20, lines=4, reading_speed=35.5))
+    document.write([(fits,), (f"{slow} {slow}",)])
+    assert document.notes == []
+
+
 def test_tags_over_a_border_close_and_open_again():
     data = srt("<i>When she came</i>", "<i>the dog barked.</i>")
     assert said(data, "Als sie|bellte der Hund.") == ["<i>Als sie</i>", "<i>bellte der Hund.</i>"]
@@ -117,6 +133,20 @@ def test_vtt_keeps_all_but_the_text():
 def test_vtt_escapes_and_keeps_the_times_of_words():
     out = shouted("a.vtt", SAMPLES["words.vtt"])
     assert b"ONE <01:00:01.000>TWO &lt;THREE&gt;\n" in out
+
+
+def test_a_vtt_cue_ends_where_the_times_of_the_next_begin():
+    """Section 6.1 of the standard: a blank line between two cues may be missing."""
+    text = "WEBVTT\n00:01.000 --> 00:02.000\nHi.\n00:02.000 --> 00:03.000\nIt is\n<b>late</b>.\n"
+    assert [it.text for it in read("a.vtt", text.encode()).fragments] == ["Hi.", "It is late."]
+    assert shouted("a.vtt", text.encode()).decode() == text.replace("Hi", "HI").replace(
+        "It is\n<b>late", "IT IS <b>LATE"
+    )
+
+
+def test_vtt_times_without_leading_zeros_stay():
+    text = b"WEBVTT\n\n0:0:1.0 --> 0:0:3.54\nHi.\n"
+    assert shouted("a.vtt", text) == text.replace(b"Hi", b"HI")
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,11 @@ def test_plural_keys_of_the_target_are_added():
 
 
 @pytest.mark.parametrize(
-    "value", ["a_b", "x.y.z", "/usr/bin", "#ff0000", "12px", "camelCase", "2026-01-01"]
+    "value",
+    [
+        *("a_b", "x.y.z", "/usr/bin", "#ff0000", "12px", "camelCase", "2026-01-01"),
+        *("%d %b %Y", "%-d.%m.", ":year", "rtl"),
+    ],
 )
 def test_values_that_programs_read_are_no_text(value: str):
     assert not read("a.json", json.dumps([value]).encode()).fragments
@@ -187,3 +191,34 @@ def test_damaged_values_are_refused_with_their_place(name: str, text: str, messa
 def test_every_sample_gives_codes_back():
     for name in ("page.md", "values.json", "values.yaml", "strings.xml", "version1.xlf"):
         assert answers_of(read(name, SAMPLES[name]))
+
+
+def test_the_state_of_a_segment_is_that_of_its_target():
+    out = shouted("a.xlf", SAMPLES["version2.xliff"]).decode()
+    assert '<segment state="translated">\n<source>See ' in out
+    head = '<xliff version="2.0" srcLang="en"><file id="f"><unit id="u"><segment state="initial">'
+    text = f"{head}<source>a b</source><target>a b</target></segment></unit></file></xliff>"
+    assert shouted("a.xlf", text.encode()).decode() == text.replace(
+        "initial", "translated"
+    ).replace("<target>a b", "<target>A B")
+
+
+def test_notes_for_translators_are_no_text():
+    """Of messages of web extensions, and of ARB."""
+    message = {"message": "Open $FILE$", "description": "a menu", "placeholders": {}}
+    text = json.dumps({"open": message, "quit": {"message": "Quit"}})
+    assert [it.place for it in read("a.json", text.encode()).fragments] == [
+        *("open.message", "quit.message"),
+    ]
+    assert len(read("a.json", text.replace("placeholders", "x").encode()).fragments) == 3
+    arb = {"@@locale": "en", "title": "Title", "@title": {"description": "a heading"}}
+    assert [it.place for it in read("a.arb", json.dumps(arb).encode()).fragments] == ["title"]
+
+
+def test_a_word_with_a_hyphen_stays_whole_where_a_line_is_wrapped():
+    text = "the lines of this text were wrapped so \nthat twenty-five of them make a page"
+    said = json.loads(shouted("a.json", json.dumps(text).encode()))
+    assert said == "THE LINES OF THIS TEXT WERE WRAPPED SO\nTHAT TWENTY-FIVE OF THEM MAKE A PAGE"
+    narrow = "a text that is wrapped where it says voulez-vous\nand so on and on"
+    said = json.loads(shouted("a.json", json.dumps(narrow).encode()))
+    assert said.replace("\n", " ") == narrow.replace("\n", " ").upper()

@@ -23,10 +23,7 @@ def _read(data: bytes, options: Options) -> Package:
             return document(bytes_of(name), WORDS)
         return document(bytes_of(name), DRAWING) if _CHARTS(name) else None
 
-    found = package(data, part)
-    if b"word/comments.xml" in data:
-        found.notes.append("comments are left as they are")
-    return found
+    return package(data, part, comments="word/comments")
 
 
 FORMAT = Format(

@@ -8,10 +8,15 @@ from collections.abc import Callable
 from urllib.parse import unquote
 
 from ..document import Collector, Document, FileError
-from ..markup import CLOSE, OPEN, TEXT, local, xml_source, xml_tokens
+from ..fragment import ALONE, Code
+from ..fragment import CLOSE as CLOSES
+from ..fragment import OPEN as OPENS
+from ..markup import CLOSE, OPEN, TEXT, NotWellFormed, local, xml_source, xml_tokens
 from ..package import Package, package
 from .format import Format, Options
-from .html import escape, read_xhtml
+from .html import escape, read_html, read_xhtml
+
+_KINDS = {OPEN: OPENS, CLOSE: CLOSES}
 
 
 def _read(data: bytes, options: Options) -> Package:
@@ -25,7 +30,7 @@ def _read(data: bytes, options: Options) -> Package:
 
     def page(name: str, bytes_of: Callable[[str], bytes]) -> Document | None:
         if name in pages:
-            return read_xhtml(bytes_of(name), options)
+            return _page(bytes_of(name), name, options)
         return _contents(bytes_of(name)) if name.endswith(".ncx") else None
 
     package(data, manifest)
@@ -44,6 +49,16 @@ def _values(data: bytes, element: str, attribute: str, media_type: str = "") -> 
     return found
 
 
+def _page(data: bytes, name: str, options: Options) -> Document:
+    """A page; one that is not well-formed, as some programs write, is read as browsers read it."""
+    try:
+        return read_xhtml(data, options)
+    except NotWellFormed as error:
+        page = read_html(data, options)
+        page.notes.append(f"{name} is read as HTML: {error}")
+        return page
+
+
 def _contents(data: bytes) -> Document:
     source = xml_source(data)
     collector = Collector(source, escape)
@@ -54,6 +69,9 @@ def _contents(data: bytes) -> Document:
             collector.end()
         elif is_text and token.kind == TEXT:
             collector.add(html.unescape(token.raw), token.start, token.end)
+        elif is_text:
+            kind = _KINDS.get(token.kind, ALONE)
+            collector.add(Code(token.raw, kind), token.start, token.end)
     return Document(source, collector.slots, unencodable="xmlcharrefreplace")
 
 

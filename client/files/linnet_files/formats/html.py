@@ -6,7 +6,7 @@ import html
 import re
 from collections.abc import Callable, Iterable
 
-from ..document import Collector, Document, Slot, Source, one, spliced
+from ..document import BLANKS, Collector, Document, Slot, Source, one, spliced
 from ..fragment import ALONE, Code, Fragment
 from ..fragment import CLOSE as CLOSES
 from ..fragment import OPEN as OPENS
@@ -42,6 +42,10 @@ _META = {"description", "og:title", "og:description", "twitter:title", "twitter:
 def _read(data: bytes, options: Options) -> Document:
     if re.match(rb"(?:\xef\xbb\xbf)?\s*<\?xml", data):
         return read_xhtml(data, options)
+    return read_html(data, options)
+
+
+def read_html(data: bytes, options: Options) -> Document:
     declared = re.search(rb"""<meta[^>]{0,200}charset\s*=\s*["']?([\w.:-]+)""", data[:4096], re.I)
     name = declared[1].decode() if declared else "utf-8"
     # Browsers read these as a superset of Latin-1.
@@ -143,14 +147,19 @@ def _attribute_slots(token: Token, name: str) -> list[Slot]:
     for attribute, value, start, end in token.attribute_places():
         wanted = attribute == "content" and meta and meta & _META
         if (attribute.lower() in _ATTRIBUTES or wanted) and any(map(str.isalpha, value)):
-            quoted = token.raw[start - token.start - 1] in "\"'"
+            quote = token.raw[start - token.start - 1]
+            raw = token.raw[start - token.start : end - token.start]
+            start, end = end - len(raw.lstrip(BLANKS)), start + len(raw.rstrip(BLANKS))
             fragment = Fragment((folded(value).strip(),), f"attribute {attribute}")
-            found.append(one(start, end, fragment, spliced(_attribute(quoted))))
+            found.append(one(start, end, fragment, spliced(_attribute(quote))))
     return found
 
 
-def _attribute(quoted: bool) -> Callable[[str], str]:
-    return html.escape if quoted else lambda text: f'"{html.escape(text)}"'
+def _attribute(quote: str) -> Callable[[str], str]:
+    """Writes a value between two quotes, or one that had none."""
+    if quote not in "\"'":
+        return lambda text: f'"{html.escape(text)}"'
+    return lambda text: escape(text).replace(quote, html.escape(quote))
 
 
 FORMAT = Format("HTML", (".html", ".htm", ".xhtml", ".xht"), "text/html", _read)

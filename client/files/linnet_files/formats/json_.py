@@ -13,10 +13,10 @@ from .format import Format, Options
 from .plurals import categories
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{},:]|[^\s\[\]{},:"]+')
-# Addresses, paths, identifiers, colours and times are no text.
+# Addresses, paths, identifiers, colours, times, formats of dates and directions are no text.
 _NO_TEXT = re.compile(
-    r"\w+:\S*|\S*/\S*|#[0-9a-fA-F]{3,8}|\w+(?:[._-]\w+)+|[\w-]+\.\w{1,4}|[\d\W_]+|[a-z]+[A-Z]\w*|"
-    r"\S*\d\S*"
+    r"\w*:\S*|\S*/\S*|#[0-9a-fA-F]{3,8}|\w+(?:[._-]\w+)+|[\w-]+\.\w{1,4}|[a-z]+[A-Z]\w*|"
+    r"(?:%-?[a-zA-Z]|[\d\W_])+|\S*\d\S*|ltr|rtl"
 )
 _ICU = re.compile(r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,")
 _PLURAL = re.compile(r"(.+)_(one|two|few|many|other|zero)")
@@ -43,12 +43,18 @@ def icu_note(text: str, place: str) -> str:
 def _read(data: bytes, options: Options) -> Document:
     source = Source.of(data, options.encoding)
     try:
-        json.loads(source.text)
+        loaded = json.loads(source.text)
     except json.JSONDecodeError as error:
         raise FileError(f"line {error.lineno}, column {error.colno}: {error.msg}") from None
     except RecursionError:
         raise FileError("line 1: the values are nested too deeply") from None
-    values = list(_values(source.text))
+    is_extension = _is_extension(loaded)
+    values = [
+        value
+        for value in _values(source.text)
+        if not any(it.startswith("@") for it in value.path)  # of ARB
+        and not (is_extension and value.path[1] != "message")
+    ]
     paths = {value.path for value in values}
     slots: list[Slot] = []
     notes: list[str] = []
@@ -62,6 +68,16 @@ def _read(data: bytes, options: Options) -> Document:
             added = _added(source.text, value, paths, options.target)
             slots.append(message.slot(value.start, value.end, _write(added)))
     return Document(source, slots, notes=notes)
+
+
+def _is_extension(loaded: object) -> bool:
+    """True for the messages of a web extension, which have notes for translators."""
+    return isinstance(loaded, dict) and all(
+        isinstance(it, dict)
+        and "message" in it
+        and it.keys() <= {"message", "description", "placeholders"}
+        for it in loaded.values()
+    )
 
 
 def _write(added: Sequence[str]) -> Callable[[str], str]:

@@ -11,7 +11,7 @@ from ..fragment import ALONE, Code
 from ..fragment import CLOSE as CLOSES
 from ..fragment import OPEN as OPENS
 from ..markup import EMPTY, OPEN, RAW, TEXT, Token, end_of, local, xml_source, xml_tokens
-from ..package import Package, package
+from ..package import COMMENTS_STAY, Package, package
 from .format import Format, Options
 from .html import folded
 
@@ -42,7 +42,7 @@ def _read(data: bytes, options: Options) -> Package:
 
     found = package(data, part)
     if any(b"<office:annotation" in it.source.text.encode() for it in found.documents.values()):
-        found.notes.append("comments are left as they are")
+        found.notes.append(COMMENTS_STAY)
     return found
 
 
@@ -92,7 +92,7 @@ def _paragraph(source: Source, tokens: Sequence[Token], collector: Collector, pl
 
 FORMAT = Format(
     "OpenDocument",
-    (".odt", ".ods", ".odp", ".ott"),
+    (".odt", ".ods", ".odp", ".ott", ".ots", ".otp"),
     "application/vnd.oasis.opendocument.text",
     _read,
 )

@@ -66,6 +66,8 @@ class _Piece:
     end: int
     properties: str = ""
     tags: tuple[str, str] = ("", "")  # before the properties, and between them and the text
+    # A part of a run, which a slot that begins or ends with it must close before or open again.
+    run: tuple[str, str] = ("", "")
 
 
 def document(data: bytes, kind: Kind, leave: Callable[[str], bool] = lambda _: False) -> Document:
@@ -136,15 +138,22 @@ class _Paragraph:
         position, properties = 1, ""
         head = tokens[0]
         prefix = head.name[: -len("r")]
-        if tokens[1].kind != CLOSES and local(tokens[1].name) == "rPr":
-            end = end_of(tokens, 1)
-            properties = self._source.text[tokens[1].start : tokens[end - 1].end]
-            position = end
+        last = len(tokens) - 1
+        if tokens[1].kind == TEXT:  # the white space of a file that is indented
+            position = 2
+        if tokens[last - 1].kind == TEXT:
+            last -= 1
+        first = tokens[position]
+        if first.kind != CLOSES and local(first.name) == "rPr":
+            position = end_of(tokens, position)
+            properties = self._source.text[first.start : tokens[position - 1].end]
         begun = head.start
-        while position < len(tokens) - 1:
+        while position < last:
             token, end = tokens[position], end_of(tokens, position)
             name = local(token.name)
-            after = tokens[end].end if end == len(tokens) - 1 else tokens[end - 1].end
+            is_last = end == last
+            after = tokens[-1].end if is_last else tokens[end - 1].end
+            pieces = len(self._pieces)
             if name == "t":
                 opening = f"<{prefix}r>", f"<{token.name}>"
                 self._text(tokens[position:end], properties, opening, begun, after)
@@ -165,6 +174,9 @@ class _Paragraph:
                         self._source, tokens[position + 1 : end], self._kind, self._leave
                     )
                 begun = after
+            for piece in self._pieces[pieces:]:
+                closing = "" if piece.start == head.start else tokens[-1].raw
+                piece.run = closing, "" if is_last else head.raw + properties
             position = end
 
     def _text(
@@ -218,7 +230,7 @@ class _Paragraph:
 
     def _slot(self, pieces: list[_Piece], place: str) -> Iterator[Slot]:
         first, last = trimmed([piece.part for piece in pieces])
-        pieces = pieces[first:last]
+        pieces = [piece for piece in pieces[first:last] if piece.part != Code("")]
         texts = [piece for piece in pieces if isinstance(piece.part, str)]
         if not texts or self._leave("".join(str(piece.part) for piece in texts)):
             return
@@ -242,8 +254,7 @@ class _Paragraph:
                     current = wanted
                 else:
                     current = base
-            if piece.part != Code(""):
-                parts.append(piece.part)
+            parts.append(piece.part)
         if current != base:
             parts.append(_Properties("", CLOSE))
         found = joined(parts)
@@ -254,7 +265,8 @@ class _Paragraph:
         self._inner = [slot for slot in self._inner if not start <= slot.start < end]
 
         def write(answer: tuple[Part, ...]) -> str:
-            return _written((*head, *answer, *tail), base, tags, self._kind.has_space)
+            said = _written((*head, *answer, *tail), base, tags, self._kind.has_space)
+            return pieces[0].run[0] + said + pieces[-1].run[1]
 
         fragment = Fragment(core, place)
         codes = [(it.part, it.start, it.end) for it in pieces if isinstance(it.part, Code)]
@@ -314,7 +326,9 @@ def _whole(field: Sequence[_Piece], kind: int) -> _Piece:
             raws.append(piece.part.raw)
         else:
             raws.append(_written([piece.part], piece.properties, piece.tags, has_space=True))
-    return _Piece(Code("".join(raws), kind, kind == ALONE), field[0].start, field[-1].end)
+    code = Code("".join(raws), kind, kind == ALONE)
+    run = field[0].run[0], field[-1].run[1]
+    return _Piece(code, field[0].start, field[-1].end, run=run)
 
 
 def _is_field(piece: _Piece, type_: str) -> bool:

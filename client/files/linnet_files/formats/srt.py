@@ -7,7 +7,7 @@ import re
 
 from ..document import Document, FileError, Source
 from .format import Format, Options
-from .subtitles import Cue, lines_of, slots_of
+from .subtitles import Cue, document_of, lines_of
 
 _TIME = r"(\d{1,3}):(\d{1,2}):(\d{1,2})[,.](\d{1,3})"
 _TIMES = re.compile(rf"[ \t]*{_TIME}[ \t]*-->[ \t]*{_TIME}(?:[ \t].*)?")
@@ -47,7 +47,7 @@ def _read(data: bytes, options: Options) -> Document:
     cues += _cues(source, times, text_from, position)
     if not cues and source.text.strip():
         raise FileError("line 1: no cue was found; this is not a SubRip file")
-    return Document(source, slots_of(source, cues, str, options))
+    return document_of(source, cues, str, options)
 
 
 def _cues(source: Source, times: re.Match[str] | None, start: int, end: int) -> list[Cue]:

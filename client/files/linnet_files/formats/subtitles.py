@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 
-from ..document import Slot, Source, trimmed
+from ..document import Document, Slot, Source, trimmed
 from ..fragment import CLOSE, OPEN, Code, Fragment, Part, joined, pairs
 from .format import Options
 
@@ -41,18 +41,20 @@ class _Border(Code):
     """What stands in the file between the texts of two cues."""
 
 
-def slots_of(
+def document_of(
     source: Source, cues: Sequence[Cue], escape: Callable[[str], str], options: Options
-) -> list[Slot]:
+) -> Document:
+    """The document with these cues. When it is written, cues that keep no limit are noted."""
+    notes: list[str] = []
     slots: list[Slot] = []
     group: list[Cue] = []
     for cue, following in zip_longest(cues, cues[1:]):
         group.append(cue)
         if following and len(group) < MAX_CUES and _continues(source, cue, following):
             continue
-        slots.append(_slot(source, group, escape, options))
+        slots.append(_slot(source, group, escape, options, notes))
         group = []
-    return slots
+    return Document(source, slots, notes=notes)
 
 
 def _continues(source: Source, cue: Cue, following: Cue) -> bool:
@@ -72,7 +74,13 @@ def _continues(source: Source, cue: Cue, following: Cue) -> bool:
     return has_case or text.endswith(("、", "，", ","))
 
 
-def _slot(source: Source, cues: list[Cue], escape: Callable[[str], str], options: Options) -> Slot:
+def _slot(
+    source: Source,
+    cues: list[Cue],
+    escape: Callable[[str], str],
+    options: Options,
+    notes: list[str],
+) -> Slot:
     whole: list[Part] = list(cues[0].parts)
     for before, cue in pairwise(cues):
         border = _Border(source.text[before.end : cue.start])
@@ -85,7 +93,8 @@ def _slot(source: Source, cues: list[Cue], escape: Callable[[str], str], options
         said = split((*head, *(answers[0] or parts), *tail), cues, options)
         borders = [part.raw for part in whole if isinstance(part, _Border)]
         written = []
-        for lines, border in zip(said, [*borders, ""], strict=True):
+        for cue, lines, border in zip(cues, said, [*borders, ""], strict=True):
+            notes.extend(f"{source.place(cue.start)}: {it}" for it in _excess(cue, lines, options))
             written.append(
                 "".join(
                     part.raw
@@ -101,6 +110,19 @@ def _slot(source: Source, cues: list[Cue], escape: Callable[[str], str], options
 
     place = source.place(cues[0].start)
     return Slot(cues[0].start, cues[-1].end, (Fragment(parts, place),), write)
+
+
+def _excess(cue: Cue, parts: Sequence[Part], options: Options) -> Iterator[str]:
+    """What the text of a cue has more of than the options want."""
+    text = "".join(part for part in parts if isinstance(part, str))
+    lines, seconds = text.count("\n") + 1, cue.shown_to - cue.shown_from
+    if lines > options.lines:
+        yield f"the cue has {lines} lines, {options.lines} are wanted"
+    if (width := _width(text)) > max(1.0, options.reading_speed * seconds):
+        yield (
+            f"the cue has {width} characters in {seconds:g} s, "
+            f"{options.reading_speed:g} a second are wanted"
+        )
 
 
 def _connected(parts: list[Part], border: _Border, more: list[Part]) -> list[Part]:

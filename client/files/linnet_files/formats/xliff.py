@@ -69,8 +69,9 @@ def _unit(source: Source, tokens: Sequence[Token], place: str, options: Options)
     if of is None or of[0].kind == EMPTY:
         return
     target = found.get("target")
-    state = target[0].attributes.get("state", "") if target else ""
-    has_target = target and len(target) > 2 and state not in _NEW
+    # Of a target in version 1.2, of a segment in version 2.
+    state, own = (it[0].attributes.get("state", "") if it else "" for it in (target, tokens))
+    has_target = target and len(target) > 2 and not {state, own} & _NEW
     if has_target and not options.all_entries:
         return
     head, core, tail = framed(_parts(source, of[1:-1]))
@@ -86,18 +87,27 @@ def _unit(source: Source, tokens: Sequence[Token], place: str, options: Options)
         start, end, blank = target[0].start, target[-1].end, ""
         opening = re.sub(r"\s*/?>$", ">", target[0].raw)
         if state in _NEW:
-            opening = re.sub(r"(\sstate\s*=\s*[\"'])[\w-]+", r"\1translated", opening)
+            opening = _translated(opening)
     else:
         start = end = of[-1].end
         blank = source.text[: of[0].start]
         blank = blank[len(blank.rstrip()) :]
         opening = f"<{of[0].name.removesuffix(local(of[0].name))}target>"
     closing = f"</{opening[1:-1].split()[0]}>"
+    segment = ""
+    if own in _NEW:
+        segment = _translated(tokens[0].raw) + source.text[tokens[0].end : start]
+        start = tokens[0].start
 
     def write(answers: Sequence[tuple[Part, ...] | None]) -> str:
-        return f"{blank}{opening}{said(answers)}{closing}"
+        return f"{segment}{blank}{opening}{said(answers)}{closing}"
 
     yield Slot(start, end, (fragment,), write, beside_source=True)
+
+
+def _translated(tag: str) -> str:
+    """A start tag with another state."""
+    return re.sub(r"(\sstate\s*=\s*[\"'])[\w-]+", r"\1translated", tag)
 
 
 def _children(tokens: Sequence[Token]) -> dict[str, Sequence[Token]]:
