@@ -209,7 +209,7 @@ if [[ $all ]]; then
     joined
     suite transport env LINNET_TRANSPORT_SECONDS=120 .venv/bin/python -m pytest tests/e2e/security/transport_test.py -q --junitxml="$logs/pytest-transport.xml"
   fi
-  suite references .venv/bin/python -m pytest -m slow tests/linnet_model tests/decode tests/e2e/fetched_model_test.py -q --junitxml="$logs/pytest-references.xml"
+  suite references .venv/bin/python -m pytest -m slow tests/linnet_model tests/decode tests/e2e/files tests/e2e/fetched_model_test.py -q --junitxml="$logs/pytest-references.xml"
   suite http http
   suite deployment .venv/bin/python -m pytest -m slow tests/deploy -q --junitxml="$logs/pytest-deployment.xml"
 fi

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import shlex
 import zipfile
@@ -13,6 +14,7 @@ from file_samples import SAMPLES, shouted
 from linnet_files import FORMATS, Options
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs/FILES.md").read_text()
+FILES = json.loads(Path(__file__).with_name("real_files.json").read_text())
 LINES = re.findall(r"^\| (\w+) \| `(.*)` \| `(.*)` \|$", PAGE, re.MULTILINE)
 
 
@@ -70,3 +72,14 @@ def test_the_report_is_as_shown(run, tmp_path: Path, monkeypatch):
     assert status == 0
     shown = re.search(r"^(messages\.po: .*\n  line )\d+(: .*\n)", PAGE, re.MULTILINE)
     assert said == f"{shown[1]}{lines + 1}{shown[2]}"
+
+
+def test_files_of_packages_are_counted():
+    shown = re.findall(r"^\| (\w+) \| (\d+) \| (.*) \|$", PAGE, re.MULTILINE)
+    found: dict[str, dict[str, int]] = {}
+    for name, package in FILES.items():
+        for kind, count in package["files"].items():
+            found.setdefault(kind, {})[name] = count
+    assert {(kind, int(count), names) for kind, count, names in shown} == {
+        (kind, sum(counts.values()), ", ".join(counts)) for kind, counts in found.items()
+    }
