@@ -36,7 +36,8 @@ struct InputLine {
 // InvalidArgumentError for invalid JSON, an unknown or duplicate key, or a value of the wrong type.
 absl::StatusOr<InputLine> ParseInputLine(const std::string& line);
 
-// Formats {"hypotheses":[{"ids":[…],"text":…,"score":…,"token_scores":[…],"finish_reason":"STOP"}]},
+// Formats
+// {"hypotheses":[{"ids":[…],"text":…,"score":…,"token_scores":[…],"finish_reason":"STOP"}]},
 // without a newline. "text" is null without a tokenizer, and the reason is "LENGTH" if the limit on
 // target tokens ended the hypothesis. With attention the first hypothesis has "attention": for each
 // of its tokens a list with a weight per source token. With constraints each has

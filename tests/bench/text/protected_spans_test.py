@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "tests/bench/text"))
-import protected_spans  # noqa: E402
+sys.path.append(str(Path(__file__).parent))
+import protected_spans
 
 
 @pytest.mark.parametrize(
@@ -17,7 +16,8 @@ import protected_spans  # noqa: E402
     [("en-de", 2)] + [pytest.param(it, 200, marks=pytest.mark.slow) for it in ("en-de", "de-en")],
 )
 def test_codes_come_back_or_the_answer_says_so(program, pair, codes):
-    with protected_spans.served(program("linnet-server"), ROOT / "model/bundles") as (client, _):
+    models = protected_spans.ROOT / "model/bundles"
+    with protected_spans.served(program("linnet-server"), models) as (client, _):
         found = protected_spans.codes(client, pair, codes)
     for name, counts in found.items():
         assert counts["lost or changed"] == counts["of these with a warning"], name
