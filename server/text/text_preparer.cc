@@ -98,8 +98,6 @@ struct TextPreparer::State {
   absl::StatusOr<model::TokenizedText> ReadWhole(absl::string_view part);
   // Searches the next part of the text for protected spans; behind the last one begins to split.
   absl::Status FindSpans();
-  // The spans of the text within bytes [begin, end), as bytes of that part.
-  std::vector<model::ProtectedSpan> SpansOf(int begin, int end) const;
   int CountTokens(absl::string_view part);
   absl::Status Split(int64_t budget);
   // Reads a sentence with those before it that end inside a protected span, if they fit.
@@ -206,8 +204,8 @@ absl::StatusOr<model::TokenizedText> TextPreparer::State::Encode(absl::string_vi
   model::ReadOptions options = SourceReading(request, item);
   options.around = {.before = all.substr(0, begin), .after = all.substr(begin + part.size())};
   options.protects = request.protects != nullptr && std::ssize(part) <= kMaxEncodedBytes;
-  const std::vector<model::ProtectedSpan> own =
-      SpansOf(static_cast<int>(begin), static_cast<int>(begin + part.size()));
+  const std::vector<model::ProtectedSpan> own = model::SpansWithin(
+      all, spans, static_cast<int>(begin), static_cast<int>(begin + part.size()));
   options.spans = own;
   return ReadStart(*request.model->source_tokenizer, part, options, max_tokens, limits.hold);
 }
@@ -239,23 +237,6 @@ absl::Status TextPreparer::State::FindSpans() {
   for (const model::ProtectedSpan& span : spans) bytes += std::ssize(span.text);
   StartSplit(limits.max_segments);
   return limits.hold(2 * bytes);
-}
-
-std::vector<model::ProtectedSpan> TextPreparer::State::SpansOf(int begin, int end) const {
-  auto first = std::lower_bound(spans.begin(), spans.end(), begin,
-                                [](const auto& span, int at) { return span.end <= at; });
-  std::vector<model::ProtectedSpan> own;
-  for (; first != spans.end() && first->begin < end; ++first) {
-    model::ProtectedSpan& span = own.emplace_back(*first);
-    if (span.begin < begin || span.end > end) {  // cut by the split of a long sentence
-      span.begin = std::max(span.begin, begin);
-      span.end = std::min(span.end, end);
-      span.text = text->substr(span.begin, span.end - span.begin);
-    }
-    span.begin -= begin;
-    span.end -= begin;
-  }
-  return own;
 }
 
 int TextPreparer::State::CountTokens(absl::string_view part) {

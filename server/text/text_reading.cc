@@ -21,7 +21,11 @@ absl::StatusOr<model::TokenizedText> ReadStart(const model::Tokenizer& tokenizer
                                                const model::ReadOptions& options, int max_tokens,
                                                const HoldMemory& hold) {
   if (std::ssize(text) > kMaxEncodedBytes) {
-    auto start = tokenizer.Read(model::FirstBytes(text, kMaxEncodedBytes), options);
+    const absl::string_view first = model::FirstBytes(text, kMaxEncodedBytes);
+    model::ReadOptions of_first = options;
+    const auto spans = model::SpansWithin(text, options.spans, 0, static_cast<int>(first.size()));
+    of_first.spans = spans;
+    auto start = tokenizer.Read(first, of_first);
     if (!start.ok() || std::ssize(start->tokens) > max_tokens) return start;
     RETURN_IF_ERROR(hold(kEncodeBytesPerByte * std::ssize(text)));
   }

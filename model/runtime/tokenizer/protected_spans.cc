@@ -140,6 +140,24 @@ std::vector<ProtectedSpan> MergeSpans(absl::string_view text, std::vector<Protec
   return merged;
 }
 
+std::vector<ProtectedSpan> SpansWithin(absl::string_view text, std::span<const ProtectedSpan> spans,
+                                       int begin, int end) {
+  auto next = std::lower_bound(spans.begin(), spans.end(), begin,
+                               [](const auto& span, int at) { return span.end <= at; });
+  std::vector<ProtectedSpan> within;
+  for (; next != spans.end() && next->begin < end; ++next) {
+    ProtectedSpan& span = within.emplace_back(*next);
+    if (span.begin < begin || span.end > end) {
+      span.begin = std::max(span.begin, begin);
+      span.end = std::min(span.end, end);
+      span.text = std::string(text.substr(span.begin, span.end - span.begin));
+    }
+    span.begin -= begin;
+    span.end -= begin;
+  }
+  return within;
+}
+
 int RestoredText::PlaceOf(int raw) const {
   int place = raw;
   for (const Edit& edit : edits) {

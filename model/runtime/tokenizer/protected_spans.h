@@ -27,6 +27,10 @@ void GrowToWords(absl::string_view text, ProtectedSpan& span);
 // The spans without overlap, in order: spans that overlap, touch or have only white space without a
 // line end between them become one.
 std::vector<ProtectedSpan> MergeSpans(absl::string_view text, std::vector<ProtectedSpan> spans);
+// Those of merged `spans` that are in bytes [begin, end) of the text, as bytes of that part. A span
+// that goes beyond is cut, and stands for what is left of it.
+std::vector<ProtectedSpan> SpansWithin(absl::string_view text, std::span<const ProtectedSpan> spans,
+                                       int begin, int end);
 
 // A decoded text with its spans in place.
 struct RestoredText {

@@ -1,6 +1,7 @@
 #include "model/runtime/tokenizer/tokenizer.h"
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -142,8 +143,9 @@ struct Tokenizer::Impl {
     return std::binary_search(control_ids.begin(), control_ids.end(), token);
   }
 
-  // The spelling of a part of a text by the subwords.
+  // The spelling of a part of a text by the subwords. That of a single character is kept.
   Spelling SpellingOf(absl::string_view text) const;
+  Spelling FindSpelling(absl::string_view text) const;
   // The text as Read describes it. `whole` contains it.
   std::string Readable(absl::string_view whole, int begin, int end) const;
   // The parts of a text to protect, in order, with their stand-ins.
@@ -152,6 +154,9 @@ struct Tokenizer::Impl {
   // Ids of a text, with its capitals marked.
   absl::StatusOr<std::vector<TokenId>> EncodeMarked(absl::string_view text) const;
   bool separates_words = true;
+  // By code points of the first two planes: 0, or the Spelling and one. Threads that find it at the
+  // same time write the same.
+  mutable std::vector<std::atomic<uint8_t>> spellings = std::vector<std::atomic<uint8_t>>(0x20000);
   std::once_flag made_continuations;
   std::shared_ptr<const std::vector<TokenId>> continuations;
   std::once_flag made_marks;
@@ -159,6 +164,20 @@ struct Tokenizer::Impl {
 };
 
 Spelling Tokenizer::Impl::SpellingOf(absl::string_view text) const {
+  const Character first = text.empty() ? Character() : CharacterAt(text, 0);
+  if (first.end != std::ssize(text) || first.code_point < 0 ||
+      std::cmp_greater_equal(first.code_point, spellings.size()))
+    return FindSpelling(text);
+  std::atomic<uint8_t>& known = spellings[first.code_point];
+  uint8_t spelling = known.load(std::memory_order_relaxed);
+  if (spelling == 0) {
+    spelling = static_cast<uint8_t>(FindSpelling(text)) + 1;
+    known.store(spelling, std::memory_order_relaxed);
+  }
+  return static_cast<Spelling>(spelling - 1);
+}
+
+Spelling Tokenizer::Impl::FindSpelling(absl::string_view text) const {
   const absl::StatusOr<std::vector<TokenId>> tokens = subwords->Encode(text);
   bool nothing = true;
   for (TokenId token : tokens.value_or(std::vector<TokenId>{})) {

@@ -125,6 +125,19 @@ TEST(ProtectedTextTest, SpansThatTheModelLeavesOutAreForcedAndReported) {
   EXPECT_EQ(translation.warnings(0).metadata().at("sourceRanges"), "9-28 30-36");
 }
 
+// Of a long sentence the start is read first, to see whether that alone is too long.
+TEST(ProtectedTextTest, SpansBehindTheStartOfALongTextAreFound) {
+  for (const std::string fragment : {"-a@b.c-", "\"", "see a@b.c {x} "}) {
+    TextFixture fixture;
+    TranslateResponse response;
+    std::string text;
+    while (text.size() < 40'000) text += fragment;
+    const absl::Status status = fixture.Call(&TextCalls::Translate, ToGerman({text}), response);
+    EXPECT_THAT(status, IsOk()) << fragment;
+    EXPECT_EQ(response.translations(0).text(), text);
+  }
+}
+
 TEST(ProtectedTextTest, SentenceIsNotSplitInsideASpan) {
   TextFixture fixture;
   TranslateResponse response;
