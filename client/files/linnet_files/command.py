@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import grpc
 import linnet
 
 from .document import FileError
@@ -19,6 +20,8 @@ from .translate import Outcome
 from .version import __version__
 
 _BAR = 30  # characters
+# Errors of one file, such as a language that no model reads; the next file may have none.
+_OF_THE_FILE = (grpc.StatusCode.NOT_FOUND, grpc.StatusCode.INVALID_ARGUMENT)
 _SHOWN = 20  # lines of a report
 
 
@@ -153,6 +156,10 @@ async def _translate(given: argparse.Namespace) -> int:
                 reports.append(report)
             except FileError as error:
                 status = _complain(f"{source}: {error}")
+            except linnet.LinnetError as error:
+                status = _complain(f"{source}: {error}")
+                if error.code not in _OF_THE_FILE:
+                    break
     if given.tmx:
         write_tmx(given.tmx, reports, given.source or "en", given.to)
     return status
@@ -162,12 +169,8 @@ def _is_done(source: Path, target: Path, given: argparse.Namespace) -> bool:
     """True if there is nothing to do. Raises FileError if the output is there and may not be
     replaced."""
     in_folder = source not in given.inputs
-    if in_folder:
-        try:
-            find(source.name)
-        except FileError as error:
-            print(f"{source}: left out: {error}", file=sys.stderr)
-            return True
+    if in_folder and _is_left_out(source):
+        return True
     if not target.exists() or given.overwrite:
         return False
     if in_folder:
@@ -176,12 +179,22 @@ def _is_done(source: Path, target: Path, given: argparse.Namespace) -> bool:
     raise FileError(f"{target} is there: use --overwrite, or another name")
 
 
+def _is_left_out(source: Path) -> bool:
+    """True for a file in a folder that is of no known format."""
+    try:
+        find(source.name)
+    except FileError as error:
+        print(f"{source}: left out: {error}", file=sys.stderr)
+        return True
+    return False
+
+
 def _count(given: argparse.Namespace, options: Options) -> int:
     status = total = 0
     for source, _ in _jobs(given):
         try:
-            if source not in given.inputs:
-                find(source.name)
+            if source not in given.inputs and _is_left_out(source):
+                continue
             count = words(load(source, options))
             total += count
             print(f"{count:8} {source}")

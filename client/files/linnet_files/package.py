@@ -96,11 +96,15 @@ def read_member(data: bytes, info: zipfile.ZipInfo) -> bytes:
 def package(
     data: bytes,
     read: Callable[[str, Callable[[str], bytes]], Document | None],
+    root: str = "",
     comments: str = "",
 ) -> Package:
     """Reads an archive: `read` gives the document of a member, or None, from its name and a
-    function that reads any member. Members whose names begin with `comments` are noted."""
+    function that reads any member. A member whose name begins with `root` must be there; those
+    whose names begin with `comments` are noted."""
     found = {info.filename: info for info in members(data)}
+    if not any(name.startswith(root) for name in found):
+        raise FileError(f"the archive has no {root}: its format is not that of its name")
 
     def bytes_of(name: str) -> bytes:
         if name not in found:

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TextIO
 
 import grpc
 import linnet
@@ -57,18 +57,11 @@ class Memory:
         self._path = path
         self._answers: dict[tuple[str, str], str] = {}
         self._asked = settings.SerializeToString(deterministic=True).hex()
-        self._file = None
-        if path is None:
-            return
-        try:
+        self._file: TextIO | None = None
+        if path and path.exists():
             self._read(path)
-            self._file = path.open("a", encoding="utf-8")
-        except OSError as error:
-            raise FileError(f"cannot write {path}: {error.strerror}") from None
 
     def _read(self, path: Path) -> None:
-        if not path.exists():
-            return
         for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
             try:
                 asked, kind, text, said = json.loads(line)
@@ -82,10 +75,15 @@ class Memory:
 
     def put(self, kind: str, text: str, said: str) -> None:
         self._answers[kind, text] = said
-        if self._file:
-            line = json.dumps([self._asked, kind, text, said], ensure_ascii=False)
+        if self._path is None:
+            return
+        line = json.dumps([self._asked, kind, text, said], ensure_ascii=False)
+        try:
+            self._file = self._file or self._path.open("a", encoding="utf-8")
             self._file.write(line + "\n")
             self._file.flush()
+        except OSError as error:
+            raise FileError(f"cannot write {self._path}: {error.strerror}") from None
 
     def close(self) -> None:
         if self._file:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import grpc
+import linnet
 import pytest
 from file_samples import SAMPLES, shouted
 from linnet_files import FORMATS, Options
@@ -59,6 +61,34 @@ def test_words_are_counted_without_a_server(run, folder):
     counts = [int(line.split()[0]) for line in out.splitlines()]
     assert counts[-1] == sum(counts[:-1])
     assert counts[0] == 30
+    status, out, said = run("translate", folder, "--to", "de", "--dry-run")
+    assert status == 0
+    assert out.splitlines()[-1].split()[0] == str(counts[-1])
+    assert "notes.xyz: left out" in said
+
+
+def test_a_language_without_a_model_names_the_file_and_leaves_nothing(
+    run, folder, tmp_path: Path, monkeypatch
+):
+    async def detect(self, text: str):
+        if "TITLE" not in text.upper():
+            raise linnet.LinnetError.local("no model", grpc.StatusCode.NOT_FOUND)
+        return linnet.LanguageDetection()
+
+    monkeypatch.setattr("file_samples.Shouter.detect_language", detect)
+    status, _, said = run("translate", folder, "--to", "de", "-o", tmp_path / "out")
+    assert status == 1
+    assert f"error: {folder}/page.html: NOT_FOUND: no model\n" in said
+    assert not [it for it in (tmp_path / "out").rglob("*") if it.is_file() and "page" in it.name]
+
+
+def test_a_server_that_is_gone_ends_the_command(run, folder, tmp_path: Path, monkeypatch):
+    async def detect(self, text: str):
+        raise linnet.LinnetError.local("gone", grpc.StatusCode.UNAVAILABLE)
+
+    monkeypatch.setattr("file_samples.Shouter.detect_language", detect)
+    status, _, said = run("translate", folder, "--to", "de", "-o", tmp_path / "out")
+    assert (status, said.count("UNAVAILABLE: gone")) == (1, 1)
 
 
 def test_a_damaged_file_fails_and_the_others_are_translated(run, folder, tmp_path: Path):

@@ -227,6 +227,21 @@ def test_an_archive_that_is_none_or_leaves_its_folder_is_refused(data: bytes, me
         read("a.docx", data)
 
 
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("a.docx", "no word/document"),
+        ("a.pptx", "no ppt/presentation"),
+        ("a.xlsx", "no xl/workbook"),
+        ("a.odt", "no content.xml"),
+        ("a.epub", "no pages of an EPUB"),
+    ],
+)
+def test_an_archive_of_another_format_is_refused(name: str, message: str):
+    with pytest.raises(FileError, match=message):
+        read(name, archive_of("mimetype"))
+
+
 def test_a_member_that_is_there_twice_is_refused():
     with pytest.warns(UserWarning, match="Duplicate"):
         data = archive_of("a", "a")

@@ -23,7 +23,7 @@ def _read(data: bytes, options: Options) -> Package:
             return document(bytes_of(name), WORDS)
         return document(bytes_of(name), DRAWING) if _CHARTS(name) else None
 
-    return package(data, part, comments="word/comments")
+    return package(data, part, "word/document", "word/comments")
 
 
 FORMAT = Format(

@@ -40,7 +40,7 @@ def _read(data: bytes, options: Options) -> Package:
         slots = list(_slots(source, list(xml_tokens(source))))
         return Document(source, slots, unencodable="xmlcharrefreplace")
 
-    found = package(data, part)
+    found = package(data, part, "content.xml")
     if any(b"<office:annotation" in it.source.text.encode() for it in found.documents.values()):
         found.notes.append(COMMENTS_STAY)
     return found

@@ -20,7 +20,7 @@ def _read(data: bytes, options: Options) -> Package:
     def part(name: str, bytes_of: Callable[[str], bytes]) -> Document | None:
         return document(bytes_of(name), DRAWING) if _PARTS(name) else None
 
-    return package(data, part, comments="ppt/comments")
+    return package(data, part, "ppt/presentation", "ppt/comments")
 
 
 FORMAT = Format(

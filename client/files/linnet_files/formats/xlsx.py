@@ -34,7 +34,7 @@ def _read(data: bytes, options: Options) -> Package:
         return document(bytes_of(name), DRAWING) if _DRAWINGS(name) else None
 
     package(data, table)
-    found = package(data, part)
+    found = package(data, part, "xl/workbook")
     if headings:
         found.notes.append(f"{len(headings)} headings of tables are left as they are")
     return found
