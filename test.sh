@@ -25,6 +25,7 @@ and with --all also that, and
   transport  two minutes of connections with damaged HTTP/2 to a real server
   soak       20 minutes of a server with clients of every kind, in which its memory must not grow, beside tidy and fuzz
   references folders that the other version of transformers writes, imported
+  corpus     linnet-corpus in Ray, Spark and datasets
   http       linnet-http in Chromium, behind Varnish, beside Envoy, and with clients and checkers of its APIs
   deployment balancers and replicas; the image and the compose project, built and run, where podman or docker works
 
@@ -171,6 +172,12 @@ http() {
   .venv/bin/python -m pytest -m slow tests/e2e/http -q --junitxml="$logs/pytest-http.xml"
 }
 
+# corpus: the adapters of linnet-corpus, with the engines from PyPI.
+corpus() {
+  install_packages debian-corpus "Java for Spark"
+  .venv/bin/python -m pytest -m slow tests/corpus -q --junitxml="$logs/pytest-corpus.xml"
+}
+
 # Prints the last line: the totals from the reports of this run.
 count() {
   .venv/bin/python - "$logs"/{ctest,pytest}*.xml <<'P'
@@ -210,6 +217,7 @@ if [[ $all ]]; then
     suite transport env LINNET_TRANSPORT_SECONDS=120 .venv/bin/python -m pytest tests/e2e/security/transport_test.py -q --junitxml="$logs/pytest-transport.xml"
   fi
   suite references .venv/bin/python -m pytest -m slow tests/linnet_model tests/decode tests/e2e/files tests/e2e/fetched_model_test.py -q --junitxml="$logs/pytest-references.xml"
+  suite corpus corpus
   suite http http
   suite deployment .venv/bin/python -m pytest -m slow tests/deploy -q --junitxml="$logs/pytest-deployment.xml"
 fi

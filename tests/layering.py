@@ -122,7 +122,7 @@ LAYERS = {
     "tests/bench": f"tests/support gtest benchmark {SERVER} server/port {TORCH} {RUNTIME} model/ops"
     f" {API} torch cld2 cuda icu json python-tests peers transformers plots numpy",
     "tests/decode": f"tests/data {PYTHON} {TRAINING} python-tests",
-    "tests/corpus": "client/corpus client arrow zstandard python-tests",
+    "tests/corpus": "client/corpus client arrow zstandard corpus-engines python-tests",
     "tests/e2e": "tests/proto client client/http client/files python-tests numpy grpc protobuf"
     " http-clients file-readers markdown yaml",
     "tests/gpu": f"{PYTHON} {TRAINING} tests/bench",
@@ -219,7 +219,7 @@ MODULES = {
     "client/corpus": "linnet_corpus linnet_corpus.*",
     "arrow": "pyarrow",
     "zstandard": "zstandard",
-    "corpus-engines": "ray pyspark datasets",
+    "corpus-engines": "ray pyspark datasets pandas",
     "markdown": "markdown_it",
     # The libraries of file formats that the files are compared with.
     "file-readers": "polib pysubs2 webvtt docx pptx openpyxl odfdo lxml",

@@ -261,7 +261,7 @@ def every_flag(program) -> set[str]:
     subcommands = re.search(r"^Subcommands:\n(.*?)^$", help_of(linnet), re.MULTILINE | re.DOTALL)
     texts += [help_of(linnet, it) for it in re.findall(r"^  (\w+)", subcommands[1], re.MULTILINE)]
     scripts = [*(ROOT / "model/linnet_model").rglob("*.py"), *ROOT.glob("*.sh")]
-    scripts += (ROOT / "client/files").rglob("*.py")
+    scripts += [*(ROOT / "client/files").rglob("*.py"), *(ROOT / "client/corpus").rglob("*.py")]
     scripts += [*(ROOT / "tests").rglob("*.py"), ROOT / "deploy/pin-images"]
     return flags_of("".join([*texts, *(path.read_text() for path in scripts)]))
 
@@ -306,7 +306,7 @@ def test_every_threat_names_a_test_that_exists():
 # --- Metrics ------------------------------------------------------------------------------------
 
 # Libraries and packages, which are written like metrics.
-NOT_METRICS = {"client", "model", "ops", "ops_cuda", "runtime", "server_test", "torch"}
+NOT_METRICS = {"corpus", "client", "model", "ops", "ops_cuda", "runtime", "server_test", "torch"}
 
 
 def metrics_in(text: str) -> set[str]:
@@ -314,8 +314,11 @@ def metrics_in(text: str) -> set[str]:
     return {f"linnet_{name}" for name in names if name not in NOT_METRICS}
 
 
+METRICS = ("docs/METRICS.md", "docs/HTTP.md", "docs/CORPUS.md")
+
+
 def documented_metrics() -> set[str]:
-    pages = "".join((ROOT / page).read_text() for page in ("docs/METRICS.md", "docs/HTTP.md"))
+    pages = "".join((ROOT / page).read_text() for page in METRICS)
     return set(re.findall(r"^\| `(linnet_\w+)` \|", pages, re.M))
 
 

@@ -36,11 +36,10 @@ struct InputLine {
 // InvalidArgumentError for invalid JSON, an unknown or duplicate key, or a value of the wrong type.
 absl::StatusOr<InputLine> ParseInputLine(const std::string& line);
 
-// Formats
-// {"hypotheses":[{"ids":[…],"text":…,"score":…,"token_scores":[…],"finish_reason":"STOP"}]},
-// without a newline. "text" is null without a tokenizer, and the reason is "LENGTH" if the limit on
-// target tokens ended the hypothesis. With attention the first hypothesis has "attention": for each
-// of its tokens a list with a weight per source token. With constraints each has
+// Formats {"hypotheses":[{"ids":[…],"text":…,"score":…,"token_scores":[…],"finish_reason":…}]},
+// without a newline. "text" is null without a tokenizer. The reason is "STOP", or "LENGTH" if the
+// limit on target tokens ended the hypothesis. With attention the first hypothesis has "attention":
+// for each of its tokens a list with a weight per source token. With constraints each has
 // "unmet_constraints": the indices of the constraints that it does not meet.
 std::string FormatHypotheses(std::span<const model::Hypothesis> hypotheses,
                              const model::Tokenizer* tokenizer, std::span<const float> attention,

@@ -238,7 +238,7 @@ def test_score_scores_pairs(run, tmp_path, bundle):
     flags = ["--text", "c1", "--target", "c2", "--bundle", bundle, "-o", tmp_path / "out"]
     assert run("score", tmp_path / "pairs.tsv", *flags)[0] == 0
     table = Output(str(tmp_path / "out")).table(Chunk(0, 2))
-    assert table["score"].to_pylist() == [-0.25, -0.5]
+    assert table["score"].to_pylist() == [-2 / 32, -4 / 32]
     assert table["translation"].to_pylist() == [None, None]
 
 

@@ -38,13 +38,13 @@ def test_answers_are_in_the_order_of_the_rows(embedded, children):
     assert said(answers) == [row.text.upper() for row in ROWS]
     assert sorted(said(came)) == sorted(said(answers))
     assert answers[0].tokens == 3
-    assert answers[0].score == -0.625
+    assert answers[0].score == -5 / 32
 
 
 def test_options_of_a_row_are_sent(embedded):
     answers = embedded().answers([Row("a", seed=7), Row("b", target="B")])
     assert answers[0].translation == "A 7"
-    assert (answers[1].translation, answers[1].score) == (None, -0.125)
+    assert (answers[1].translation, answers[1].score) == (None, -1 / 32)
 
 
 def test_refused_row_is_a_value(embedded):

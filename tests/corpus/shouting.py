@@ -27,13 +27,13 @@ for line in sys.stdin:
     if "stall" in text and first:
         open(file, "w").close()
         time.sleep(600)
-    if "long" in text:
+    if "long" in text or not text:
         said = {{"error": {{"code": "INVALID_ARGUMENT", "message": "the source has 999 tokens"}}}}
     else:
         said = row.get("target") or text.upper()
         seed = row.get("options", {{}}).get("seed")
         said += f" {{seed}}" if seed is not None else ""
-        best = {{"ids": [5] * (len(text.split()) + 1), "text": said, "score": -len(said) / 8}}
+        best = {{"ids": [5] * (len(text.split()) + 1), "text": said, "score": -len(said) / 32}}
         said = {{"hypotheses": [best | {{"finish_reason": "STOP"}}]}}
     print(json.dumps(said), flush=True)
 """
@@ -65,7 +65,7 @@ class Shouting:
         found = [
             Answer(error="INVALID_ARGUMENT: bad")
             if "bad" in row.text
-            else Answer(row.text.upper(), -len(row.text) / 8, "STOP", tokens=len(row.text.split()))
+            else Answer(row.text.upper(), -len(row.text) / 32, "STOP", tokens=len(row.text.split()))
             for row in rows
         ]
         for answer in found:

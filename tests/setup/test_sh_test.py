@@ -112,16 +112,16 @@ def test_all_adds_sanitizers_and_containers(machine):
     assert "cmake --build --preset tsan --target tests/server/all" in called
     assert "cmake --build --preset fuzz --target tests/fuzz/all" in called
     assert "cmake --build --preset asan --target programs" in called
-    # The suites plus sanitizer, transport, soak, http, research and deployment.
-    assert called.count("pytest") == 8
-    assert output.splitlines()[-1] == "tests: 33 passed, 0 failed, 11 skipped"
+    # The suites plus sanitizer, transport, soak, corpus, http, research and deployment.
+    assert called.count("pytest") == 9
+    assert output.splitlines()[-1] == "tests: 36 passed, 0 failed, 12 skipped"
 
 
 def test_research_is_tested_on_request(machine):
     status, output = machine.run("test.sh", "--research")
     assert status == 0, output
     called = machine.commands()
-    assert called.count("mypy") == 4
+    assert called.count("mypy") == 5
     assert called.count("pytest") == 2
 
 

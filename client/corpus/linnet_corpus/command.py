@@ -96,6 +96,13 @@ def _add_machine(command: argparse.ArgumentParser) -> None:
         help="with --bundle: of each process [cores]")  # fmt: skip
     add("--batch", type=_count, default=32, metavar="N", help="with --bundle: sequences [32]")
     add("--decode", type=Path, metavar="FILE", help="linnet-decode [LINNET_DECODE, or in the path]")
+    add(
+        "--stall-timeout",
+        type=_count,
+        default=300,
+        metavar="SECONDS",
+        help="with --bundle: a process without an answer for so long is replaced [300]",
+    )
 
 
 def _count(text: str) -> int:
@@ -167,6 +174,7 @@ def _embedded(given: argparse.Namespace, compute: str, fixed: dict[str, Any]) ->
         threads=given.threads,
         batch=given.batch,
         decode=given.decode,
+        stall_timeout=given.stall_timeout,
     )
 
 

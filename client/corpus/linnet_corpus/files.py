@@ -202,6 +202,7 @@ class Reader:
         self._open = ExitStack()
         self._file: BinaryIO | None = None
         self._at = 0  # row of the next line of the file
+        self._width = len(source.schema()) if self._kind == "tsv" else 0  # columns of a line
 
     def read(
         self, begin: int, end: int, schema: pa.Schema, *, all_keys: bool
@@ -227,19 +228,19 @@ class Reader:
         self._at = end
         if len(lines) != end - begin:
             raise CorpusError(f"{self._source.name} has fewer rows than when the job began")
-        return _table(self._kind, lines, schema, all_keys)
+        return _table(self._kind, lines, schema, all_keys, self._width)
 
 
 def _table(
-    kind: str, lines: Sequence[bytes], schema: pa.Schema, all_keys: bool
+    kind: str, lines: Sequence[bytes], schema: pa.Schema, all_keys: bool, width: int
 ) -> tuple[pa.Table, dict[int, str]]:
     read = {"jsonl": _json_row, "tsv": _tsv_row, "txt": _text_row}[kind]
     rows: list[dict[str, Any]] = []
     errors: dict[int, str] = {}
     for number, line in enumerate(lines):
         row, error = read(line)
-        if kind == "tsv" and not error and len(row) != len(schema):
-            error = f"the line has {len(row)} columns, the first line has {len(schema)}"
+        if width and not error and len(row) != width:
+            error = f"the line has {len(row)} columns, the first line has {width}"
         unknown = sorted(row.keys() - set(schema.names)) if all_keys else []
         if unknown:
             error = f"the first {SAMPLE_ROWS} lines have no {', '.join(unknown)}: see --keep"

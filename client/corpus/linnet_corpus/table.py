@@ -116,7 +116,7 @@ def _answers(
         known = memory.get(key)
         if known is not None:
             found[key] = known
-        elif not row.text.strip():
+        elif row.target is None and not row.text.strip():
             found[key] = Answer(translation=row.text, finish_reason=STOP)
         else:
             wanted[key] = row

@@ -1,0 +1,101 @@
+"""Ray Data, Spark, datasets and the shell give the same rows. Needs PyPI and Java 17."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import linnet
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+PAGE = (ROOT / "docs/CORPUS.md").read_text()
+BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory) -> str:
+    """A Python with the engines, this tree's linnet-corpus and the Python client."""
+    place = tmp_path_factory.mktemp("engines") / "venv"
+    subprocess.run([sys.executable, "-m", "venv", place], check=True)
+    python = place / "bin/python"
+    pip = [python, "-m", "pip", "install", "--disable-pip-version-check", "-q"]
+    subprocess.run([*pip, "-r", HERE / "engines.txt"], check=True)
+    (site,) = place.glob("lib/python3.*/site-packages")
+    shutil.copytree(Path(linnet.__file__).parent, site / "linnet")
+    (site / "linnet_corpus.pth").write_text(f"{ROOT / 'client/corpus'}\n")
+    return str(python)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, binaries) -> Path:
+    """in.parquet, and random bundles at the places that the page names."""
+    os.environ.setdefault("LINNET_OPS_LIBRARY", str(binaries.parent / "lib/liblinnet_ops.so"))
+    folder = tmp_path_factory.mktemp("corpus")
+    make = ["--preset", "tiny", "--vocab", "600", "--dtype", "float32", "--tokenizer"]
+    bundle = folder / "model/bundles/en-de"
+    program = [sys.executable, "-m", "linnet_model.random_bundle", *make, "--out", bundle]
+    subprocess.run(program, check=True)
+    # What engines have changed: integers above 2^53 beside nulls, lists with a null.
+    numbers = [None if number % 3 == 0 else 2**53 + 1 + number for number in range(200)]
+    table = pa.table(
+        {
+            "id": pa.array(range(200), pa.int64()),
+            "text": [f"Bado runa {number % 150}." for number in range(200)],
+            "number": pa.array(numbers, pa.int64()),
+            "tags": pa.array([[None, "a"], []] * 100, pa.list_(pa.string())),
+        }
+    )
+    pq.write_table(table, folder / "in.parquet", row_group_size=40)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def in_folder(folder, program):
+    """Runs a command in the folder."""
+    environment = {**os.environ, "LINNET_DECODE": str(program("linnet-decode"))}
+
+    def run(*command: str | Path) -> None:
+        words = [str(word) for word in command]
+        subprocess.run(words, cwd=folder, env=environment, check=True, timeout=900)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def shell(in_folder, folder) -> pa.Table:
+    command = [sys.executable, "-m", "linnet_corpus.command"]
+    flags = ["--bundle", "model/bundles/en-de", "--option", "beam_size=2", "--chunk-rows", "30"]
+    in_folder(*command, "run", "in.parquet", "-o", "shell", *flags, "--children", "2")
+    in_folder(*command, "merge", "shell", "-o", "shell.parquet")
+    return pq.read_table(folder / "shell.parquet").replace_schema_metadata()
+
+
+@pytest.mark.parametrize("engine", ["ray", "spark", "udf", "hf"])
+def test_engine_gives_the_rows_of_the_shell(python, in_folder, folder, shell, engine):
+    bundle, out = "model/bundles/en-de", f"{engine}.parquet"
+    in_folder(python, HERE / "engine_runs.py", engine, "in.parquet", out, bundle)
+    assert pq.read_table(folder / out).replace_schema_metadata() == shell
+
+
+@pytest.mark.parametrize(
+    ("module", "output"),
+    [("ray", "ray-out"), ("pyspark", "spark-out"), ("datasets", "hf-out.parquet")],
+)
+def test_code_of_the_page_translates_every_row(python, in_folder, folder, module, output):
+    (code,) = [
+        block for block in BLOCKS if f"import {module}\n" in block or f"from {module}" in block
+    ]
+    in_folder("env", f"PYSPARK_PYTHON={python}", python, "-c", code)
+    table = pq.read_table(folder / output)
+    assert table.num_rows == 200
+    assert table["error"].null_count == 200
