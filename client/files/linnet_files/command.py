@@ -149,9 +149,10 @@ async def _translate(given: argparse.Namespace) -> int:
                 if _is_done(source, target, given):
                     continue
                 target.parent.mkdir(parents=True, exist_ok=True)
-                bar = _Bar(source)
-                report = await translate_file(client, settings, source, target, options, bar.show)
-                bar.end()
+                with _Bar(source) as bar:
+                    report = await translate_file(
+                        client, settings, source, target, options, bar.show
+                    )
                 _print(source, report)
                 reports.append(report)
             except FileError as error:
@@ -229,7 +230,10 @@ class _Bar:
             said = f"\r[{filled:{_BAR}}] {done}/{total} {self._name}"
             print(said, end="", file=sys.stderr, flush=True)
 
-    def end(self) -> None:
+    def __enter__(self) -> _Bar:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         if self._is_shown:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 

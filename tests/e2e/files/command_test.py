@@ -53,6 +53,25 @@ def test_a_folder_is_written_beside_and_goes_on(run, folder, tmp_path: Path):
     assert "page.html is there" in run("translate", folder, "--to", "de", "-o", out)[2]
 
 
+def test_a_bar_shows_the_progress_and_is_gone_before_an_error(run, folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    command = ["translate", folder / "page.html", "--to", "de", "-o"]
+    _, _, said = run(*command, tmp_path / "out.html")
+    assert said.startswith("\r[##")
+    assert f"\r[{'#' * 30}] 11/11 page.html\r\x1b[K{folder}/page.html: 30 words" in said
+    gone = linnet.LinnetError.local("gone", grpc.StatusCode.UNAVAILABLE)
+    connect = linnet.AsyncClient
+
+    def connect_for_a_while(options: linnet.Options):
+        client = connect(options)
+        client._refuse = lambda text: gone if "link" in text else None
+        return client
+
+    monkeypatch.setattr(linnet, "AsyncClient", connect_for_a_while)
+    _, _, said = run(*command, tmp_path / "other.html")
+    assert said.endswith(f"\r\x1b[Kerror: {folder}/page.html: UNAVAILABLE: gone\n")
+
+
 def test_words_are_counted_without_a_server(run, folder):
     status, out, _ = run(
         "translate", folder / "page.html", folder / "sub/cues.srt", "--to", "de", "--dry-run"

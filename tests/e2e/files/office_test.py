@@ -85,6 +85,7 @@ def run(text: str, properties: str = "") -> str:
         (f"<w:sdt><w:sdtPr/><w:sdtContent>{run('control')}</w:sdtContent></w:sdt>", ["control"]),
         (f"<w:smartTag>{run('smart')}</w:smartTag>", ["smart"]),
         (f"{run('a')}<w:moveTo>{run('moved')}</w:moveTo>", ["amoved"]),
+        (f"{run('a')}<w:r><w:ruby><w:rubyBase>{run('b')}</w:rubyBase></w:ruby></w:r>", ["a"]),
         # What is no text.
         ("<w:del><w:r><w:delText>gone</w:delText></w:r></w:del>" + run("left"), ["left"]),
         (f"<w:fldSimple w:instr='PAGE'>{run('page')}</w:fldSimple>", []),
@@ -180,11 +181,11 @@ def test_deleted_text_comments_and_ruby_are_no_text():
         "<text:tracked-changes><text:p>deleted</text:p></text:tracked-changes>"
         "<text:p>seen<office:annotation><text:p>comment</text:p></office:annotation>"
         "<text:s/>twice <text:page-number>7</text:page-number>"
-        "<text:line-break/>next</text:p>"
+        "<text:line-break/><text:a xlink:href='x'>next</text:a> link</text:p>"
     )
     data = with_member(data, "content.xml", (xml[:start] + more + xml[start:]).encode())
     found = read("a.odt", data)
-    assert [it.text for it in found.fragments][:2] == ["seentwice ", "next"]
+    assert [it.text for it in found.fragments][:2] == ["seentwice ", "next link"]
     assert found.notes == ["comments are left as they are"]
 
 

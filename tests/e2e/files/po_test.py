@@ -35,6 +35,7 @@ def test_only_empty_entries_change():
     out = shouted("a.po", PO.encode()).decode()
     old, new = polib.pofile(PO), polib.pofile(out)
     assert [it.flags for it in new] == [it.flags for it in old]
+    assert out.startswith(HEADER)
     assert new.find("done").msgstr == "fertig"
     assert out.endswith('#~| msgid "older"\n#~ msgid "gone"\n#~ msgstr "weg"\n# the end\n')
     assert 'msgstr "CANNOT OPEN %s: %d ERRORS 100%%"' in out

@@ -147,6 +147,15 @@ def test_xliff_fills_targets_and_keeps_the_rest():
     assert units["1"].find("x:note", space).text == "a note"
 
 
+def test_the_blank_between_two_inline_elements_stays():
+    """lxml drops it when it removes blank text."""
+    text = '<g id="1">a</g> <g id="2">b</g>'
+    data = XLIFF.replace("word", text).encode()
+    assert f"<target>{text.replace('a<', 'A<').replace('b<', 'B<')}</target>" in (
+        shouted("a.xlf", data).decode()
+    )
+
+
 def test_xliff_2_fills_segments():
     out = shouted("a.xlf", SAMPLES["version2.xliff"], Options(target="de")).decode()
     assert 'srcLang="en" trgLang="de">' in out

@@ -39,8 +39,8 @@ _NO_RUN = {
     "customXmlPr",
     "smartTagPr",
 }
-# Elements of a run that stand for a word: fields and formulas.
-_WORDS = {"fldSimple", "fld", "oMath", "sym"}
+# Elements of a run that stand for a word: fields, formulas, and a word with its reading.
+_WORDS = {"fldSimple", "fld", "oMath", "sym", "ruby"}
 _BREAKS = {"br", "cr", "tab"}  # end a sentence
 _NOISE = re.compile(r"<[\w:]*(?:lang|noProof)\b[^>]*/>")
 
