@@ -38,6 +38,9 @@ TEST(FactsTest, NumbersAreComparedByValue) {
   EXPECT_EQ(Differences("5 million", "5.000.000"), "|");
   EXPECT_EQ(Differences("1.5 million", "1.500.000"), "|");
   EXPECT_EQ(Differences("at 2 pm", "um 14 Uhr"), "|");
+  EXPECT_EQ(Differences("at 7 a.m.", "um 7:00 Uhr"), "|");
+  EXPECT_EQ(Differences("at 3 p.m.", "um 15:00 Uhr"), "|");
+  EXPECT_EQ(Differences("at 3 p.m.", "um 15:30 Uhr"), "| 30");
 }
 
 TEST(FactsTest, LostAndAddedNumbersAreFound) {
@@ -61,6 +64,13 @@ TEST(FactsTest, BracketsAndQuotationMarksAreCounted) {
   EXPECT_EQ(Differences("He said (no).", "Er sagte nein."), "( ) |");
   EXPECT_EQ(Differences("He said \"no\".", "Er sagte „nein.“ „“"), "| „ “");
   EXPECT_EQ(Differences("(no)", "（nein）"), "|");
+}
+
+TEST(FactsTest, QuotationMarksMayBeSingle) {
+  EXPECT_EQ(Differences("to 'feel the heat' of it", "die „Hitze spüren“"), "|");
+  EXPECT_EQ(Differences("\"Yes\", he said.", "‚Ja‘, sagte er."), "|");
+  EXPECT_EQ(Differences("It's Anna's", "„Es“ gehört Anna"), "| „ “") << "apostrophes";
+  EXPECT_EQ(Differences("'Yes' and \"no\"", "‚Ja‘ und nein"), "\" \" |");
 }
 
 TEST(FactsTest, PlacesApartAreNotCompared) {

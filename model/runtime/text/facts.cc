@@ -237,21 +237,35 @@ void RemoveSplit(std::vector<Number>& numbers, std::vector<Number>& others) {
   });
 }
 
+// True for the minutes of "7:00", where another language writes "7".
+bool IsFullHour(const FactText& in, const Number& number) {
+  const auto [begin, end] = number.place;
+  return number.value == "0" && end - begin == 2 && begin > 1 && in.text[begin - 1] == ':' &&
+         absl::ascii_isdigit(in.text[begin - 2]);
+}
+
 // Brackets and quotation marks, by kind.
-constexpr std::array<std::u32string_view, 7> kMarks = {
+constexpr size_t kQuotes = 6, kSingleQuotes = 7;
+constexpr std::array<std::u32string_view, 8> kMarks = {
     U"(\uFF08",
     U")\uFF09",
     U"[\uFF3B",
     U"]\uFF3D",
     U"{",
     U"}",
-    U"\"\u201C\u201D\u201E\u00AB\u00BB\u300C\u300D\u300E\u300F"};
+    U"\"\u201C\u201D\u201E\u00AB\u00BB\u300C\u300D\u300E\u300F",
+    U"'\u2018\u2019\u201A\u2039\u203A"};
 std::array<std::vector<TextRun>, kMarks.size()> FindMarks(const FactText& in) {
   std::array<std::vector<TextRun>, kMarks.size()> marks;
   const auto visit = [&](const Character& c) {
     for (size_t kind = 0; kind < kMarks.size(); ++kind) {
-      if (kMarks[kind].find(static_cast<char32_t>(c.code_point)) != std::u32string_view::npos)
-        marks[kind].push_back({c.begin, c.end});
+      if (kMarks[kind].find(static_cast<char32_t>(c.code_point)) == std::u32string_view::npos)
+        continue;
+      const bool apostrophe = kind == kSingleQuotes && c.begin > 0 &&
+                              InWord(CharacterBefore(in.text, c.begin).code_point) &&
+                              c.end < std::ssize(in.text) &&
+                              InWord(CharacterAt(in.text, c.end).code_point);
+      if (!apostrophe) marks[kind].push_back({c.begin, c.end});
     }
   };
   Walk(in, visit, [] {});
@@ -276,6 +290,8 @@ FactDifferences CompareFacts(const FactText& source, const FactText& answer, boo
     RemoveSplit(lost, added);
     RemoveSplit(added, lost);
     RemoveCommon(lost, added, IsOtherForm);
+    std::erase_if(lost, [&](const Number& number) { return IsFullHour(source, number); });
+    std::erase_if(added, [&](const Number& number) { return IsFullHour(answer, number); });
     Speller in_answer(answer.language_code), in_source(source.language_code);
     const std::string source_text(source.text), answer_text(answer.text);
     std::erase_if(lost, [&](const Number& n) { return in_answer.Spells(answer_text, n.value); });
@@ -286,12 +302,17 @@ FactDifferences CompareFacts(const FactText& source, const FactText& answer, boo
   for (const Number& number : lost) differences.lost.push_back(number.place);
 
   const auto of_source = FindMarks(source), of_answer = FindMarks(answer);
-  for (size_t kind = 0; kind < kMarks.size(); ++kind) {
-    const size_t common = std::min(of_source[kind].size(), of_answer[kind].size());
-    differences.lost.insert(differences.lost.end(), of_source[kind].begin() + common,
-                            of_source[kind].end());
-    differences.added.insert(differences.added.end(), of_answer[kind].begin() + common,
-                             of_answer[kind].end());
+  // Adds what one text has more of a kind than the other. A quotation may be in single marks in one
+  // of them; single marks that are lost are no difference, since they may be apostrophes.
+  const auto add = [](const auto& in, const auto& other, size_t kind, std::vector<TextRun>& more) {
+    size_t known = other[kind].size();
+    if (kind == kQuotes && other[kSingleQuotes].size() > in[kSingleQuotes].size())
+      known += other[kSingleQuotes].size() - in[kSingleQuotes].size();
+    if (known < in[kind].size()) more.insert(more.end(), in[kind].begin() + known, in[kind].end());
+  };
+  for (size_t kind = 0; kind < kSingleQuotes; ++kind) {
+    add(of_source, of_answer, kind, differences.lost);
+    add(of_answer, of_source, kind, differences.added);
   }
   const auto by_place = [](const TextRun& a, const TextRun& b) { return a.begin < b.begin; };
   std::stable_sort(differences.lost.begin(), differences.lost.end(), by_place);
