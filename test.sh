@@ -216,7 +216,7 @@ if [[ $all ]]; then
     joined
     suite transport env LINNET_TRANSPORT_SECONDS=120 .venv/bin/python -m pytest tests/e2e/security/transport_test.py -q --junitxml="$logs/pytest-transport.xml"
   fi
-  suite references .venv/bin/python -m pytest -m slow tests/linnet_model tests/decode tests/e2e/files tests/e2e/fetched_model_test.py -q --junitxml="$logs/pytest-references.xml"
+  suite references .venv/bin/python -m pytest -m slow tests/linnet_model tests/decode tests/bench/text tests/e2e/files tests/e2e/fetched_model_test.py -q --junitxml="$logs/pytest-references.xml"
   suite corpus corpus
   suite http http
   suite deployment .venv/bin/python -m pytest -m slow tests/deploy -q --junitxml="$logs/pytest-deployment.xml"
@@ -228,6 +228,7 @@ if [[ $long ]]; then
   suite imports env LINNET_IMPORT_MUTATIONS=2000 .venv/bin/python -m pytest tests/linnet_model/importers/import_mutations_test.py -q --junitxml="$logs/pytest-imports.xml"
   suite simulation env LINNET_SIMULATION_CALLS=1000000 build/release/bin/linnet_server_test --gtest_filter='SimulationTest.*' --gtest_output="xml:$logs/simulation.xml"
   suite markup env LINNET_MARKUP_FRAGMENTS=100000 build/release/bin/linnet_markup_test --gtest_output="xml:$logs/markup.xml"
+  suite protected env LINNET_PROTECTED_TEXTS=20000 build/release/bin/linnet_server_test --gtest_filter='ProtectedTextTest.Random*' --gtest_output="xml:$logs/protected.xml"
   suite result .venv/bin/python tests/bench/security/long_runs.py --logs "$logs"
   suite long env LINNET_ATTACK_RESULT="$PWD/tests/bench/results" .venv/bin/python -m pytest -m long tests -q --junitxml="$logs/pytest-long.xml"
   suite soak env LINNET_SOAK_MINUTES=120 LINNET_SOAK_RESULT="$PWD/tests/bench/results" .venv/bin/python -m pytest -m slow tests/e2e/soak_test.py -q --junitxml="$logs/pytest-soak.xml"
