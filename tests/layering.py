@@ -122,9 +122,9 @@ LAYERS = {
     "tests/bench": f"tests/support gtest benchmark {SERVER} server/port {TORCH} {RUNTIME} model/ops"
     f" {API} torch cld2 cuda icu json python-tests peers transformers plots numpy",
     "tests/decode": f"tests/data {PYTHON} {TRAINING} python-tests",
-    "tests/corpus": "client/corpus client arrow zstandard corpus-engines python-tests",
-    "tests/e2e": "tests/proto client client/http client/files python-tests numpy grpc protobuf"
-    " http-clients file-readers markdown yaml",
+    "tests/corpus": "client/corpus client arrow grpc zstandard corpus-engines python-tests",
+    "tests/e2e": "tests/proto client client/http client/files arrow python-tests numpy grpc"
+    " protobuf http-clients file-readers markdown yaml",
     "tests/gpu": f"{PYTHON} {TRAINING} tests/bench",
     "tests/setup": "tests/gpu torch python-tests",
     "tests/deploy": "tests/data tests/proto client/http python-tests grpc protobuf yaml",

@@ -261,7 +261,7 @@ def main(arguments: list[str] | None = None) -> None:
     given = parse(arguments)
     try:
         status = COMMANDS[given.command](given)
-    except CorpusError as error:
+    except (CorpusError, linnet.LinnetError) as error:
         print(f"error: {error}", file=sys.stderr)
         status = 1
     except KeyboardInterrupt:
