@@ -7,6 +7,7 @@ import threading
 import time
 from pathlib import Path
 
+import deepl
 import grpc
 import pytest
 from google.protobuf import duration_pb2
@@ -77,6 +78,26 @@ def test_every_face_has_the_status_and_the_form_of_its_errors(fake, open_door):
             assert message(said.json).startswith(wanted), (face, reason)
             assert said.headers.get("Retry-After") == {"busy": "3", "down": "1"}.get(reason)
             assert said.headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize(
+    ("reason", "raised"),
+    [
+        ("wrong", deepl.DeepLException),
+        ("old", deepl.DeepLException),
+        ("large", deepl.DeepLException),
+        ("message", deepl.DeepLException),
+        ("token", deepl.AuthorizationException),
+        ("pair", deepl.DeepLException),
+    ],
+)
+def test_deepls_client_sends_nothing_again_that_will_fail_again(fake, open_door, reason, raised):
+    """It repeats 429 and every status from 500 up, five times."""
+    server = fake(lambda number: CASES[reason][0])
+    translator = deepl.DeepLClient("key", server_url=open_door(server.address).url)
+    with pytest.raises(raised):
+        translator.translate_text("a", target_lang="DE")
+    assert len(server.calls) == 1
 
 
 def test_no_server(open_door):

@@ -100,8 +100,19 @@ def test_tags_return(door, answer, path, body, read):
 
 def test_libretranslate_settings(door):
     said = door.get("/frontend/settings").json
-    assert said["language"]["source"] == {"code": "en", "name": "English"}
-    assert said["keyRequired"] is False
+    assert said.pop("language") == {
+        "source": {"code": "en", "name": "English"},
+        "target": {"code": "de", "name": "German"},
+    }
+    assert ".srt" in said.pop("supportedFilesFormat")
+    assert said == {
+        "apiKeys": False,
+        "charLimit": -1,
+        "filesTranslation": True,
+        "frontendTimeout": 500,
+        "keyRequired": False,
+        "suggestions": False,
+    }
 
 
 def test_deepl_translates(translator, answer):

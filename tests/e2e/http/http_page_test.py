@@ -1,4 +1,4 @@
-"""Every request in docs/HTTP.md works."""
+"""Every request and the program in docs/HTTP.md work."""
 
 import re
 import shlex
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs/HTTP.md").read_text()
+(PROGRAM,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 REQUESTS = re.findall(r"^curl .*$", PAGE, re.MULTILINE)
 
 
@@ -37,3 +38,9 @@ def test_request(door, command):
         said = door.send("POST", path, body, Content_Type=kind, **headers)
     assert said.status == 200, said.body
     assert said.body
+
+
+def test_program(door, server, capsys):
+    exec(PROGRAM.replace("http://127.0.0.1:8080", door.url), {})
+    said = server.translate("A dog runs.").translations[0].text
+    assert capsys.readouterr().out == f"{said}\n{said}\n"
