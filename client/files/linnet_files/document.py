@@ -90,6 +90,10 @@ class Source:
     def _line_ends(self) -> list[int]:
         return [found.end() for found in re.finditer("\n", self.text)]
 
+    @cached_property
+    def newline(self) -> str:
+        return "\r\n" if "\r\n" in self.text else "\n"
+
     def line(self, position: int) -> int:
         return bisect_right(self._line_ends, position) + 1
 
@@ -142,6 +146,7 @@ class Collector:
     def __init__(self, source: Source, write_text: Callable[[str], str]):
         self._source, self._write = source, spliced(write_text)
         self.slots: list[Slot] = []
+        self._new: list[Slot] = []  # since the last end
         self._inner: list[Slot] = []
         self._parts: list[tuple[Part, int, int]] = []
 
@@ -166,8 +171,10 @@ class Collector:
                 self._end(parts[begun:index], place)
                 begun = index + 1
         self._end(parts[begun:], place)
-        self.slots = sorted([*self.slots, *self._inner], key=lambda slot: slot.start)
-        self._inner = []
+        # The slots of a fragment, and those in codes beside it, follow all earlier ones.
+        self._new += self._inner
+        self.slots += sorted(self._new, key=lambda slot: slot.start)
+        self._new, self._inner = [], []
 
     def _end(self, parts: list[tuple[Part, int, int]], place: str) -> None:
         first, last = trimmed([part for part, _, _ in parts])
@@ -188,7 +195,7 @@ class Collector:
         inner = [slot for slot in self._inner if start <= slot.start < end]
         self._inner = [slot for slot in self._inner if not start <= slot.start < end]
         codes = [(it, first, last) for it, first, last in parts if isinstance(it, Code)]
-        self.slots.append(nested(self._source, start, end, fragment, codes, inner, self._write))
+        self._new.append(nested(self._source, start, end, fragment, codes, inner, self._write))
 
 
 def nested(
@@ -204,15 +211,16 @@ def nested(
 
     def written(answers: Sequence[tuple[Part, ...] | None]) -> str:
         raws: dict[int, str] = {}
+        begun, number = 0, 1  # of the inner slots and of their answers
         for code, first, last in codes:
-            within = [slot for slot in inner if first <= slot.start < last]
-            number = 1 + sum(len(slot.fragments) for slot in inner if slot.start < first)
-            count = sum(len(slot.fragments) for slot in within)
-            if any(it is not None for it in answers[number : number + count]):
-                said = written_text(
-                    source.text, within, answers[number : number + count], first, last
-                )
-                raws[id(code)] = said
+            ended, count = begun, 0
+            while ended < len(inner) and inner[ended].start < last:
+                count += len(inner[ended].fragments)
+                ended += 1
+            given = answers[number : number + count]
+            if any(it is not None for it in given):
+                raws[id(code)] = written_text(source.text, inner[begun:ended], given, first, last)
+            begun, number = ended, number + count
         return write(
             tuple(
                 replace(part, raw=raws[id(part)]) if id(part) in raws else part  # type: ignore[type-var]

@@ -13,6 +13,7 @@ from ..fragment import CLOSE, OPEN, Code, Fragment, Part, joined, pairs
 from .format import Options
 
 MAX_CUES = 6  # that are translated as one
+_TRIES = 8  # to find lines of equal length
 MAX_GAP = 2.0  # seconds between two cues with parts of one sentence
 _SENTENCE_END = re.compile(r"[.!?…。！？♪♫\])]['\"”’»\s]*$")
 _NEW_SPEAKER = re.compile(r"\s*(?:[-–—♪♫\[(>#*]|[\w .]{1,20}:)")
@@ -87,7 +88,6 @@ def _slot(
         whole = _connected(whole, border, list(cue.parts))
     first, last = trimmed(whole)
     head, parts, tail = whole[:first], joined(whole[first:last]), whole[last:]
-    newline = "\r\n" if "\r\n" in source.text else "\n"
 
     def write(answers: Sequence[tuple[Part, ...] | None]) -> str:
         said = split((*head, *(answers[0] or parts), *tail), cues, options)
@@ -99,7 +99,7 @@ def _slot(
                 "".join(
                     part.raw
                     if isinstance(part, Code)
-                    else newline
+                    else source.newline
                     if part == "\n"
                     else escape(part)
                     for part in lines
@@ -265,13 +265,13 @@ def _line_ends(text: str, start: int, end: int, options: Options) -> set[int]:
     """Where lines end: as few lines as the limit allows, of about equal length."""
     words = [(start + it.start(), start + it.end()) for it in _WORD.finditer(text[start:end])]
     count = max(1, -(-_width(text[start:end]) // options.line_length))
-    while count <= len(words):
+    for _ in range(_TRIES):
         goal = -(-_width(text[start:end]) // count)
         found = _filled(text, words, goal, options.line_length)
         if len(found) < count:
             return set(found)
         count += 1
-    return {it for _, it in words[:-1]}
+    return set(_filled(text, words, options.line_length, options.line_length))
 
 
 def _filled(text: str, words: list[tuple[int, int]], goal: int, limit: int) -> list[int]:
