@@ -23,7 +23,8 @@ std::vector<float> AttentionTable::Compose(std::span<const WordRange> words, int
 }
 
 int64_t AttentionTable::bytes() const {
-  return VectorBytes(source) + VectorBytes(target) + VectorBytes(weights);
+  constexpr int64_t kAllocations = 3 * 32;  // the overhead of the allocator
+  return kAllocations + VectorBytes(source) + VectorBytes(target) + VectorBytes(weights);
 }
 
 AttentionTable MakeAttentionTable(const TextRequest& request, const PreparedSegment& segment,

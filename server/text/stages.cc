@@ -203,16 +203,16 @@ class FromPivotStage final : public Stage {
   absl::Status Begin(Permit& permit) override {
     RETURN_IF_ERROR(permit.Hold(std::ssize(pivot_.segments) * kBytesPerItem));
     for (const PivotSegment& segment : pivot_.segments) {
-      request_.items.push_back(
-          {.path = before_.request().items[segment.content].path, .text = &segment.text});
+      request_.items.push_back({.path = before_.request().items[segment.content].path,
+                                .text = &segment.text,
+                                .index = static_cast<int>(request_.items.size())});
       request_.text_bytes += std::ssize(segment.text);
     }
     return absl::OkStatus();
   }
 
   absl::Status SegmentPrepared(const TextItem& item, PreparedSegment& segment) override {
-    const PivotSegment& first = pivot_.segments[&item - request_.items.data()];
-    segment.align |= !first.pieces.source.empty();
+    segment.align |= !pivot_.segments[item.index].pieces.source.empty();
     return absl::OkStatus();
   }
 

@@ -138,6 +138,17 @@ std::vector<Scenario> Scenarios() {
   TranslateRequest& long_aligned = add("alignments of long sentences", {Many("the dog ", 2000)});
   long_aligned.set_alignments(true);
   long_aligned.set_word_scores(true);
+  for (const std::string code : {"de", "fr"}) {
+    for (const std::string& text : {Many("<b>The</b> <i>dog, the</i> dog", 40) + ". ",
+                                    Many("<b>The</b> dog runs... ", 400)}) {
+      TranslateRequest& tags =
+          add(absl::StrCat("tags of ", text.size(), " bytes to ", code), {text});
+      tags.set_mime_type("text/html");
+      tags.set_target_language_code(code);
+    }
+  }
+  TranslateRequest& patterns = add("patterns", {Many(sentence, 400)});
+  for (int i = 0; i < 16; ++i) patterns.add_protected_patterns("(?:dog|.*a.{12}c)");
   TranslateRequest& terms = add("a glossary", {Many("a dog a dog. ", 1000)});
   auto& entry = *terms.mutable_glossary()->add_entries();
   entry.set_source_text("a");
