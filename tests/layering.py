@@ -181,6 +181,7 @@ EXCEPTIONS = {
     "tests/deploy/edge_test.py": "tests/e2e",  # raw HTTP/2, certificates of clients
     "tests/e2e/security/proxy_test.py": "tests/deploy",  # HAProxy
     "tests/e2e/soak_test.py": "tests/bench",  # the facts of a machine
+    "tests/corpus/campaign.py": "tests/bench",  # the same
     "tests/e2e/http/*_test.py": "tests/deploy http browser",  # programs of Debian and PyPI
     "tests/bench/server/http_*.py": "client http tests/e2e",  # clients, and the slope of memory
     "tests/bench/server/peer_libretranslate.py": "sentencepiece",

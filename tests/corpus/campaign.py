@@ -4,7 +4,8 @@
 
 Two workers translate a file, a shard each. At random times one of them, or one of the linnet-decode
 of one of them, gets SIGKILL, or the latter SIGSTOP; a worker that has ended is started again. The
-output must be, byte for byte, that of one worker that nobody disturbs. Prints the counts as JSON.
+output must be, byte for byte, that of one worker that nobody disturbs. Writes the counts and the facts of
+the machine to --out.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[2]
 WORDS = ("ba", "do", "ki", "lu", "me", "na", "po", "ra", "si", "tu", "bran", "glim", "kost")
 
 
@@ -148,10 +150,19 @@ def main() -> None:
     parser.add_argument("--interval", type=float, default=1.0, help="seconds between two faults")
     parser.add_argument("--stall-timeout", type=int, default=30, help="of the workers, seconds")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=ROOT / "tests/bench/results")
     given = parser.parse_args()
+    sys.path.insert(0, str(ROOT / "tests/bench"))
+    import machine
+
+    machine.require_commit(given.out)
+    facts = machine.facts(sorted(os.sched_getaffinity(0)))
     with tempfile.TemporaryDirectory() as folder:
-        options = {key: value for key, value in vars(given).items() if key != "bundle"}
-        print(json.dumps(run(given.bundle, Path(folder), **options), indent=1))
+        options = {key: it for key, it in vars(given).items() if key not in ("bundle", "out")}
+        counts = run(given.bundle, Path(folder), **options)
+    place = given.out / machine.slug(facts) / "corpus-faults.json"
+    machine.write_result(place, {"machine": facts, **counts})
+    print(json.dumps(counts, indent=1))
 
 
 if __name__ == "__main__":
