@@ -4,8 +4,8 @@
 
 Two workers translate a file, a shard each. At random times one of them, or one of the linnet-decode
 of one of them, gets SIGKILL, or the latter SIGSTOP; a worker that has ended is started again. The
-output must be, byte for byte, that of one worker that nobody disturbs. Writes the counts and the facts of
-the machine to --out.
+output must be, byte for byte, that of one worker that nobody disturbs. The counts and the facts of
+the machine are written to --out.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def test_commands_and_the_filter_work_one_after_the_other(run, folder):
 
 
 def test_each_column_has_its_type():
-    rows = re.findall(r"^\| `(\w+)` \| (\w[\w ]*) \|", PAGE, re.MULTILINE)
+    rows = re.findall(r"^\| `(\w+)` \| (\w*string\w*|list of strings|\w+32) \|", PAGE, re.MULTILINE)
     types = {"list of strings": "list<item: string>", "float32": "float"}
     assert [(name, types.get(kind, kind)) for name, kind in rows] == [
         (field.name, str(field.type)) for field in SCHEMA
