@@ -220,7 +220,7 @@ MODULES = {
     "client/corpus": "linnet_corpus linnet_corpus.*",
     "arrow": "pyarrow",
     "zstandard": "zstandard",
-    "corpus-engines": "ray pyspark datasets pandas",
+    "corpus-engines": "ray pyspark datasets pandas moto",
     "markdown": "markdown_it",
     # The libraries of file formats that the files are compared with.
     "file-readers": "polib pysubs2 webvtt docx pptx openpyxl odfdo lxml",

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 from linnet_corpus import CorpusError
-from linnet_corpus.files import Input, Reader, find_inputs, write_tables
+from linnet_corpus.files import Input, Reader, find_inputs, format_of, write_tables
 
 ROWS = [{"id": 2**53 + number, "text": f"text {number} ä"} for number in range(25)]
 
@@ -114,6 +114,12 @@ def test_globs_are_sorted_and_must_match(tmp_path):
     assert [it[-5:] for it in find_inputs([f"{tmp_path}/*.txt"])] == ["a.txt", "b.txt"]
     with pytest.raises(CorpusError, match="no file matches"):
         find_inputs([f"{tmp_path}/*.tsv"])
+
+
+def test_query_of_an_address_is_no_ending():
+    assert format_of("s3://bucket/a.jsonl.zst?region=eu") == ("jsonl", True)
+    with pytest.raises(CorpusError):
+        format_of("a.txt?b")
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.parquet.zst", "a"])

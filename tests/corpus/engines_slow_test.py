@@ -99,3 +99,8 @@ def test_code_of_the_page_translates_every_row(python, in_folder, folder, module
     table = pq.read_table(folder / output)
     assert table.num_rows == 200
     assert table["error"].null_count == 200
+
+
+def test_object_store_has_inputs_and_outputs(python, bundle, decode, tmp_path):
+    subprocess.run([python, HERE / "store_run.py", tmp_path], check=True, timeout=300)
+    assert (tmp_path / "all.txt").read_text() == "ONE\nTWO\nTHREE\n"

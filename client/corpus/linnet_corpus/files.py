@@ -122,8 +122,9 @@ def find_inputs(names: Sequence[Path | str]) -> list[str]:
 
 def format_of(name: Path | str) -> tuple[str, bool]:
     """Format, and whether it is compressed with zstd."""
-    stem = str(name).removesuffix(".zst")
-    compressed = stem != str(name)
+    path = str(name).partition("?")[0] if "://" in str(name) else str(name)
+    stem = path.removesuffix(".zst")
+    compressed = stem != path
     ending = stem.rpartition(".")[2]
     if ending not in FORMATS or (compressed and ending == "parquet"):
         raise CorpusError(
