@@ -145,11 +145,15 @@ python_packages() {  # SECTION LABEL
   once ".venv/.linnet-$1" "$(section "$1" | key_of)" "$2" pip_install "$1"
 }
 
-install_libtorch() {
+install_venv() {
   [[ -x .venv/bin/pip ]] || step "Python environment in .venv" make_venv
-  python_packages libtorch "LibTorch $(version torch)"
   mkdir -p .deps
   ln -sfn ../.venv/lib/python3.11/site-packages .deps/python
+}
+
+install_libtorch() {
+  install_venv
+  python_packages libtorch "LibTorch $(version torch)"
 }
 
 install_cuda() { python_packages cuda "CUDA libraries of LibTorch"; }

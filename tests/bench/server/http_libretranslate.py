@@ -193,7 +193,8 @@ def markdown(results: dict[str, Any]) -> str:
         f"Transformer of the same layer sizes, int8, beam {BEAM}, one thread of the engine on the "
         f"first core. {results['concurrency']} requests of one sentence in flight, "
         f"{results['source_tokens']:.1f} source and {tokens} target tokens. Wanted: at least "
-        f"{TIMES:g} times. Medians over the rounds.{note(results.get('max_drift'))}"
+        f"{TIMES:g} times. Medians over the rounds.{note(results.get('max_drift'))} "
+        f"The load average was {results['load_average']} at the start."
     )
     heads = ["", "sentences/s", "tokens/s", "times", "processor ms per token", "times less"]
     return machine.report("linnet-http and LibreTranslate", about, heads, rows)
@@ -213,6 +214,7 @@ def parse(words: list[str] | None) -> argparse.Namespace:
 def main(words: list[str] | None = None) -> int:
     options = parse(words)
     results = two_cores.facts(options, "concurrency")
+    results["load_average"] = round(os.getloadavg()[0], 1)  # what else runs here
     cores = sorted(os.sched_getaffinity(0))
     results |= two_cores.steady(lambda: measure(options, cores))
     machine.publish(options.out, "http-libretranslate", results, markdown(results))

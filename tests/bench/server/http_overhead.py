@@ -162,7 +162,8 @@ def markdown(results: dict[str, Any]) -> str:
         f"{machine.sentence(results['machine'])}; bundle {results['bundle']}, "
         f"{results['compute']}, beam {results['beam']}. The server has the first core; linnet-http "
         "with one worker and the clients have the second one. Medians over the rounds."
-        f"{note(results.get('max_drift'))}"
+        f"{note(results.get('max_drift'))} "
+        f"The load average was {results['load_average']} at the start."
     )
     heads = ["", "gRPC", "HTTP", "difference", "processor time of linnet-http per request"]
     return machine.report("What linnet-http costs", about, heads, rows)
@@ -184,6 +185,7 @@ def parse(words: list[str] | None) -> argparse.Namespace:
 def main(words: list[str] | None = None) -> int:
     options = parse(words)
     results = two_cores.facts(options, "compute", "beam", "concurrency")
+    results["load_average"] = round(os.getloadavg()[0], 1)  # what else runs here
     cores = sorted(os.sched_getaffinity(0))
     results |= two_cores.steady(lambda: measure(options, cores))
     machine.publish(options.out, "http-overhead", results, markdown(results))

@@ -34,21 +34,11 @@ def http_image(engine) -> str:
 ALONE = ("--detach", "--network", "host", "--read-only", "--cap-drop", "ALL", "--tmpfs", "/tmp")
 
 
-@pytest.fixture(scope="module")
-def grpc(engine, image) -> Iterator[str]:
-    """The address of a server in a container."""
-    name, address = f"linnet-{uuid.uuid4().hex[:8]}", f"127.0.0.1:{free_port()}"
-    flags = ("--listen", address, "--metrics-listen", f"127.0.0.1:{free_port()}")
-    engine("run", *ALONE, "--name", name, image, *flags)
-    yield address
-    engine("rm", "--force", name)
-
-
 @pytest.fixture
-def served(engine, http_image, grpc) -> Iterator[tuple[str, str]]:
+def served(engine, http_image, server) -> Iterator[tuple[str, str]]:
     """The name and the address of linnet-http in a container, once the server serves."""
     name, port = f"linnet-http-{uuid.uuid4().hex[:8]}", free_port()
-    flags = ("--listen", f"127.0.0.1:{port}", "--server", grpc, "--server-metrics", "")
+    flags = ("--listen", f"127.0.0.1:{port}", "--server", server.grpc, "--server-metrics", "")
     engine("run", *ALONE, "--name", name, http_image, *flags)
     address = f"http://127.0.0.1:{port}"
     wait_until(lambda: answers(f"{address}/health"), "linnet-http", 300)
