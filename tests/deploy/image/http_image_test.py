@@ -32,6 +32,7 @@ def http_image(engine) -> str:
 
 # Without rights, on the network of this machine.
 ALONE = ("--detach", "--network", "host", "--read-only", "--cap-drop", "ALL", "--tmpfs", "/tmp")
+ALONE += ("--volume", "/var/lib/linnet")  # glossaries and documents
 
 
 @pytest.fixture
