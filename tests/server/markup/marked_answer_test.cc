@@ -164,10 +164,11 @@ TEST(MarkedAnswerTest, EntityOfADtdIsKept) {
 
 // The translation of "a <b>x y</b> c", which is "A X Y C", with these links.
 std::string Projected(const std::string& fragment, const std::vector<WordLink>& links) {
-  const MarkedText text(fragment, kHtml);
-  MarkedAnswer answer(fragment, text);
+  const MarkedText marked(fragment, kHtml);
+  MarkedAnswer answer(fragment, marked);
   const std::vector<ByteRange> words = {{0, 1}, {2, 3}, {4, 5}, {6, 7}};
-  return answer.Add({0, 7, "A X Y C", false, {words, words, links}, 8}).text() + answer.Finish();
+  const std::string text = answer.Add({0, 7, "A X Y C", false, {words, words, links}, 8}).text();
+  return text + answer.Finish();
 }
 
 TEST(MarkedAnswerTest, WordThatAllLookAtSaysLittle) {
