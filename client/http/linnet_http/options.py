@@ -16,6 +16,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 class Options:
     server: str = "127.0.0.1:50051"  # as linnet.Options.server
     ca_file: Path | None = None  # TLS to the server, with these authorities
+    tls_server_name: str = ""  # in the server's certificate; empty: that of the address
     server_metrics: str = "127.0.0.1:9464"  # metrics page of the server, for the page /status
     timeout: float = 30.0  # seconds of a call to the server
     listen: str = "127.0.0.1:8080"  # HOST:PORT, or unix:PATH
@@ -53,6 +54,12 @@ def parse(arguments: list[str] | None = None) -> Options:
     add = parser.add_argument
     add("--server", default=default.server, help="linnet-server: HOST:PORT (default %(default)s)")
     add("--ca-file", type=Path, help="connect with TLS and trust the authorities in this PEM file")
+    add(
+        "--tls-server-name",
+        default="",
+        metavar="NAME",
+        help="name in the certificate of linnet-server, if it is not that of its address",
+    )
     add(
         "--server-metrics",
         default=default.server_metrics,
@@ -111,6 +118,8 @@ def parse(arguments: list[str] | None = None) -> Options:
         parser.error(f"--max-body-bytes is {given.max_body_bytes}, it must be 1024 to 1 GiB")
     if not 1024 <= given.max_file_bytes <= 64 << 20:
         parser.error(f"--max-file-bytes is {given.max_file_bytes}, it must be 1024 to 64 MiB")
+    if given.tls_server_name and not given.ca_file:
+        parser.error("--tls-server-name needs --ca-file, without which there is no TLS")
     if bool(given.tls_certificate) != bool(given.tls_key):
         parser.error("--tls-certificate and --tls-key belong together: give both, or none")
     return Options(**vars(given))

