@@ -7,7 +7,7 @@ import random
 from collections import Counter
 
 import pytest
-from decode_lines import EOS, SOURCES, eager_model, line, with_options
+from decode_lines import EOS, SOURCES, as_given, eager_model, line, with_options
 
 PAD = 1
 
@@ -151,7 +151,8 @@ def test_sampled_target_has_its_score(decode):
     for asked, drawn in zip(lines, decode(lines), strict=True):
         options = {"temperature": 1.2}
         given = {"source_ids": asked["source_ids"], "options": options}
-        assert decode([given | {"target_ids": h["ids"]} for h in drawn]) == [[h] for h in drawn]
+        scored = decode([given | {"target_ids": h["ids"]} for h in drawn])
+        assert scored == [[as_given(h)] for h in drawn]
 
 
 def test_first_token_frequencies_match_model(decode):

@@ -39,7 +39,8 @@ def test_file_that_is_not_regular_is_refused_at_start(run_server, bundles, tmp_p
     if kind == "fifo":
         path = tmp_path / "fifo"
         os.mkfifo(path)
-    status, _, stderr = run_server("--models", str(bundles), f"--{flag}", str(path))
+    addresses = ("--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0")
+    status, _, stderr = run_server("--models", str(bundles), *addresses, f"--{flag}", str(path))
     assert status in (1, 2)
     assert f"{path}: it is a {kind.replace('fifo', 'FIFO')}, not a regular file" in stderr
 

@@ -45,7 +45,9 @@ def test_program_of_the_page_runs_with_its_own_stubs(server, tmp_path):
     lines = [
         server.translate(text).translations[0].text for text in ("The dog runs.", "A bird sings.")
     ]
-    page = server.translate("<p>The <b>dog</b> runs.</p>", mime_type="text/html").translations[0]
+    options = {"markup": {"ignore_tags": ["b"]}, "protected_patterns": ["run."]}
+    html = "<p>The <b>dog</b> runs.</p>"
+    page = server.translate(html, mime_type="text/html", **options).translations[0]
     assert re.findall("<.*?>", page.text) == ["<p>", "<b>", "</b>", "</p>"]
     said = done.stdout
     for expected in (
