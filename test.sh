@@ -24,7 +24,7 @@ and with --all also that, and
   tidy       clang-tidy 14 on every C++ source; pytest checks a few folders where it is installed
   transport  two minutes of connections with damaged HTTP/2 to a real server
   soak       20 minutes of a server with clients of every kind, in which its memory must not grow, beside tidy and fuzz
-  references folders that the other version of transformers writes, imported
+  slow       the other slow tests: production models, folders of another version of transformers, real files, a slow server
   corpus     linnet-corpus in Ray, Spark and datasets
   http       linnet-http in Chromium, behind Varnish, beside Envoy, and with clients and checkers of its APIs
   deployment balancers and replicas; the image and the compose project, built and run, where podman or docker works
@@ -216,7 +216,7 @@ if [[ $all ]]; then
     joined
     suite transport env LINNET_TRANSPORT_SECONDS=120 .venv/bin/python -m pytest tests/e2e/security/transport_test.py -q --junitxml="$logs/pytest-transport.xml"
   fi
-  suite references .venv/bin/python -m pytest -m slow tests/linnet_model tests/decode tests/bench/text tests/e2e/files tests/e2e/fetched_model_test.py -q --junitxml="$logs/pytest-references.xml"
+  suite slow .venv/bin/python -m pytest -m slow tests --ignore=tests/{corpus,deploy,e2e/http,e2e/soak_test.py} -q --junitxml="$logs/pytest-slow.xml"
   suite corpus corpus
   suite http http
   suite deployment .venv/bin/python -m pytest -m slow tests/deploy -q --junitxml="$logs/pytest-deployment.xml"
