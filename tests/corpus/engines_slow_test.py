@@ -45,7 +45,7 @@ def folder(tmp_path_factory, binaries) -> Path:
     bundle = folder / "model/bundles/en-de"
     program = [sys.executable, "-m", "linnet_model.random_bundle", *make, "--out", bundle]
     subprocess.run(program, check=True)
-    # What engines have changed: integers above 2^53 beside nulls, lists with a null.
+    # Ray and Spark have altered integers above 2^53 beside nulls, and lists with a null.
     numbers = [None if number % 3 == 0 else 2**53 + 1 + number for number in range(200)]
     table = pa.table(
         {

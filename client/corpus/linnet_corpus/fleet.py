@@ -99,8 +99,7 @@ class Fleet:
             job.again.add(number)  # the next round sends it
             return
         request = f" (request {error.request_id})" if error.request_id else ""
-        said = f"{error}{request}"
-        job.put(number, Answer(error=said))
+        job.put(number, Answer(error=f"{error}{request}"))
 
     def _translate(self, client: linnet.Client, job: _Job) -> None:
         taken: list[int] = []
@@ -194,10 +193,12 @@ class _Job:
             self._waiting = deque(left)
             with ThreadPoolExecutor(len(serving)) as pool:
                 asked = {client: pool.submit(ask, client, self) for client in serving}
-            lost = {client: it.exception() for client, it in asked.items() if it.exception()}
-            for error in lost.values():
-                if not isinstance(error, linnet.LinnetError):
-                    raise error or AssertionError
+            lost: dict[linnet.Client, linnet.LinnetError] = {}
+            for client, asking in asked.items():
+                try:
+                    asking.result()
+                except linnet.LinnetError as error:
+                    lost[client] = error
             serving = [client for client in serving if client not in lost]
             if not serving:
                 raise CorpusError("; ".join(f"{it.options.server}: {lost[it]}" for it in lost))

@@ -89,7 +89,8 @@ def _work(
     app.cleanup_ctx.append(lambda _: _end_with(parent))
 
     async def tell(_: web.Application) -> None:
-        # What is there now stays until the end. Collections leave it out: 8 % less processor time.
+        # The objects of the start live until the end. Without them collections are shorter, and a
+        # request takes 8 % less processor time.
         gc.collect()
         gc.freeze()
         os.write(started, b"1")

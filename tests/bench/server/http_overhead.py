@@ -166,7 +166,7 @@ def markdown(results: dict[str, Any]) -> str:
         f"The load average was {results['load_average']} at the start."
     )
     heads = ["", "gRPC", "HTTP", "difference", "processor time of linnet-http per request"]
-    return machine.report("What linnet-http costs", about, heads, rows)
+    return machine.report("The cost of linnet-http", about, heads, rows)
 
 
 def parse(words: list[str] | None) -> argparse.Namespace:

@@ -179,8 +179,8 @@ def test_watches_of_long_names_hold_no_more_than_the_memory_of_requests(start_wi
             next(each)
         assert refused.value.code().name in codes
     assert polite_call(server) == "OK"
-    # The 90 MB that were sent are not kept. What malloc has not given back adds to the open calls:
-    # up to 20 MB have been seen, the most on a busy machine.
+    # The server does not keep the 90 MB that were sent. Memory that malloc has not given back adds
+    # to that of the open calls: up to 20 MB have been seen, the most on a busy machine.
     assert (resources.resident_kib(server.process.pid) - before) << 10 < 2 * LITTLE
 
 

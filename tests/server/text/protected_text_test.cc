@@ -126,7 +126,7 @@ TEST(ProtectedTextTest, SpansThatTheModelLeavesOutAreForcedAndReported) {
   EXPECT_EQ(translation.warnings(0).metadata().at("sourceRanges"), "9-28 30-36");
 }
 
-// Of a long sentence the start is read first, to see whether that alone is too long.
+// The server reads the start of a long sentence first, to see whether that alone is too long.
 TEST(ProtectedTextTest, SpansBehindTheStartOfALongTextAreFound) {
   for (const std::string fragment : {"-a@b.c-", "\"", "see a@b.c {x} "}) {
     TextFixture fixture;

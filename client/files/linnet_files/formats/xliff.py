@@ -69,7 +69,7 @@ def _unit(source: Source, tokens: Sequence[Token], place: str, options: Options)
     if of is None or of[0].kind == EMPTY:
         return
     target = found.get("target")
-    # Of a target in version 1.2, of a segment in version 2.
+    # Version 1.2 has the state at the target, version 2 at the segment.
     state, own = (it[0].attributes.get("state", "") if it else "" for it in (target, tokens))
     has_target = target and len(target) > 2 and not {state, own} & _NEW
     if has_target and not options.all_entries:
