@@ -186,7 +186,10 @@ class Output:
         return (self.place / f"{chunk.name}.parquet").read()
 
     def table(self, chunk: Chunk) -> pa.Table:
-        return pq.read_table(io.BytesIO(self.data(chunk)))
+        # Not read_table: its threads hold Python objects beyond the last line of a program, and the
+        # process may then end with SIGABRT (pyarrow 26.0.1).
+        file = pq.ParquetFile(pa.BufferReader(self.data(chunk)))
+        return file.read(use_threads=False)
 
     def done(self) -> list[Chunk]:
         """The chunks with a manifest, sorted."""
