@@ -43,7 +43,7 @@ struct Packed {
 };
 using PackedImpl = at::OpaqueTensorImpl<std::shared_ptr<const Packed>>;
 
-const Packed* PackedOf(const at::Tensor& weight) {
+const Packed* FindPacked(const at::Tensor& weight) {
   auto* impl = dynamic_cast<PackedImpl*>(weight.unsafeGetTensorImpl());
   return impl == nullptr ? nullptr : impl->opaque_handle().get();
 }
@@ -174,7 +174,7 @@ at::Tensor MkldnnPack(const at::Tensor& weight) {
   return op.call(weight, std::nullopt);
 }
 
-const float* DataOf(const OptionalTensor& dense) {
+const float* DataOrNull(const OptionalTensor& dense) {
   return dense ? dense->const_data_ptr<float>() : nullptr;
 }
 
@@ -192,11 +192,11 @@ at::Tensor MatrixLinear(const PackedMatrix& matrix, const Arguments& a) {
   const LinearParams params = {
       .weight = &matrix,
       .x = x.const_data_ptr<float>(),
-      .bias = DataOf(bias),
+      .bias = DataOrNull(bias),
       .activation = a.activation,
-      .residual = DataOf(residual),
-      .norm_weight = DataOf(norm_weight),
-      .norm_bias = DataOf(norm_bias),
+      .residual = DataOrNull(residual),
+      .norm_weight = DataOrNull(norm_weight),
+      .norm_bias = DataOrNull(norm_bias),
       .norm_epsilon = static_cast<float>(a.norm_epsilon),
       .y = y.mutable_data_ptr<float>(),
       .rows = x.numel() / matrix.inputs(),
@@ -224,7 +224,7 @@ at::Tensor FullLinear(const at::Tensor& x, const at::Tensor& weight, const Optio
                       double norm_epsilon) {
   const Arguments a = Checked(x, weight, bias, ActivationNamed(activation), residual, norm_weight,
                               norm_bias, norm_epsilon);
-  const Packed* packed = PackedOf(weight);
+  const Packed* packed = FindPacked(weight);
   if (packed == nullptr && a.activation == Activation::kRelu && bias && x.dim() == 2 &&
       FusesOnCuda(x, a)) {
     // cuBLASLt's epilogue. That of gelu is another formula than ours.
@@ -338,7 +338,7 @@ SumAndNorm LinearNorm(const at::Tensor& x, const at::Tensor& weight, const Optio
 
 at::Tensor TakeOutputs(const at::Tensor& weight, const at::Tensor& outputs) {
   constexpr char kTake[] = "take_outputs";
-  const PackedMatrix* matrix = MatrixOf(weight);
+  const PackedMatrix* matrix = FindPackedMatrix(weight);
   TORCH_CHECK(matrix != nullptr, kTake,
               ": weight must have been packed by pack_linear, for float32 or int8");
   CheckRank(kTake, {"outputs", outputs}, 1, "[N]");
@@ -356,7 +356,7 @@ at::Tensor TakeOutputs(const at::Tensor& weight, const at::Tensor& outputs) {
 
 at::Tensor UnpackOutputs(const at::Tensor& weight, const at::Tensor& outputs) {
   constexpr char kUnpack[] = "unpack_outputs";
-  const PackedMatrix* matrix = MatrixOf(weight);
+  const PackedMatrix* matrix = FindPackedMatrix(weight);
   TORCH_CHECK(matrix != nullptr, kUnpack,
               ": weight must have been packed by pack_linear, for float32 or int8");
   TORCH_CHECK(outputs.scalar_type() == at::kLong, kUnpack, ": outputs is ", outputs.scalar_type(),
@@ -395,10 +395,10 @@ bool HasBfloat16Gemm() {
   return has;
 }
 
-bool IsPacked(const at::Tensor& weight) { return PackedOf(weight) != nullptr; }
+bool IsPacked(const at::Tensor& weight) { return FindPacked(weight) != nullptr; }
 
-const PackedMatrix* MatrixOf(const at::Tensor& weight) {
-  const Packed* packed = PackedOf(weight);
+const PackedMatrix* FindPackedMatrix(const at::Tensor& weight) {
+  const Packed* packed = FindPacked(weight);
   return packed == nullptr ? nullptr : packed->matrix.get();
 }
 

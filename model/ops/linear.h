@@ -82,7 +82,7 @@ bool HasBfloat16Gemm();
 
 bool IsPacked(const at::Tensor& weight);
 // The matrix in a weight that was packed for float32 or int8; null for any other weight.
-const PackedMatrix* MatrixOf(const at::Tensor& weight);
+const PackedMatrix* FindPackedMatrix(const at::Tensor& weight);
 
 // x weight^T + bias only.
 at::Tensor Linear(const at::Tensor& x, const at::Tensor& weight,

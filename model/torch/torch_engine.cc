@@ -132,7 +132,7 @@ absl::Status Build(const Bundle& bundle, const TorchEngineOptions& options, at::
                                 : std::nullopt};
   bool on_device = options.search == SearchPlace::kDevice ||
                    (options.search == SearchPlace::kAuto && device.is_cuda());
-  if (on_device && DeviceDecoder::HistoryOf(info) > ops::kMaxHistory) {
+  if (on_device && DeviceDecoder::HistoryEntries(info) > ops::kMaxHistory) {
     const std::string why = absl::StrCat("targets of ", info.limits.max_target_tokens,
                                          " tokens are longer than a device searches");
     if (options.search == SearchPlace::kDevice)

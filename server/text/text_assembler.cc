@@ -68,8 +68,8 @@ absl::StatusOr<int64_t> TextAssembler::Add(TokenizedPart part) {
     return BadField(
         item_.path, Reason::kTextTooLong,
         absl::StrCat(
-            "text has ", CountOf(tokens, part.place.end - part.place.begin), " tokens, model \"",
-            model.name(), "\" reads at most ", max_tokens_, ": shorten it",
+            "text has ", DescribeCount(tokens, part.place.end - part.place.begin),
+            " tokens, model \"", model.name(), "\" reads at most ", max_tokens_, ": shorten it",
             request_.split || item_.target != nullptr ? "" : ", or set long_input to chunk"),
         {{"tokens", absl::StrCat(tokens)}, {"maxTokens", absl::StrCat(max_tokens_)}});
   }

@@ -38,7 +38,7 @@ model::ReadOptions SourceReading(const TextRequest& request, const TextItem& ite
   return {.language_code = request.language_code, .lower = lower};
 }
 
-std::string CountOf(size_t tokens, size_t text_bytes) {
+std::string DescribeCount(size_t tokens, size_t text_bytes) {
   const bool start_alone = static_cast<int64_t>(text_bytes) > kMaxEncodedBytes;
   return start_alone ? absl::StrCat("more than ", tokens - 1) : absl::StrCat(tokens);
 }
@@ -57,8 +57,8 @@ absl::StatusOr<std::vector<model::TokenId>> ReadTarget(const TextRequest& reques
   if (std::ssize(*tokens) > max) {
     return BadField(
         item.target_path, Reason::kTextTooLong,
-        absl::StrCat("text has ", CountOf(tokens->size(), item.target->size()), " tokens, model \"",
-                     model.name(), "\" writes at most ", max, ": shorten it"),
+        absl::StrCat("text has ", DescribeCount(tokens->size(), item.target->size()),
+                     " tokens, model \"", model.name(), "\" writes at most ", max, ": shorten it"),
         {{"tokens", absl::StrCat(tokens->size())}, {"maxTokens", absl::StrCat(max)}});
   }
   tokens->push_back(model.bundle.special_tokens().eos);

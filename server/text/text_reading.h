@@ -34,7 +34,7 @@ absl::StatusOr<std::vector<model::TokenId>> ReadTarget(const TextRequest& reques
                                                        const HoldMemory& hold);
 
 // Returns "912", or "more than 900" if only the start of a long text was tokenised.
-std::string CountOf(size_t tokens, size_t text_bytes);
+std::string DescribeCount(size_t tokens, size_t text_bytes);
 
 // The error for a text that the tokenizer cannot read.
 absl::Status Unreadable(absl::string_view field, absl::Status status);

@@ -12,10 +12,10 @@ namespace {
 // Adds the tokens that would repeat an n-gram of hypothesis i.
 void AddRepeats(const BeamStepParams& p, const BeamPlan& plan, int i,
                 std::vector<int32_t>& excluded) {
-  const int32_t state = StateOf(plan, p.tables, plan.slots[i]);
+  const int32_t state = GrammarState(plan, p.tables, plan.slots[i]);
   if (!ForbidsRepeats(plan) || InCharacter(p.grammar, state)) return;
   const int32_t* history =
-      plan.position == 0 ? &p.special.start : HistoryOf(p.tables, plan.position, plan.slots[i]);
+      plan.position == 0 ? &p.special.start : HistoryAt(p.tables, plan.position, plan.slots[i]);
   ForRepeats(plan, p.special, history, 0, 1, [&](int32_t token) { excluded.push_back(token); });
 }
 
@@ -50,19 +50,19 @@ class Rows {
 
  private:
   void Ask(int64_t row) {
-    const int32_t number = PlanOf(p_.plan, p_.plan_stride, row).search;
+    const int32_t number = PlanAt(p_.plan, p_.plan_stride, row).search;
     if (number < 0) return;
-    const BeamPlan& plan = PlanOf(p_.plan, p_.plan_stride, number);
+    const BeamPlan& plan = PlanAt(p_.plan, p_.plan_stride, number);
     const int i = static_cast<int>(row) - plan.first_row;
-    if (i >= LiveOf(plan, p_.tables)) return;
+    if (i >= LiveHypotheses(plan, p_.tables)) return;
     temperatures_[row] = plan.temperature;
-    also_[row] = AlsoOf(plan, p_.special);
+    also_[row] = ExtraToken(plan, p_.special);
     if (plan.forced >= 0) return;
     AddRepeats(p_, plan, i, excluded_[row]);
     for (int32_t token : {p_.special.pad, p_.special.eos, p_.special.unk}) {
       if (IsSetAside(plan, p_.special, token)) excluded_[row].push_back(token);
     }
-    const int32_t state = StateOf(plan, p_.tables, plan.slots[i]);
+    const int32_t state = GrammarState(plan, p_.tables, plan.slots[i]);
     for (int32_t token = 0; p_.grammar.classes != nullptr && token < p_.vocabulary; ++token) {
       if (IsBarred(p_.grammar, plan, state, token)) excluded_[row].push_back(token);
     }

@@ -35,7 +35,7 @@ LINNET_INLINE Entry MakeEntry(float logit, int64_t token) {
 
 int32_t TokenOf(Entry entry) { return 0x7fffffff - static_cast<int32_t>(entry & 0xffffffff); }
 
-float LogitOf(Entry entry) {
+float ReadLogit(Entry entry) {
   int32_t bits = static_cast<int32_t>(entry >> 32);
   bits ^= (bits >> 31) & 0x7fffffff;
   float logit;
@@ -59,7 +59,7 @@ class TopLogits {
     if (size_ == wanted_) std::pop_heap(entries_, entries_ + size_--, std::greater<>());
     entries_[size_++] = MakeEntry(logit, token);
     std::push_heap(entries_, entries_ + size_, std::greater<>());
-    if (size_ == wanted_) threshold_ = LogitOf(entries_[0]);
+    if (size_ == wanted_) threshold_ = ReadLogit(entries_[0]);
   }
 
  private:
@@ -223,7 +223,7 @@ class LogitScan {
     const int64_t kept = std::min<int64_t>(count, all.size());
     std::partial_sort(all.begin(), all.begin() + kept, all.end(), std::greater<>());
     for (int64_t i = 0; i < kept; ++i) {
-      logits[i] = LogitOf(all[i]);
+      logits[i] = ReadLogit(all[i]);
       found[i] = TokenOf(all[i]);
     }
   }

@@ -284,7 +284,7 @@ __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma"))
 }
 
 // Runs the gemm for the rows that AMX computes, and returns that of the others.
-GemmParams RestOf(const GemmParams& params) {
+GemmParams RunInTiles(const GemmParams& params) {
   const int64_t done = HasAmx() ? RowsInTiles(params) : 0;
   if (done > 0) RunAmx(params);
   GemmParams rest = params;
@@ -296,7 +296,7 @@ GemmParams RestOf(const GemmParams& params) {
 }
 
 void GemmInt8(const GemmParams& given) {
-  const GemmParams params = RestOf(given);
+  const GemmParams params = RunInTiles(given);
   switch (HostIsa()) {
     case Isa::kAvx512:
       return HasVnni() ? RunVnni(params) : RunAvx2<Kernel<Int8>>(params);

@@ -121,7 +121,7 @@ constexpr int kMaxLevel = 127;
 // A multiple of a step, divided by another one of at most 127 steps and not an integer, is at least
 // 1 / 127 from the next integer; float32 moves it by 2e-5 at most. Other weights fail within a few
 // numbers for each of the 127 steps.
-float StepOf(std::span<const float> row) {
+float FindQuantizationStep(std::span<const float> row) {
   constexpr double kDistance = 1e-4;
   float max = 0;
   for (float w : row) max = std::max(max, std::abs(w));
@@ -139,7 +139,7 @@ float StepOf(std::span<const float> row) {
 }  // namespace
 
 float QuantizeOutput(std::span<const float> weights, int8_t* values) {
-  const float scale = StepOf(weights);
+  const float scale = FindQuantizationStep(weights);
   for (float weight : weights) {
     const long rounded = scale > 0 ? std::lrint(weight / scale) : 0;
     *values++ = static_cast<int8_t>(std::clamp<long>(rounded, -kMaxLevel, kMaxLevel));

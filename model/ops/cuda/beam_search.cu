@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(kSearchThreads) AdvanceSearches(BeamStepParams
 // equal ones the lower token. Above 0 for all logits; NaN is not allowed.
 using Key = unsigned long long;
 
-__device__ __forceinline__ Key KeyOf(float logit, int token) {
+__device__ __forceinline__ Key MakeKey(float logit, int token) {
   const unsigned bits = __float_as_uint(logit + 0.0f);  // -0 is 0
   const unsigned ordered = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
   return Key(ordered) << 32 | (0x7fffffffu - unsigned(token));
@@ -38,7 +38,7 @@ __device__ __forceinline__ Key KeyOf(float logit, int token) {
 
 __device__ __forceinline__ int TokenOf(Key key) { return 0x7fffffff - int(key & 0xffffffffu); }
 
-__device__ __forceinline__ float LogitOf(Key key) {
+__device__ __forceinline__ float ReadLogit(Key key) {
   const unsigned ordered = unsigned(key >> 32);
   return __uint_as_float(ordered & 0x80000000u ? ordered & 0x7fffffffu : ~ordered);
 }
@@ -62,14 +62,14 @@ class WarpBest {
 
   // True if a logit as high as that of some lane would be kept.
   __device__ bool Wants(float highest) const {
-    return __any_sync(kWholeWarp, KeyOf(highest, 0) > lowest_);
+    return __any_sync(kWholeWarp, MakeKey(highest, 0) > lowest_);
   }
 
   // Adds the logit and the token of each lane; NaN is ignored. The whole warp calls
   // `allowed(token)` for each token that would be kept.
   template <class Allowed>
   __device__ void Take(float logit, int token, const Allowed& allowed) {
-    const Key own = logit == logit ? KeyOf(logit, token) : 0;
+    const Key own = logit == logit ? MakeKey(logit, token) : 0;
     unsigned waiting = __ballot_sync(kWholeWarp, own > lowest_);
     while (waiting != 0) {
       const int from = __ffs(waiting) - 1;
@@ -106,14 +106,14 @@ __global__ void __launch_bounds__(kRowThreads) FindBest(BeamStepParams p) {
   __shared__ Key keys[kRowWarps][kMaxFound];
   __shared__ RunningSum sums[kRowWarps];
   const int64_t row = blockIdx.x;
-  const int32_t number = PlanOf(p.plan, p.plan_stride, row).search;
+  const int32_t number = PlanAt(p.plan, p.plan_stride, row).search;
   if (number < 0) return;
-  const BeamPlan& plan = PlanOf(p.plan, p.plan_stride, number);
+  const BeamPlan& plan = PlanAt(p.plan, p.plan_stride, number);
   const int hypothesis = int(row) - plan.first_row;
-  if (hypothesis >= LiveOf(plan, p.tables)) return;
+  if (hypothesis >= LiveHypotheses(plan, p.tables)) return;
 
   const bool searches = plan.forced < 0;
-  const int32_t state = StateOf(plan, p.tables, plan.slots[hypothesis]);
+  const int32_t state = GrammarState(plan, p.tables, plan.slots[hypothesis]);
   const int warp = threadIdx.x / kWarp;
   const int lane = threadIdx.x % kWarp;
   if (threadIdx.x == 0) repeats = unknown_repeats = 0;
@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(kRowThreads) FindBest(BeamStepParams p) {
   if (ForbidsRepeats(plan) && searches && !InCharacter(p.grammar, state)) {
     const int32_t* history = plan.position == 0
                                  ? &p.special.start
-                                 : HistoryOf(p.tables, plan.position, plan.slots[hypothesis]);
+                                 : HistoryAt(p.tables, plan.position, plan.slots[hypothesis]);
     ForRepeats(plan, p.special, history, threadIdx.x, kRowThreads, [&](int32_t token) {
       repeated[atomicAdd(&repeats, 1)] = token;
       if (token == p.special.unk) unknown_repeats = 1;
@@ -189,7 +189,7 @@ __global__ void __launch_bounds__(kRowThreads) FindBest(BeamStepParams p) {
       for (int i = 0; i < 2 * plan.beam; ++i) rank += keys[w][i] > own;
     }
     if (rank < 2 * plan.beam) {
-      p.found[row * kMaxFound + rank] = LogitOf(own);
+      p.found[row * kMaxFound + rank] = ReadLogit(own);
       p.found_tokens[row * kMaxFound + rank] = TokenOf(own);
     }
   }
@@ -197,7 +197,7 @@ __global__ void __launch_bounds__(kRowThreads) FindBest(BeamStepParams p) {
   for (int w = 1; w < kRowWarps; ++w) sum.Add(sums[w].highest, sums[w].sum, scale);
   // NaN and +infinity make the sum NaN; a row of -infinity only has the sum 0.
   p.log_normalizers[row] = sum.sum > 0 ? sum.highest * scale + logf(sum.sum) : NAN;
-  const int32_t also = AlsoOf(plan, p.special);
+  const int32_t also = ExtraToken(plan, p.special);
   const bool counts =
       also >= 0 && !(searches && (unknown_repeats != 0 || IsBarred(p.grammar, plan, state, also)));
   p.also[row] = counts ? ToFloat(logits[also]) : -INFINITY;

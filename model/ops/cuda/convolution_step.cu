@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(kStepThreads) ConvolveStepAny(ConvolutionStepP
 // Returns false if the taps of a block do not fit into shared memory.
 template <class T, int K, int N>
 bool Launch(const ConvolutionStepParams& p, cudaStream_t stream) {
-  const StepShape shape = ShapeOf(p.rows, p.channels, N);
+  const StepShape shape = MakeStepShape(p.rows, p.channels, N);
   const int64_t head_channels = p.channels / p.heads;
   const int64_t tile_heads = std::min(p.heads, (shape.threads * N - 1) / head_channels + 2);
   const int64_t shared_bytes = tile_heads * K * sizeof(float);

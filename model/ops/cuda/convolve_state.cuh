@@ -17,7 +17,7 @@ struct StepShape {
   int64_t threads;
 };
 
-inline StepShape ShapeOf(int64_t rows, int64_t channels, int64_t per_thread) {
+inline StepShape MakeStepShape(int64_t rows, int64_t channels, int64_t per_thread) {
   const int64_t threads =
       std::min<int64_t>(kStepThreads, DivideUp(DivideUp(channels, per_thread), kWarp) * kWarp);
   return {dim3(rows, DivideUp(channels, threads * per_thread)), threads};
@@ -57,9 +57,9 @@ __device__ __forceinline__ void FindInputs(const Ring& state, int64_t row, int64
 }
 
 // Tap of channel i of N: one number for all of them, or one for each.
-__device__ __forceinline__ float TapOf(float tap, int) { return tap; }
+__device__ __forceinline__ float ReadTap(float tap, int) { return tap; }
 template <class T, int N>
-__device__ __forceinline__ float TapOf(const Pack<T, N>& taps, int n) {
+__device__ __forceinline__ float ReadTap(const Pack<T, N>& taps, int n) {
   return ToFloat(taps.at[n]);
 }
 
@@ -85,7 +85,7 @@ __device__ __forceinline__ void ConvolveState(const void* x, const Ring& state,
     if (offsets[i] < 0) continue;
     const auto own = tap(i);
 #pragma unroll
-    for (int n = 0; n < N; ++n) sums[n] += TapOf(own, n) * ToFloat(inputs[i].at[n]);
+    for (int n = 0; n < N; ++n) sums[n] += ReadTap(own, n) * ToFloat(inputs[i].at[n]);
   }
   Pack<T, N> out;
 #pragma unroll

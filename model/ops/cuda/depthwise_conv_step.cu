@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(kStepThreads) ConvolveStepAny(DepthwiseConvSte
 
 template <class T, int K, int N>
 void Launch(const DepthwiseConvStepParams& p, cudaStream_t stream) {
-  const StepShape shape = ShapeOf(p.rows, p.channels, N);
+  const StepShape shape = MakeStepShape(p.rows, p.channels, N);
   ConvolveStep<T, K, N><<<shape.grid, shape.threads, 0, stream>>>(p);
 }
 

@@ -103,7 +103,8 @@ bool Run(const GemmShape& shape, const GemmAlgorithm& algorithm, const Operands&
 }
 
 template <class T>
-T ConfigOf(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgoConfigAttributes_t attribute) {
+T ReadConfig(const cublasLtMatmulAlgo_t& algorithm,
+             cublasLtMatmulAlgoConfigAttributes_t attribute) {
   T value = {};
   size_t written = 0;
   cublasLtMatmulAlgoConfigGetAttribute(&algorithm, attribute, &value, sizeof(value), &written);
@@ -115,10 +116,11 @@ GemmAlgorithm Named(const cublasLtMatmulHeuristicResult_t& result) {
   std::memcpy(made.words.data(), &result.algo, sizeof(result.algo));
   made.workspace_bytes = result.workspaceSize;
   made.name =
-      "algorithm " + std::to_string(ConfigOf<int32_t>(result.algo, CUBLASLT_ALGO_CONFIG_ID)) +
-      " tile " + std::to_string(ConfigOf<uint32_t>(result.algo, CUBLASLT_ALGO_CONFIG_TILE_ID)) +
-      " stages " + std::to_string(ConfigOf<uint32_t>(result.algo, CUBLASLT_ALGO_CONFIG_STAGES_ID)) +
-      " split " + std::to_string(ConfigOf<int32_t>(result.algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM));
+      "algorithm " + std::to_string(ReadConfig<int32_t>(result.algo, CUBLASLT_ALGO_CONFIG_ID)) +
+      " tile " + std::to_string(ReadConfig<uint32_t>(result.algo, CUBLASLT_ALGO_CONFIG_TILE_ID)) +
+      " stages " +
+      std::to_string(ReadConfig<uint32_t>(result.algo, CUBLASLT_ALGO_CONFIG_STAGES_ID)) +
+      " split " + std::to_string(ReadConfig<int32_t>(result.algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM));
   return made;
 }
 

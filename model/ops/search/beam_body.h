@@ -19,22 +19,22 @@ struct SingleThread {
   LINNET_BOTH void Sync() const {}
 };
 
-LINNET_BOTH const BeamPlan& PlanOf(const int32_t* plan, int64_t stride, int64_t number) {
+LINNET_BOTH const BeamPlan& PlanAt(const int32_t* plan, int64_t stride, int64_t number) {
   return *reinterpret_cast<const BeamPlan*>(plan + number * stride);
 }
 
 // The number of live hypotheses of the search. It is 0 once the search has ended; the host, which
 // writes the plans, learns that one or more steps later.
-LINNET_BOTH int LiveOf(const BeamPlan& plan, const BeamTables& tables) {
+LINNET_BOTH int LiveHypotheses(const BeamPlan& plan, const BeamTables& tables) {
   return plan.position == 0 ? 1 : tables.counts[2 * plan.slots[0]];
 }
 
-LINNET_BOTH const int32_t* HistoryOf(const BeamTables& tables, int32_t position, int32_t slot) {
+LINNET_BOTH const int32_t* HistoryAt(const BeamTables& tables, int32_t position, int32_t slot) {
   return tables.history + ((position % 2) * tables.slots + slot) * tables.longest;
 }
 
 // The grammar state of the hypothesis in `slot` before the step.
-LINNET_BOTH int32_t StateOf(const BeamPlan& plan, const BeamTables& tables, int32_t slot) {
+LINNET_BOTH int32_t GrammarState(const BeamPlan& plan, const BeamTables& tables, int32_t slot) {
   return plan.position == 0 ? 0 : tables.states[slot];
 }
 
@@ -108,7 +108,7 @@ LINNET_BOTH bool IsSetAside(const BeamPlan& plan, const BeamSpecialTokens& speci
 }
 
 // The token whose logit is needed even if it is not among the highest, or -1.
-LINNET_BOTH int32_t AlsoOf(const BeamPlan& plan, const BeamSpecialTokens& special) {
+LINNET_BOTH int32_t ExtraToken(const BeamPlan& plan, const BeamSpecialTokens& special) {
   if (plan.forced >= 0) return plan.forced;
   const bool competes = plan.unknown_penalty != 0 && special.unk != special.pad &&
                         (special.unk != special.eos || plan.may_end != 0);
@@ -118,10 +118,10 @@ LINNET_BOTH int32_t AlsoOf(const BeamPlan& plan, const BeamSpecialTokens& specia
 // Writes the model's inputs of one row: those of a live hypothesis, or those of an idle row.
 template <class Team>
 LINNET_BOTH void FillRow(const BeamInputsParams& p, int64_t row, const Team& team) {
-  const int32_t number = PlanOf(p.plan, p.plan_stride, row).search;
-  const BeamPlan* plan = number < 0 ? nullptr : &PlanOf(p.plan, p.plan_stride, number);
+  const int32_t number = PlanAt(p.plan, p.plan_stride, row).search;
+  const BeamPlan* plan = number < 0 ? nullptr : &PlanAt(p.plan, p.plan_stride, number);
   const int i = plan == nullptr ? 0 : static_cast<int>(row) - plan->first_row;
-  const bool idle = plan == nullptr || i >= LiveOf(*plan, p.tables);
+  const bool idle = plan == nullptr || i >= LiveHypotheses(*plan, p.tables);
   const int32_t slot = idle ? -1 : plan->slots[i];
   if (team.index() == 0) {
     p.tokens[row] = idle ? 0 : plan->position == 0 ? p.special.start : p.tables.tokens[slot];
@@ -165,12 +165,12 @@ LINNET_BOTH bool IsFinite(float value) { return value - value == 0; }
 
 // Candidate number `at` of hypothesis i: one of `found`, or for at == 2 * beam the one in `also`.
 // Its token is -1 where there is none.
-LINNET_BOTH BeamCandidate CandidateOf(const BeamStepParams& p, const BeamPlan& plan, int i,
-                                      int at) {
+LINNET_BOTH BeamCandidate ReadCandidate(const BeamStepParams& p, const BeamPlan& plan, int i,
+                                        int at) {
   const int64_t row = plan.first_row + i;
   const bool is_also = at == 2 * plan.beam;
   BeamCandidate candidate = {0, 0, 0, i, -1};
-  candidate.token = is_also            ? AlsoOf(plan, p.special)
+  candidate.token = is_also            ? ExtraToken(plan, p.special)
                     : plan.forced >= 0 ? -1
                                        : p.found_tokens[row * kMaxFound + at];
   if (candidate.token < 0) return candidate;
@@ -212,11 +212,11 @@ LINNET_BOTH void PickNext(const BeamPlan& plan, const BeamSpecialTokens& special
 template <class Team>
 LINNET_BOTH void AdvanceSearch(const BeamStepParams& p, int64_t number, BeamScratch& s,
                                const Team& team) {
-  const BeamPlan& plan = PlanOf(p.plan, p.plan_stride, number);
+  const BeamPlan& plan = PlanAt(p.plan, p.plan_stride, number);
   if (plan.beam == 0) return;
   BeamRecord* record = p.record + plan.first_row;
   const BeamEntry nothing = {0, kNoEntry, 0.0f, 0.0f};
-  const int live = LiveOf(plan, p.tables);
+  const int live = LiveHypotheses(plan, p.tables);
   int32_t* counts = p.tables.counts + 2 * plan.slots[0];
   int broken = live;  // the first hypothesis whose normalizer is not finite
   for (int i = live - 1; i >= 0; --i) {
@@ -227,7 +227,7 @@ LINNET_BOTH void AdvanceSearch(const BeamStepParams& p, int64_t number, BeamScra
   for (int i = team.index(); i < plan.beam; i += team.size()) record[i] = {nothing, nothing};
   for (int i = team.index(); i < 2 * plan.beam; i += team.size()) s.best[i].token = -1;
   for (int i = team.index(); i < total; i += team.size()) {
-    s.all[i] = CandidateOf(p, plan, i / each, i % each);
+    s.all[i] = ReadCandidate(p, plan, i / each, i % each);
   }
   if (team.index() == 0) s.ended = plan.position == 0 ? 0 : counts[1];
   team.Sync();
@@ -250,7 +250,7 @@ LINNET_BOTH void AdvanceSearch(const BeamStepParams& p, int64_t number, BeamScra
       PickNext(plan, p.special, s, record);
     }
     for (int i = 0; i < s.live; ++i) {
-      const int32_t state = StateOf(plan, p.tables, plan.slots[s.next[i].parent]);
+      const int32_t state = GrammarState(plan, p.tables, plan.slots[s.next[i].parent]);
       // A target begins after the silent tokens.
       s.states[i] = plan.silent != 0 ? 0 : NextState(p.grammar, state, s.next[i].token);
     }
@@ -275,10 +275,10 @@ LINNET_BOTH void AdvanceSearch(const BeamStepParams& p, int64_t number, BeamScra
   const int64_t grown = plan.position + 2;  // entries of a history, with the start token
   for (int64_t at = team.index(); at < s.live * grown; at += team.size()) {
     const int64_t i = at / grown, j = at % grown;
-    int32_t* to = const_cast<int32_t*>(HistoryOf(p.tables, plan.position + 1, plan.slots[i]));
+    int32_t* to = const_cast<int32_t*>(HistoryAt(p.tables, plan.position + 1, plan.slots[i]));
     to[j] = j == grown - 1 ? s.next[i].token
             : j == 0       ? p.special.start
-                           : HistoryOf(p.tables, plan.position, plan.slots[s.next[i].parent])[j];
+                           : HistoryAt(p.tables, plan.position, plan.slots[s.next[i].parent])[j];
   }
 }
 

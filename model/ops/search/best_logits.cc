@@ -65,7 +65,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> BestLogits(
   at::Tensor found = at::empty({rows, width}, x.options().dtype(at::kInt));
   at::Tensor log_normalizers = at::empty({rows}, floats);
 
-  const PackedMatrix* matrix = MatrixOf(weight);
+  const PackedMatrix* matrix = FindPackedMatrix(weight);
   at::Tensor dense_x, dense_bias, given;
   if (matrix != nullptr) {
     CheckLinear(x, weight, bias);

@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kMaxBytes = 64;
 
 // Returns the locale of a code, which is bogus if it is none.
-icu::Locale LocaleOf(absl::string_view written) {
+icu::Locale MakeLocale(absl::string_view written) {
   icu::Locale none;
   none.setToBogus();
   absl::string_view code = absl::StripAsciiWhitespace(written);
@@ -45,7 +45,7 @@ icu::Locale LocaleOf(absl::string_view written) {
 }  // namespace
 
 std::optional<std::string> CanonicalLanguage(absl::string_view written) {
-  const icu::Locale locale = LocaleOf(written);
+  const icu::Locale locale = MakeLocale(written);
   if (locale.isBogus()) return std::nullopt;
   UErrorCode error = U_ZERO_ERROR;
   std::string tag = locale.toLanguageTag<std::string>(error);
@@ -54,7 +54,7 @@ std::optional<std::string> CanonicalLanguage(absl::string_view written) {
 }
 
 LanguageParts::LanguageParts(absl::string_view code) {
-  icu::Locale locale = LocaleOf(code);
+  icu::Locale locale = MakeLocale(code);
   if (locale.isBogus()) {
     language = absl::AsciiStrToLower(code);
     return;

@@ -68,7 +68,7 @@ void AddOnce(const T& value, std::vector<T>& values) {
 }
 
 // The tags of a pair in lower case.
-std::pair<std::string, std::string> TagsOf(const LanguageTokens& pair) {
+std::pair<std::string, std::string> LanguageTags(const LanguageTokens& pair) {
   return {absl::AsciiStrToLower(pair.source_language_code()),
           absl::AsciiStrToLower(pair.target_language_code())};
 }
@@ -151,7 +151,7 @@ absl::Status CheckStyle(const LanguageTokens& pair, const BundleManifest& manife
 absl::Status CheckEntries(const BundleManifest& manifest) {
   std::map<std::pair<std::string, std::string>, std::vector<SummaryStyle>> styles;  // by tags
   for (const LanguageTokens& pair : manifest.languages()) {
-    std::vector<SummaryStyle>& seen = styles[TagsOf(pair)];
+    std::vector<SummaryStyle>& seen = styles[LanguageTags(pair)];
     const bool unset = pair.style() == linnet::v1::SUMMARY_STYLE_UNSPECIFIED;
     if (std::find(seen.begin(), seen.end(), pair.style()) != seen.end()) {
       return BadLanguages("languages has ", NameOf(pair), " twice",
@@ -234,7 +234,7 @@ LanguagePairs::LanguagePairs(const BundleManifest& manifest) {
   std::copy_if(manifest.languages().begin(), manifest.languages().end(), std::back_inserter(pairs_),
                std::not_fn(is_own));
   for (int i = 0; i < std::ssize(pairs_); ++i) {
-    const auto [source, target] = TagsOf(pairs_[i]);
+    const auto [source, target] = LanguageTags(pairs_[i]);
     for (const auto& tags :
          {std::pair(source, target), std::pair(source, std::string()),
           std::pair(std::string(), target), std::pair<std::string, std::string>()})

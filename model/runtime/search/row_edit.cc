@@ -98,19 +98,19 @@ void RowEdit::Finish() {
   SortUnique(set_aside_);
 }
 
-const Adjustment* RowEdit::AdjustmentOf(TokenId token) const {
+const Adjustment* RowEdit::FindAdjustment(TokenId token) const {
   const auto found = std::ranges::lower_bound(adjusted_, token, {}, &Adjustment::token);
   return found == adjusted_.end() || found->token != token ? nullptr : &*found;
 }
 
 bool RowEdit::IsForbidden(TokenId token) const {
-  return Contains(set_aside_, token) && AdjustmentOf(token) == nullptr;
+  return Contains(set_aside_, token) && FindAdjustment(token) == nullptr;
 }
 
 std::optional<Candidate> RowEdit::CandidateFor(const LogitRow& row, TokenId token) const {
   const std::optional<float> logit = row.Logit(token);
   if (!logit.has_value()) return std::nullopt;
-  const Adjustment* adjustment = AdjustmentOf(token);
+  const Adjustment* adjustment = FindAdjustment(token);
   return adjustment == nullptr ? row.Extend(token, *logit) : row.Extend(*adjustment, *logit);
 }
 

@@ -60,7 +60,7 @@ class RowEdit {
 
  private:
   void JoinAdjustments();
-  const Adjustment* AdjustmentOf(TokenId token) const;
+  const Adjustment* FindAdjustment(TokenId token) const;
 
   TokenId forced_ = kNoToken;
   bool silent_ = false, in_character_ = false, needs_all_ = false;

@@ -67,7 +67,7 @@ void Search::ApplyRules() {
                                        .position = steps_,
                                        .left = options_.max_target_tokens - steps_ - 1,
                                        .tokens = live_[i].tokens,
-                                       .target = TargetOf(live_[i].tokens)};
+                                       .target = TargetWithin(live_[i].tokens)};
     for (const auto& rule : rules_) {
       if (edit.forced() == kNoToken || rule->adjusts_scores()) rule->Apply(hypothesis, edit);
     }
@@ -106,7 +106,7 @@ absl::StatusOr<Candidate> Search::Forced(const LogitRow& row) const {
       "forced token ", token, " is outside the vocabulary of ", row.logits.size(), " tokens"));
 }
 
-std::span<const TokenId> Search::TargetOf(const std::vector<TokenId>& tokens) const {
+std::span<const TokenId> Search::TargetWithin(const std::vector<TokenId>& tokens) const {
   return std::span(tokens).subspan(std::min<size_t>(silent_, tokens.size()));
 }
 
@@ -114,7 +114,7 @@ Continuation Search::ContinuationBy(const Candidate& candidate,
                                     std::vector<TokenId>& buffer) const {
   buffer = live_[candidate.parent].tokens;
   buffer.push_back(candidate.token);
-  return {.parent = candidate.parent, .token = candidate.token, .target = TargetOf(buffer)};
+  return {.parent = candidate.parent, .token = candidate.token, .target = TargetWithin(buffer)};
 }
 
 absl::Status Search::NothingPossible() const {
@@ -200,7 +200,7 @@ absl::Status Search::Advance(std::span<const RowLogits> rows) {
   std::vector<Continuation> continuations;
   for (int i = 0; i < live(); ++i) {
     continuations.push_back(
-        {.parent = parents_[i], .token = tokens_[i], .target = TargetOf(live_[i].tokens)});
+        {.parent = parents_[i], .token = tokens_[i], .target = TargetWithin(live_[i].tokens)});
   }
   for (const auto& rule : rules_) rule->Follow(continuations);
   ApplyRules();

@@ -106,7 +106,7 @@ class Search {
   Hypothesis Extend(const Candidate& candidate) const;
   void End(Hypothesis hypothesis);
   // The tokens of a hypothesis without the silent ones.
-  std::span<const TokenId> TargetOf(const std::vector<TokenId>& tokens) const;
+  std::span<const TokenId> TargetWithin(const std::vector<TokenId>& tokens) const;
 
   SearchOptions options_;  // the limits on target tokens include the silent ones
   SpecialTokens special_;

@@ -46,8 +46,8 @@ std::optional<BadOption> OutOfRange(const SearchOption& option, Number value) {
                                              *note == 0 ? "" : ", ", note)};
 }
 
-std::optional<BadOption> OutsideOf(const char* name, int value, int min, const char* max_name,
-                                   int max) {
+std::optional<BadOption> CheckRange(const char* name, int value, int min, const char* max_name,
+                                    int max) {
   if (value >= min && value <= max) return std::nullopt;
   return BadOption{name, absl::StrCat("is ", value, ", it must be between ", min, " and ", max_name,
                                       ", which is ", max)};
@@ -102,11 +102,11 @@ std::optional<BadOption> FindBadOption(const SearchOptions& options, const Searc
   const SearchOption max_target_tokens = {
       "max_target_tokens", {}, 0, static_cast<double>(limits.max_target_tokens)};
   if (!bad) bad = OutOfRange(beam_size, options.beam_size);
-  if (!bad) bad = OutsideOf("n_best", options.n_best, 1, "beam_size", options.beam_size);
+  if (!bad) bad = CheckRange("n_best", options.n_best, 1, "beam_size", options.beam_size);
   if (!bad) bad = OutOfRange(max_target_tokens, options.max_target_tokens);
   if (!bad) {
-    bad = OutsideOf("min_target_tokens", options.min_target_tokens, 0, "max_target_tokens",
-                    options.max_target_tokens);
+    bad = CheckRange("min_target_tokens", options.min_target_tokens, 0, "max_target_tokens",
+                     options.max_target_tokens);
   }
   return bad;
 }

@@ -88,7 +88,7 @@ absl::string_view LastPart(absl::string_view word) {
   return begin + 1 < word.size() ? word.substr(begin) : word;
 }
 
-const AbbreviationLists* ListsOf(absl::string_view language) {
+const AbbreviationLists* FindLists(absl::string_view language) {
   if (language == "no" || language == "nn") language = "nb";
   if (language == "bs") language = "hr";
   for (const auto lists : {WesternAbbreviations(), EasternAbbreviations()}) {
@@ -188,7 +188,7 @@ const Abbreviations& Abbreviations::Of(absl::string_view language) {
     std::map<std::string, std::unique_ptr<const Abbreviations>> of;  // guarded by the mutex
   };
   static Table* const table = new Table;
-  const AbbreviationLists* lists = ListsOf(language);
+  const AbbreviationLists* lists = FindLists(language);
   const std::string key(lists == nullptr ? "" : lists->language);
   const std::lock_guard<std::mutex> lock(table->mutex);
   std::unique_ptr<const Abbreviations>& entry = table->of[key];

@@ -102,7 +102,7 @@ bool BeginsItem(absl::string_view text) {
   return rest.empty() || IsWhiteSpace(CharacterAt(rest, 0).code_point);
 }
 
-Line LineOf(absl::string_view raw) {
+Line MeasureLine(absl::string_view raw) {
   Line line;
   const int begin = SkipWhiteSpace(raw, 0);
   const int end = std::max(begin, SkipWhiteSpaceBefore(raw, static_cast<int>(raw.size())));
@@ -172,7 +172,7 @@ void AddCompounds(absl::string_view line, std::set<absl::string_view>& compounds
 }
 
 // The longest line of several words; 0 if the block is not wrapped.
-int WidthOf(std::span<const Line> block) {
+int WrapWidth(std::span<const Line> block) {
   int width = 0;
   for (const Line& line : block) {
     if (line.several_words && !line.alone) width = std::max(width, line.columns);
@@ -202,8 +202,8 @@ struct Joint {
   bool blank = true;
 };
 
-Joint JointOf(absl::string_view line, absl::string_view next,
-              const std::set<absl::string_view>& compounds) {
+Joint ChooseJoint(absl::string_view line, absl::string_view next,
+                  const std::set<absl::string_view>& compounds) {
   const Character last = CharacterBefore(line, static_cast<int>(line.size()));
   const Character first = CharacterAt(next, 0);
   if (last.code_point == kSoftHyphen) return {.removed = last.end - last.begin, .blank = false};
@@ -272,14 +272,14 @@ struct ParagraphJoiner::State {
 void ParagraphJoiner::State::ReadLine() {
   const size_t line_end = std::min(text.find('\n', end), text.size());
   const absl::string_view raw = text.substr(end, line_end - end);
-  const Line line = LineOf(raw);
+  const Line line = MeasureLine(raw);
   end = std::min(line_end + 1, text.size());
   whole = line.blank || end == text.size();
   if (!line.blank) {
     block.push_back(line);
     AddCompounds(raw, compounds);
   }
-  if (whole) width = WidthOf(block);
+  if (whole) width = WrapWidth(block);
 }
 
 void ParagraphJoiner::State::JoinLine() {
@@ -299,7 +299,7 @@ void ParagraphJoiner::State::JoinLine() {
   const bool goes_on = ContinuesIn(line, first, following, width);
   first = !goes_on;
   if (!goes_on) return;
-  const Joint joint = JointOf(line.text, following.text, compounds);
+  const Joint joint = ChooseJoint(line.text, following.text, compounds);
   const int line_end = Offset(line.text.data()) + static_cast<int>(line.text.size());
   joined.Append(text.substr(copied, line_end - joint.removed - copied), copied);
   if (joint.blank) joined.Append(" ", line_end);

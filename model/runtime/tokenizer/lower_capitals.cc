@@ -36,7 +36,7 @@ bool MayBeVowel(UChar32 c) {
          std::find(std::begin(kSyllabic), std::end(kSyllabic), u_tolower(c)) != std::end(kSyllabic);
 }
 
-std::vector<CasedWord> CasedWordsOf(absl::string_view text) {
+std::vector<CasedWord> FindCasedWords(absl::string_view text) {
   std::vector<CasedWord> words;
   bool in_word = false;
   bool ended = false;  // a full stop or the like, and closing marks after it
@@ -71,7 +71,7 @@ std::vector<CasedWord> CasedWordsOf(absl::string_view text) {
 // Adds the words in capitals that stand alone in a sentence that is mostly in lower case. One that
 // stands beside another may be shouted: "BREAKING NEWS from Rome".
 void AddAbbreviations(absl::string_view text, std::set<std::string>& abbreviations) {
-  const std::vector<CasedWord> words = CasedWordsOf(text);
+  const std::vector<CasedWord> words = FindCasedWords(text);
   for (auto begin = words.begin(); begin != words.end();) {
     const auto end = std::find_if(begin + 1, words.end(),
                                   [](const CasedWord& word) { return word.begins_sentence; });
@@ -109,14 +109,14 @@ bool StaysInCapitals(const CasedWord& word, absl::string_view after, bool englis
          (!word.may_have_vowel || abbreviations.contains(std::string(word.text)));
 }
 
-icu::Locale LocaleOf(absl::string_view language_code) {
+icu::Locale MakeLocale(absl::string_view language_code) {
   UErrorCode error = U_ZERO_ERROR;
   icu::Locale locale = icu::Locale::forLanguageTag(
       {language_code.data(), static_cast<int32_t>(language_code.size())}, error);
   return U_FAILURE(error) || locale.isBogus() ? icu::Locale::getRoot() : locale;
 }
 
-icu::UnicodeString WideOf(absl::string_view text) {
+icu::UnicodeString ToUtf16(absl::string_view text) {
   return icu::UnicodeString::fromUTF8({text.data(), static_cast<int32_t>(text.size())});
 }
 
@@ -125,14 +125,14 @@ icu::UnicodeString WideOf(absl::string_view text) {
 std::optional<std::string> LowerCapitals(absl::string_view text, absl::string_view language_code,
                                          const TextAround& around) {
   if (!IsInCapitals(text, around)) return std::nullopt;
-  const icu::Locale locale = LocaleOf(language_code);
+  const icu::Locale locale = MakeLocale(language_code);
   const bool english = absl::string_view(locale.getLanguage()) == "en";
   const std::set<std::string> abbreviations = AbbreviationsIn(around);
   std::string lower;
   lower.reserve(text.size());
   bool shouted = false;
   size_t copied = 0;
-  for (const CasedWord& word : CasedWordsOf(text)) {
+  for (const CasedWord& word : FindCasedWords(text)) {
     const size_t begin = word.text.data() - text.data();
     const size_t end = begin + word.text.size();
     lower.append(text.data() + copied, begin - copied);
@@ -142,7 +142,7 @@ std::optional<std::string> LowerCapitals(absl::string_view text, absl::string_vi
       continue;
     }
     shouted |= word.capitals >= 2;
-    icu::UnicodeString wide = WideOf(word.text);
+    icu::UnicodeString wide = ToUtf16(word.text);
     const UChar32 first = wide.char32At(0);
     wide.toLower(locale);
     if (word.begins_sentence) {
@@ -158,7 +158,7 @@ std::optional<std::string> LowerCapitals(absl::string_view text, absl::string_vi
 
 std::string ToCapitals(absl::string_view text, absl::string_view language_code) {
   std::string capitals;
-  return WideOf(text).toUpper(LocaleOf(language_code)).toUTF8String(capitals);
+  return ToUtf16(text).toUpper(MakeLocale(language_code)).toUTF8String(capitals);
 }
 
 }  // namespace linnet::model

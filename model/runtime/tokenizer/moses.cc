@@ -261,13 +261,13 @@ std::string JoinHyphens(const std::vector<Word>& words) {
   return text;
 }
 
-bool IsOneOf(UChar32 c, std::u32string_view marks) {
+bool IsMark(UChar32 c, std::u32string_view marks) {
   return marks.find(static_cast<char32_t>(c)) != std::u32string_view::npos;
 }
 
-bool IsAllOf(Word word, std::u32string_view marks) {
+bool HasOnlyMarks(Word word, std::u32string_view marks) {
   return std::all_of(word.begin(), word.end(),
-                     [&](const Letter& letter) { return IsOneOf(letter.code, marks); });
+                     [&](const Letter& letter) { return IsMark(letter.code, marks); });
 }
 
 // True for opening brackets and the currencies of sacremoses: no blank follows them.
@@ -275,7 +275,7 @@ bool IsOpening(Word word) {
   return std::all_of(word.begin(), word.end(), [](const Letter& letter) {
     UVersionInfo age;
     u_charAge(letter.code, age);
-    return IsOneOf(letter.code, U"([{¿¡") ||
+    return IsMark(letter.code, U"([{¿¡") ||
            (u_charType(letter.code) == U_CURRENCY_SYMBOL && age[0] <= 7);
   });
 }
@@ -293,7 +293,7 @@ using QuoteCounts = std::map<std::string, int>;
 
 MosesWords::MosesWords(absl::string_view language_code)
     : language_(PrimaryLanguage(language_code)) {
-  const MosesPrefixes& list = MosesPrefixesOf(language_);
+  const MosesPrefixes& list = FindMosesPrefixes(language_);
   for (absl::string_view word : PartsOf(list.always, ' ')) prefixes_.try_emplace(word, false);
   for (char letter : list.single_letters) prefixes_.try_emplace(std::string(1, letter), false);
   for (int i = 1; i <= list.largest_number; ++i) prefixes_.try_emplace(absl::StrCat(i), false);
@@ -301,7 +301,7 @@ MosesWords::MosesWords(absl::string_view language_code)
 }
 
 std::string MosesWords::Tokenize(absl::string_view text) const {
-  Letters letters = CleanUp(LettersOf(text, language_));
+  Letters letters = CleanUp(DecodeLetters(text, language_));
   letters = SeparateMarks(letters);
   letters = SeparateCommas(letters);
   letters = SeparateApostrophes(letters, language_);
@@ -343,8 +343,8 @@ std::string MosesWords::Tokenize(absl::string_view text) const {
 }
 
 std::string MosesWords::Detokenize(absl::string_view text) const {
-  const Letters tokenized = LettersOf(text, language_);
-  const Letters letters = LettersOf(Unescape(JoinHyphens(WordsOf(tokenized))), language_);
+  const Letters tokenized = DecodeLetters(text, language_);
+  const Letters letters = DecodeLetters(Unescape(JoinHyphens(WordsOf(tokenized))), language_);
   const std::vector<Word> words = WordsOf(letters);
   const bool takes_apostrophe = language_ == "fr" || language_ == "it" || language_ == "ga";
   QuoteCounts quotes;
@@ -359,9 +359,9 @@ std::string MosesWords::Detokenize(absl::string_view text) const {
       left = i > 0 && IsCjk(words[i - 1].back().code);
     } else if (IsOpening(word)) {
       right = true;
-    } else if (IsAllOf(word, U",.?!:;\\%}])")) {
+    } else if (HasOnlyMarks(word, U",.?!:;\\%}])")) {
       left = true;
-      if (language_ == "fr" && word.size() == 1 && IsOneOf(first, U"?!:;\\%")) out += ' ';
+      if (language_ == "fr" && word.size() == 1 && IsMark(first, U"?!:;\\%")) out += ' ';
     } else if (language_ == "en" && i > 0 && first == '\'' && word.size() > 1 &&
                word[1].is(kAlphaClass)) {
       left = true;
@@ -369,9 +369,9 @@ std::string MosesWords::Detokenize(absl::string_view text) const {
                word.back().code == '\'' && word[word.size() - 2].is(kAlphaClass) &&
                words[i + 1].front().is(kAlphaClass)) {
       right = true;
-    } else if (IsAllOf(word, U"'\"„“`")) {
+    } else if (HasOnlyMarks(word, U"'\"„“`")) {
       // „ and “ count as one kind of quote.
-      int& count = quotes[IsAllOf(word, U"„“") ? "\"" : Utf8(word)];
+      int& count = quotes[HasOnlyMarks(word, U"„“") ? "\"" : Utf8(word)];
       if (count % 2 == 1) {
         left = true;
         ++count;

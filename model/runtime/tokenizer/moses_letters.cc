@@ -67,7 +67,7 @@ uint8_t CommonClasses(UChar32 c) {
 
 }  // namespace
 
-Letter LetterOf(UChar32 c, absl::string_view language) {
+Letter ClassifyLetter(UChar32 c, absl::string_view language) {
   static const std::array<uint8_t, 0x250> kLatin = [] {
     std::array<uint8_t, 0x250> classes;
     for (UChar32 code = 0; code < std::ssize(classes); ++code) classes[code] = CommonClasses(code);
@@ -79,12 +79,13 @@ Letter LetterOf(UChar32 c, absl::string_view language) {
   return {.code = c, .classes = classes};
 }
 
-Letters LettersOf(absl::string_view text, absl::string_view language) {
+Letters DecodeLetters(absl::string_view text, absl::string_view language) {
   Letters letters;
   letters.reserve(text.size());
   for (int at = 0; at < std::ssize(text);) {
     const Character character = CharacterAt(text, at);
-    letters.push_back(LetterOf(character.code_point < 0 ? 0xFFFD : character.code_point, language));
+    letters.push_back(
+        ClassifyLetter(character.code_point < 0 ? 0xFFFD : character.code_point, language));
     at = character.end;
   }
   return letters;

@@ -32,10 +32,10 @@ using Letters = std::vector<Letter>;
 // Classifies by the tables of sacremoses, which are older and smaller than current Unicode: letters
 // and digits are those of Unicode 7 in the basic plane; Han and Hangul count as letters only in
 // languages that use them ("zh", "ja", "ko"); lower case is that of Unicode 9.
-Letter LetterOf(UChar32 c, absl::string_view language);
+Letter ClassifyLetter(UChar32 c, absl::string_view language);
 
 // The letters of UTF-8 text; invalid bytes become U+FFFD.
-Letters LettersOf(absl::string_view text, absl::string_view language);
+Letters DecodeLetters(absl::string_view text, absl::string_view language);
 
 // The ideographs, syllables and their marks that the detokenizer joins without blanks.
 bool IsCjk(UChar32 c);

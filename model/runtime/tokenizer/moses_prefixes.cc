@@ -57,7 +57,7 @@ constexpr MosesPrefixes kChinese = {
 
 }  // namespace
 
-const MosesPrefixes& MosesPrefixesOf(absl::string_view language) {
+const MosesPrefixes& FindMosesPrefixes(absl::string_view language) {
   if (language == "de") return kGermanPrefixes;
   if (language == "fr") return kFrench;
   if (language == "zh") return kChinese;

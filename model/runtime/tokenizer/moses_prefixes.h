@@ -17,6 +17,6 @@ struct MosesPrefixes {
 // A model needs the list that its training data was tokenized with, so these are the entries of
 // Moses's lists (scripts/share/nonbreaking_prefixes of sacremoses 0.2.0), in another order. The
 // segmenter uses abbreviations.h instead.
-const MosesPrefixes& MosesPrefixesOf(absl::string_view language);
+const MosesPrefixes& FindMosesPrefixes(absl::string_view language);
 
 }  // namespace linnet::model

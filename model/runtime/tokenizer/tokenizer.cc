@@ -144,7 +144,7 @@ struct Tokenizer::Impl {
   }
 
   // The spelling of a part of a text by the subwords. That of a single character is kept.
-  Spelling SpellingOf(absl::string_view text) const;
+  Spelling ClassifySpelling(absl::string_view text) const;
   Spelling FindSpelling(absl::string_view text) const;
   // The text as Read describes it. `whole` contains it.
   std::string Readable(absl::string_view whole, int begin, int end) const;
@@ -163,7 +163,7 @@ struct Tokenizer::Impl {
   std::shared_ptr<const TokenMarks> marks;
 };
 
-Spelling Tokenizer::Impl::SpellingOf(absl::string_view text) const {
+Spelling Tokenizer::Impl::ClassifySpelling(absl::string_view text) const {
   const Character first = text.empty() ? Character() : CharacterAt(text, 0);
   if (first.end != std::ssize(text) || first.code_point < 0 ||
       std::cmp_greater_equal(first.code_point, spellings.size()))
@@ -200,12 +200,12 @@ std::string Tokenizer::Impl::Readable(absl::string_view whole, int begin, int en
     if (c < 0x80) {
       read += whole[character.begin];
     } else if (IsInvisible(c)) {
-      if (IsNeededJoiner(whole, character) && SpellingOf(part) == Spelling::kSpelled)
+      if (IsNeededJoiner(whole, character) && ClassifySpelling(part) == Spelling::kSpelled)
         absl::StrAppend(&read, part);
     } else if (IsTypographicHyphen(c)) {
       read += '-';
     } else {
-      const bool rare = IsWhiteSpace(c) && SpellingOf(part) == Spelling::kUnspellable;
+      const bool rare = IsWhiteSpace(c) && ClassifySpelling(part) == Spelling::kUnspellable;
       absl::StrAppend(&read, rare ? " " : part);
     }
   }
@@ -224,7 +224,7 @@ std::vector<TextRun> Tokenizer::Impl::Unspellable(absl::string_view text) const 
     if (std::all_of(part.begin(), part.end(), absl::ascii_isprint)) return Spelling::kSpelled;
     const UChar32 first = CharacterAt(part, 0).code_point;
     if (IsInvisible(first)) return Spelling::kNothing;
-    return IsTypographicHyphen(first) ? Spelling::kSpelled : SpellingOf(part);
+    return IsTypographicHyphen(first) ? Spelling::kSpelled : ClassifySpelling(part);
   });
 }
 
@@ -294,7 +294,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Load(const TokenizerSpec& 
   impl->subwords = std::move(subwords);
   impl->special = special;
   for (const char* code : CodeStandIns()) {
-    if (impl->SpellingOf(code) == Spelling::kSpelled) impl->stand_ins.emplace_back(code);
+    if (impl->ClassifySpelling(code) == Spelling::kSpelled) impl->stand_ins.emplace_back(code);
   }
   if (spec.word_tokenizer == linnet::v1::WORD_TOKENIZER_MOSES) {
     impl->words.emplace(spec.language_code);

@@ -34,7 +34,7 @@ DeviceDecoder::DeviceDecoder(DecoderContext& context, const EncoderCache& cache)
       special_({context.info.special.start, context.info.special.pad, context.info.special.eos,
                 context.info.special.unk}),
       stream_(context.model.device(), /*urgent=*/true),
-      tables_(ops::NewBeamTables(context.info.rows, context.reach, HistoryOf(context.info),
+      tables_(ops::NewBeamTables(context.info.rows, context.reach, HistoryEntries(context.info),
                                  context.model.device())),
       grammar_(GrammarTensors(context.info.grammar.get(), context.model.device())),
       steps_{InFlightStep{{}, {}, DeviceEvent(context.model.device())},

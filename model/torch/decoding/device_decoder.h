@@ -80,7 +80,7 @@ class DeviceDecoder {
 
   // Entries of a hypothesis's history, at most ops::kMaxHistory: the start token, language tokens,
   // the longest target and eos.
-  static int HistoryOf(const EngineInfo& info) {
+  static int HistoryEntries(const EngineInfo& info) {
     return info.limits.max_target_tokens + info.max_language_tokens + 2;
   }
 

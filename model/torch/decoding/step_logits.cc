@@ -38,7 +38,7 @@ StepLogits::StepLogits(ScriptedModel& model, StepInputs& inputs, int rows, int v
     if (!others.empty()) {
       const at::Tensor index =
           at::from_blob(others.data(), {static_cast<int64_t>(others.size())}, at::kLong);
-      TakeOthers(model.LogitsOf(features.index_select(0, index)), others, inputs, vocabulary);
+      TakeOthers(model.ComputeLogits(features.index_select(0, index)), others, inputs, vocabulary);
     }
     TakeNarrow(features, tensors, narrow);
   } else if (model.picks_best() && !inputs.whole_rows()) {
@@ -114,7 +114,7 @@ void StepLogits::TakeNarrow(at::Tensor features, const StepTensors& inputs,
     for (const NarrowRows& some : narrow.subspan(begin, end - begin)) {
       const int first = some.first_row;
       const OutputRows& outputs = *some.outputs;
-      ops::BestLogitsCpu({.weight = ops::MatrixOf(outputs.weight),
+      ops::BestLogitsCpu({.weight = ops::FindPackedMatrix(outputs.weight),
                           .given = nullptr,
                           .x = features.const_data_ptr<float>() + first * depth,
                           .bias = outputs.bias ? outputs.bias->const_data_ptr<float>() : nullptr,

@@ -77,7 +77,7 @@ absl::StatusOr<ComputeType> ResolveComputeType(ComputeType compute, Device devic
       absl::StrCat("compute type ", static_cast<int>(compute), " has no name"));
 }
 
-at::ScalarType ScalarTypeOf(ComputeType compute) {
+at::ScalarType TorchType(ComputeType compute) {
   if (compute == ComputeType::kBfloat16) return at::kBFloat16;
   if (compute == ComputeType::kFloat16) return at::kHalf;
   return at::kFloat;

@@ -16,7 +16,7 @@ namespace linnet::model {
 absl::StatusOr<ComputeType> ResolveComputeType(ComputeType compute, Device device);
 
 // The type of activations, decoder state, encoder cache and unpacked weights.
-at::ScalarType ScalarTypeOf(ComputeType compute);
+at::ScalarType TorchType(ComputeType compute);
 
 // Returns FailedPreconditionError if `type` is float16 and a finite value of the weight exceeds its
 // range, and would become infinite. The other types have the range of float32.

@@ -142,7 +142,7 @@ std::vector<int64_t> PartBounds(const at::Tensor& backpointers, int64_t parts) {
   return bounds;
 }
 
-StepTensors PartOf(const StepTensors& rows, int64_t first, int64_t last) {
+StepTensors SliceRows(const StepTensors& rows, int64_t first, int64_t last) {
   const auto part = [&](const at::Tensor& all) { return all.slice(0, first, last); };
   return {.tokens = part(rows.tokens),
           .positions = part(rows.positions),
@@ -183,7 +183,7 @@ absl::StatusOr<ScriptedModel> ScriptedModel::Load(const std::filesystem::path& f
   ASSIGN_OR_RETURN(const ComputeType resolved,
                    ResolveComputeType(compute, device.is_cuda() ? Device::kCuda : Device::kCpu));
   if (device.is_cpu()) module.get_method("pack")({ComputeTypeName(resolved)});
-  RETURN_IF_ERROR(Convert(module, device, ScalarTypeOf(resolved)));
+  RETURN_IF_ERROR(Convert(module, device, TorchType(resolved)));
   // The module is not frozen, since that saves no time: medians of 400 steps of four rows of an
   // en-de model, alternating in Python on a busy machine, are 7.80 ms as loaded, 7.82 ms
   // frozen, 7.77 ms frozen without optimised numerics. LibTorch 2.11's freeze_module also drops
@@ -199,7 +199,7 @@ ScriptedModel::ScriptedModel(at::Device device, ComputeType compute, torch::jit:
       has_step_best_(!module_.hasattr("picks_best") || module_.attr("picks_best").toBool()) {}
 
 void ScriptedModel::ConvertLogitsToFloat32(int vocabulary_size) {
-  if (device_.is_cpu() || ScalarTypeOf(compute_) == at::kFloat) return;
+  if (device_.is_cpu() || TorchType(compute_) == at::kFloat) return;
   std::vector<TokenId> tokens(vocabulary_size);
   std::iota(tokens.begin(), tokens.end(), 0);
   float_outputs_ = OutputRowsFor(std::move(tokens));
@@ -266,7 +266,7 @@ BestLogits ScriptedModel::StepBest(const StepTensors& rows,
     for (int64_t i = begin; i < end; ++i) {
       const ThreadModes modes;
       try {
-        parts[i] = StepBestOfPart(PartOf(rows, bounds[i], bounds[i + 1]), encoder_cache, state);
+        parts[i] = StepBestOfPart(SliceRows(rows, bounds[i], bounds[i + 1]), encoder_cache, state);
       } catch (...) {
         errors[i] = std::current_exception();
       }
@@ -297,7 +297,7 @@ at::Tensor ScriptedModel::Features(const StepTensors& rows,
   return module_.get_method("features")(Arguments(rows, encoder_cache, state)).toTensor();
 }
 
-at::Tensor ScriptedModel::LogitsOf(const at::Tensor& features) {
+at::Tensor ScriptedModel::ComputeLogits(const at::Tensor& features) {
   return module_.get_method("logits_of")({features}).toTensor();
 }
 

@@ -102,7 +102,7 @@ class ScriptedModel {
   // On the CPU the rows of OutputRowsFor are packed.
   at::Tensor Features(const StepTensors& rows, const std::vector<at::Tensor>& encoder_cache,
                       const std::vector<at::Tensor>& state);
-  at::Tensor LogitsOf(const at::Tensor& features);
+  at::Tensor ComputeLogits(const at::Tensor& features);
   OutputRows OutputRowsFor(std::vector<TokenId> tokens);
 
   at::Device device() const { return device_; }

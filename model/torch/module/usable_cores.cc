@@ -26,7 +26,7 @@ double Cores(std::istream& numbers) {
 }
 
 // The limit of the control group in this folder.
-double LimitOf(const fs::path& group) {
+double ReadCpuLimit(const fs::path& group) {
   if (std::ifstream file(group / "cpu.max"); file) return Cores(file);  // v2: "150000 100000"
   std::ifstream quota(group / "cpu.cfs_quota_us"), period(group / "cpu.cfs_period_us");  // v1
   std::stringstream both;
@@ -37,11 +37,11 @@ double LimitOf(const fs::path& group) {
 // The min limit from the top of the hierarchy down to the group at `path`. In a container the top
 // may be its own group while `path` is the host's: folders that do not exist have no limit.
 double LimitAlong(const fs::path& top, const std::string& path) {
-  double limit = LimitOf(top);
+  double limit = ReadCpuLimit(top);
   fs::path group = top;
   for (const absl::string_view name : absl::StrSplit(path, '/', absl::SkipEmpty())) {
     group /= std::string(name);
-    limit = std::min(limit, LimitOf(group));
+    limit = std::min(limit, ReadCpuLimit(group));
   }
   return limit;
 }

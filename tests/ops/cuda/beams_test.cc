@@ -183,7 +183,7 @@ TEST(CudaBeamsTest, BeamSearchEqualsTheCpu) {
           const int number = before.at(row).search;
           if (number < 0) continue;
           const BeamPlan& plan = before.at(number);
-          if (row - plan.first_row >= LiveOf(plan, before.tables())) continue;
+          if (row - plan.first_row >= LiveHypotheses(plan, before.tables())) continue;
           ASSERT_NEAR(cuda.normalizers[row], cpu.normalizers[row], 1e-4) << row;
           ASSERT_EQ(cuda.also[row], cpu.also[row]) << row;
           for (int i = 0; i < 2 * plan.beam && plan.forced < 0; ++i) {
