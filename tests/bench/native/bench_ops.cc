@@ -109,7 +109,7 @@ void DynamicStep(benchmark::State& state) {
   size_t layer = 0;
   for (auto _ : state) {
     if constexpr (fused) {
-      LinearCpu({.weight = MatrixOf(weights[layer]),
+      LinearCpu({.weight = FindPackedMatrix(weights[layer]),
                  .x = x.const_data_ptr<float>(),
                  .bias = nullptr,
                  .activation = Activation::kNone,
