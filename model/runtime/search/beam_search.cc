@@ -11,21 +11,15 @@
 namespace linnet::model {
 
 BeamSearch::BeamSearch(const SearchSpec& spec)
-    : Search(spec, spec.options, /*device_can_choose=*/true) {
+    : Search(spec, spec.options, /*device_can_choose=*/true), top_(2 * spec.options.beam_size) {
   for (const auto& rule : rules()) {
     if (const auto* found = dynamic_cast<const ConstraintRule*>(rule.get()); found != nullptr)
       constraints_ = found;
   }
 }
 
-int BeamSearch::Unmet(const Candidate& candidate) const {
-  if (constraints_ == nullptr) return 0;
-  std::vector<TokenId> tokens;
-  return constraints_->Unmet(ContinuationBy(candidate, tokens));
-}
-
-absl::StatusOr<std::vector<Candidate>> BeamSearch::Choose(std::span<const LogitRow> rows) {
-  return constraints_ == nullptr ? BestCandidates(rows) : ConstrainedCandidates(rows);
+int BeamSearch::Unmet(const Candidate& candidate) {
+  return constraints_ == nullptr ? 0 : constraints_->Unmet(ContinuationBy(candidate));
 }
 
 void BeamSearch::PushBest(const LogitRow& row, TopCandidates& top) const {
@@ -34,26 +28,27 @@ void BeamSearch::PushBest(const LogitRow& row, TopCandidates& top) const {
     if (const auto logit = row.Logit(adjustment.token); logit.has_value())
       top.Push(row.Extend(adjustment, *logit));
   }
-  PushRow(row, rules.set_aside(), top);
+  PushRow(
+      row, [&](TokenId token) { return rules.IsSetAside(token); }, top);
 }
 
-absl::StatusOr<std::vector<Candidate>> BeamSearch::BestCandidates(
-    std::span<const LogitRow> rows) const {
-  TopCandidates top(2 * options().beam_size);
+absl::Status BeamSearch::Choose(std::span<const LogitRow> rows,
+                                std::vector<Candidate>& candidates) {
   for (const LogitRow& row : rows) {
     if (edit(row.parent).forced() != kNoToken) {
       ASSIGN_OR_RETURN(Candidate forced, Forced(row));
-      top.Push(forced);
+      top_.Push(forced);
     } else {
-      PushBest(row, top);
+      PushBest(row, top_);
     }
   }
-  return top.Take();
+  top_.Take(candidates);
+  if (constraints_ != nullptr) ApplyConstraints(rows, candidates);
+  return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<Candidate>> BeamSearch::ConstrainedCandidates(
-    std::span<const LogitRow> rows) const {
-  ASSIGN_OR_RETURN(std::vector<Candidate> candidates, BestCandidates(rows));
+void BeamSearch::ApplyConstraints(std::span<const LogitRow> rows,
+                                  std::vector<Candidate>& candidates) {
   for (const LogitRow& row : rows) {
     const RowEdit& rules = edit(row.parent);
     if (rules.forced() != kNoToken) continue;  // the forced token has no alternatives
@@ -72,10 +67,9 @@ absl::StatusOr<std::vector<Candidate>> BeamSearch::ConstrainedCandidates(
   };
   candidates.erase(std::unique(candidates.begin(), candidates.end(), same), candidates.end());
   std::vector<int> banks;
-  std::vector<TokenId> tokens;
   for (const Candidate& candidate : candidates)
-    banks.push_back(constraints_->Bank(ContinuationBy(candidate, tokens)));
-  return AllocateBeam(std::move(candidates), banks, 2 * options().beam_size);
+    banks.push_back(constraints_->Bank(ContinuationBy(candidate)));
+  candidates = AllocateBeam(std::move(candidates), banks, 2 * options().beam_size);
 }
 
 }  // namespace linnet::model

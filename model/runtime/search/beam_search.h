@@ -23,17 +23,16 @@ class BeamSearch final : public Search {
   explicit BeamSearch(const SearchSpec& spec);
 
  private:
-  absl::StatusOr<std::vector<Candidate>> Choose(std::span<const LogitRow> rows) override;
+  absl::Status Choose(std::span<const LogitRow> rows, std::vector<Candidate>& candidates) override;
   int wanted() const override { return 2 * options().beam_size; }
-  int Unmet(const Candidate& candidate) const override;
-  absl::StatusOr<std::vector<Candidate>> BestCandidates(std::span<const LogitRow> rows) const;
-  // BestCandidates and those that constraints add, after dynamic beam allocation.
-  absl::StatusOr<std::vector<Candidate>> ConstrainedCandidates(
-      std::span<const LogitRow> rows) const;
+  int Unmet(const Candidate& candidate) override;
+  // Adds the candidates that constraints offer, and allocates the beam.
+  void ApplyConstraints(std::span<const LogitRow> rows, std::vector<Candidate>& candidates);
   // Pushes the best candidates of a row in which no token is forced.
   void PushBest(const LogitRow& row, TopCandidates& top) const;
 
   const ConstraintRule* constraints_ = nullptr;  // one of rules(), or null
+  TopCandidates top_;                            // empty between steps; keeps its memory
 };
 
 }  // namespace linnet::model

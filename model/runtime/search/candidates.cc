@@ -30,9 +30,8 @@ Floats Load(const float* x) {
 
 Floats Larger(Floats a, Floats b) { return b > a ? b : a; }
 
-// True if one of logits[0, kBlock) would be kept; NaN never is. Each lane does the same operations
-// as a single logit, so that the answer is exact.
-bool AnyAdmitted(const float* logits, const LogitRow& row, const TopCandidates& top) {
+// True if one of logits[0, kBlock) is above `bound`; NaN never is.
+bool AnyAbove(const float* logits, float bound) {
   constexpr int kMaxima = 4;  // independent, so that their latencies overlap
   Floats largest[kMaxima];
   for (Floats& maximum : largest) maximum = Floats{} - std::numeric_limits<float>::infinity();
@@ -42,8 +41,7 @@ bool AnyAdmitted(const float* logits, const LogitRow& row, const TopCandidates& 
     }
   }
   const Floats all = Larger(Larger(largest[0], largest[1]), Larger(largest[2], largest[3]));
-  const auto kept = row.sum + (all / row.temperature - row.log_normalizer) >= top.threshold();
-  const Halves halves = reinterpret_cast<Halves>(kept);
+  const Halves halves = reinterpret_cast<Halves>(all > bound);
   return (halves[0] | halves[1]) != 0;
 }
 
@@ -52,34 +50,55 @@ float Scaled(float value, float factor) {
   return value < 0 ? value * factor : value / factor;
 }
 
-}  // namespace
-
-bool Better(const Candidate& a, const Candidate& b) {
+// Better, which standard algorithms can inline.
+constexpr auto kBetter = [](const Candidate& a, const Candidate& b) {
   if (a.sum != b.sum) return a.sum > b.sum;
   if (a.parent != b.parent) return a.parent < b.parent;
   if (a.logit != b.logit) return a.logit > b.logit;
   return a.token < b.token;
-}
+};
 
-TopCandidates::TopCandidates(int capacity) : capacity_(capacity) { heap_.reserve(capacity_ + 1); }
+}  // namespace
+
+bool Better(const Candidate& a, const Candidate& b) { return kBetter(a, b); }
+
+TopCandidates::TopCandidates(int capacity) : capacity_(capacity) { heap_.reserve(capacity_); }
 
 void TopCandidates::Push(const Candidate& candidate) {
   if (!std::isfinite(candidate.sum)) return;
-  if (heap_.size() == capacity_) {
-    if (!Better(candidate, heap_.front())) return;
-    std::pop_heap(heap_.begin(), heap_.end(), Better);
-    heap_.back() = candidate;
-  } else {
+  if (heap_.size() < capacity_) {
     heap_.push_back(candidate);
+    if (heap_.size() < capacity_) return;
+    std::make_heap(heap_.begin(), heap_.end(), kBetter);
+  } else {
+    if (!kBetter(candidate, heap_.front())) return;
+    ReplaceWorst(candidate);
   }
-  std::push_heap(heap_.begin(), heap_.end(), Better);
-  if (heap_.size() == capacity_) threshold_ = heap_.front().sum;
+  threshold_ = heap_.front().sum;
+}
+
+void TopCandidates::ReplaceWorst(const Candidate& candidate) {
+  size_t at = 0;
+  for (size_t child = 1; child < heap_.size(); child = 2 * at + 1) {
+    if (child + 1 < heap_.size() && kBetter(heap_[child], heap_[child + 1])) ++child;
+    if (!kBetter(candidate, heap_[child])) break;
+    heap_[at] = heap_[child];
+    at = child;
+  }
+  heap_[at] = candidate;
 }
 
 std::vector<Candidate> TopCandidates::Take() {
-  std::sort_heap(heap_.begin(), heap_.end(), Better);
+  std::vector<Candidate> taken;
+  Take(taken);
+  return taken;
+}
+
+void TopCandidates::Take(std::vector<Candidate>& to) {
+  std::sort(heap_.begin(), heap_.end(), kBetter);
   threshold_ = std::numeric_limits<float>::lowest();
-  return std::exchange(heap_, {});
+  to.swap(heap_);
+  heap_.clear();
 }
 
 std::optional<float> LogitRow::Logit(TokenId token) const {
@@ -104,19 +123,31 @@ Candidate LogitRow::Extend(const Adjustment& adjustment, float logit) const {
   return {sum + log_probability, log_probability, parent, adjustment.token, logit};
 }
 
-void PushRow(const LogitRow& row, std::span<const TokenId> excluded, TopCandidates& top) {
+void PushRow(const LogitRow& row, absl::FunctionRef<bool(TokenId)> excluded, TopCandidates& top) {
   const int size = static_cast<int>(row.logits.size());
+  // The highest logit with a sum below the threshold, which only rises: no lower one is kept.
+  float rejected = -std::numeric_limits<float>::infinity();
   for (int begin = 0; begin < size; begin += kBlock) {
     const int end = std::min(begin + kBlock, size);
-    if (end - begin == kBlock && !AnyAdmitted(row.logits.data() + begin, row, top)) continue;
+    if (end - begin == kBlock && !AnyAbove(row.logits.data() + begin, rejected)) continue;
     for (int i = begin; i < end; ++i) {
       const float logit = row.logits[i];
-      if (!(row.sum + row.LogProbability(logit) >= top.threshold())) continue;
+      if (logit <= rejected) continue;
+      if (!(row.sum + row.LogProbability(logit) >= top.threshold())) {
+        rejected = std::max(rejected, logit);  // not if it is NaN
+        continue;
+      }
       const TokenId token = row.Token(i);
-      if (std::binary_search(excluded.begin(), excluded.end(), token)) continue;
-      top.Push(row.Extend(token, logit));
+      if (!excluded(token)) top.Push(row.Extend(token, logit));
     }
   }
+}
+
+void PushRow(const LogitRow& row, std::span<const TokenId> excluded, TopCandidates& top) {
+  PushRow(
+      row,
+      [&](TokenId token) { return std::binary_search(excluded.begin(), excluded.end(), token); },
+      top);
 }
 
 std::vector<Candidate> AllocateBeam(std::vector<Candidate> candidates, std::span<const int> banks,

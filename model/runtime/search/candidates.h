@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "model/runtime/search/token.h"
 
 namespace linnet::model {
@@ -31,12 +32,15 @@ class TopCandidates {
   // Candidates with a lower sum are not kept. (At this sum, parent and token decide.)
   float threshold() const { return threshold_; }
   void Push(const Candidate& candidate);
-  // Moves the candidates out, best first.
+  // Moves the candidates out, best first; into the memory of `to`, whose content is dropped.
   std::vector<Candidate> Take();
+  void Take(std::vector<Candidate>& to);
 
  private:
+  void ReplaceWorst(const Candidate& candidate);
+
   size_t capacity_;
-  std::vector<Candidate> heap_;  // the worst one first
+  std::vector<Candidate> heap_;  // once it is full, a heap with the worst one first
   float threshold_ = std::numeric_limits<float>::lowest();
 };
 
@@ -67,11 +71,14 @@ struct LogitRow {
   Candidate Extend(const Adjustment& adjustment, float logit) const;
 };
 
-// Pushes every token of the row that may be among the best, except `excluded` (ascending).
+// Pushes every token of the row that may be among the best, except the excluded ones.
 //
-// A whole row is read once, in blocks: a block is skipped if its largest logit would not be kept.
+// A whole row is read once, in blocks: a block is skipped if a logit as high as its largest was not
+// kept.
 // Sums increase with logits, so no candidate is missed. NaN is never kept.
-void PushRow(const LogitRow& row, std::span<const TokenId> excluded, TopCandidates& top);
+void PushRow(const LogitRow& row, absl::FunctionRef<bool(TokenId)> excluded, TopCandidates& top);
+void PushRow(const LogitRow& row, std::span<const TokenId> excluded,  // ascending
+             TopCandidates& top);
 
 // Dynamic beam allocation: selects at most `max` candidates, round-robin over the banks: the best
 // of the highest bank, that of the next lower one, and so on, then the second best of each.

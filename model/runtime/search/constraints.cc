@@ -104,7 +104,8 @@ std::vector<TokenId> Constraints::Next(const Progress& progress,
   std::sort(possible.begin(), possible.end());
   possible.erase(std::unique(possible.begin(), possible.end()), possible.end());
   // Where a phrase ended, those that would begin another inside it are none.
-  std::vector<TokenId> longer(tokens.begin(), tokens.end());
+  const std::span<const TokenId> begun = tokens.last(progress.begun);
+  std::vector<TokenId> longer(begun.begin(), begun.end());
   longer.push_back(0);
   std::erase_if(possible, [&](TokenId token) {
     longer.back() = token;

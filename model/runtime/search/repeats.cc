@@ -2,15 +2,37 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 namespace linnet::model {
 
-void ExcludeRepeatedNgrams(std::span<const TokenId> history, int n,
-                           std::vector<TokenId>& excluded) {
-  if (n <= 0 || std::ssize(history) < n) return;
-  const auto last = history.end() - (n - 1);  // the last n-1 tokens
-  for (auto start = history.begin(); start + (n - 1) != history.end(); ++start) {
-    if (std::equal(last, history.end(), start)) excluded.push_back(start[n - 1]);
+size_t NgramHistory::Bucket(std::span<const TokenId> target, int end) const {
+  uint32_t hash = 0;
+  for (int i = end - n_ + 1; i < end; ++i)
+    hash = (hash ^ static_cast<uint32_t>(At(target, i))) * 0x9E3779B1;
+  return hash >> 16 & (kBuckets - 1);
+}
+
+void NgramHistory::Remember(std::span<const TokenId> target) {
+  const int length = static_cast<int>(std::ssize(target)) + 1;
+  if (length != length_) known_ = std::exchange(length_, length);
+  for (int end = std::max(known_ + 1, n_ - 1); end <= length; ++end) {
+    int& newest = newest_[Bucket(target, end)];
+    if (newest != kNone && entries_[newest].length == end) continue;
+    entries_.push_back({.length = end, .older = newest});
+    newest = static_cast<int>(std::ssize(entries_)) - 1;
+  }
+}
+
+void NgramHistory::ExcludeRepeated(std::span<const TokenId> target,
+                                   std::vector<TokenId>& excluded) const {
+  const int length = static_cast<int>(std::ssize(target)) + 1;
+  if (length < n_) return;
+  for (int at = newest_[Bucket(target, length)]; at != kNone; at = entries_[at].older) {
+    const int end = entries_[at].length;
+    bool same = end < length;
+    for (int i = 1; same && i < n_; ++i) same = At(target, end - i) == At(target, length - i);
+    if (same) excluded.push_back(At(target, end));
   }
 }
 
@@ -23,8 +45,8 @@ void ExcludeConsecutiveRepeats(std::span<const TokenId> target, int times,
     // equals the one n before, the first n excepted.
     const int64_t before = TokensInARow(n, times + int64_t{1}) - 1;
     if (before > size) break;
-    const auto last = target.end() - (before - n);
-    if (std::equal(last, target.end(), last - n)) excluded.push_back(target[size - n]);
+    const auto last = target.rbegin();  // backwards: most tokens differ at once
+    if (std::equal(last, last + (before - n), last + n)) excluded.push_back(target[size - n]);
   }
 }
 

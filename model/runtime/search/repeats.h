@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -12,9 +13,40 @@ namespace linnet::model {
 // that was trained too little. Both add the tokens to `excluded` that must not come next, some of
 // them twice.
 
-// SearchOptions::no_repeat_ngram_size: adds the tokens that would repeat an n-gram of `history`,
-// the start token and the target so far (Paulus et al. 2018, section 2.5).
-void ExcludeRepeatedNgrams(std::span<const TokenId> history, int n, std::vector<TokenId>& excluded);
+// SearchOptions::no_repeat_ngram_size: no n-gram occurs twice in the start token and a target
+// (Paulus et al. 2018, section 2.5).
+//
+// Remembers at which lengths the live hypotheses of a search had which last n-1 tokens, by a hash
+// of these, so that a step costs no more for a long target. A search owns it; not thread-safe.
+class NgramHistory {
+ public:
+  NgramHistory(int n, TokenId start) : n_(n), start_(start), newest_(kBuckets, kNone) {}
+
+  // Remembers the target of a live hypothesis. Call it for all of a step; steps may be left out.
+  void Remember(std::span<const TokenId> target);
+  // Adds the tokens that would repeat an n-gram of a target that is remembered.
+  void ExcludeRepeated(std::span<const TokenId> target, std::vector<TokenId>& excluded) const;
+
+ private:
+  static constexpr int kBuckets = 1024;
+  static constexpr int kNone = -1;
+  struct Entry {
+    int length;
+    int older;  // index of the next entry of the bucket
+  };
+  // Token number i of the start token and the target.
+  TokenId At(std::span<const TokenId> target, int i) const {
+    return i == 0 ? start_ : target[i - 1];
+  }
+  // The bucket of the n-1 tokens before token number `end`.
+  size_t Bucket(std::span<const TokenId> target, int end) const;
+
+  int n_;
+  TokenId start_;
+  std::vector<int> newest_;  // by bucket: index into entries_
+  std::vector<Entry> entries_;
+  int known_ = kNone, length_ = kNone;  // in tokens: of the step before, and of this one
+};
 
 // The longest n-gram that the second rule compares: six words, the length of a phrase that a model
 // falls into repeating, are hardly more tokens.

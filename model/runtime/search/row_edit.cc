@@ -1,8 +1,6 @@
 #include "model/runtime/search/row_edit.h"
 
 #include <algorithm>
-#include <cstdint>
-#include <iterator>
 #include <limits>
 
 namespace linnet::model {
@@ -15,8 +13,15 @@ constexpr int kMaxUnlikelyAmongBest = 8;
 // many as one of them needs; beyond this the whole rows are cheaper.
 constexpr int kMaxBest = 1024;
 
+// Lists of byte pieces and other special tokens are short and have low ids, so that the bounds of a
+// list decide for most tokens.
 bool Contains(std::span<const TokenId> ascending, TokenId token) {
-  return std::binary_search(ascending.begin(), ascending.end(), token);
+  return !ascending.empty() && token <= ascending.back() && token >= ascending.front() &&
+         std::binary_search(ascending.begin(), ascending.end(), token);
+}
+
+bool ContainsAny(std::span<const std::span<const TokenId>> lists, TokenId token) {
+  return std::ranges::any_of(lists, [token](auto list) { return Contains(list, token); });
 }
 
 void SortUnique(std::vector<TokenId>& tokens) {
@@ -70,32 +75,59 @@ void RowEdit::Clear() {
   offered_.clear();
   unlikely_.clear();
   adjusted_.clear();
-  set_aside_.clear();
+  has_set_aside_ = false;
   unlikely_count_ = 0;
 }
 
 void RowEdit::Finish() {
   JoinAdjustments();
-  if (forced_ != kNoToken) return;
+  if (forced_ != kNoToken) {
+    forbidden_.clear();
+    unlikely_.clear();
+    return;
+  }
   SortUnique(forbidden_);
-  set_aside_ = forbidden_;
-  for (const std::span<const TokenId> tokens : unlikely_) {
-    merged_.clear();
-    merged_.reserve(set_aside_.size() + tokens.size());
-    std::set_union(set_aside_.begin(), set_aside_.end(), tokens.begin(), tokens.end(),
-                   std::back_inserter(merged_));
-    set_aside_.swap(merged_);
-  }
-  for (TokenId token : exempt_) {
-    if (!Contains(forbidden_, token)) std::erase(set_aside_, token);
-  }
-  unlikely_count_ = static_cast<int>(std::ssize(set_aside_) - std::ssize(forbidden_));
+  unlikely_count_ = CountUnlikely();
   std::erase_if(adjusted_, [this](const Adjustment& adjustment) {
-    return Contains(set_aside_, adjustment.token);
+    return Contains(forbidden_, adjustment.token) || IsUnlikely(adjustment.token);
   });
-  if (adjusted_.empty()) return;
+}
+
+bool RowEdit::IsUnlikely(TokenId token) const {
+  return ContainsAny(unlikely_, token) && std::ranges::find(exempt_, token) == exempt_.end();
+}
+
+int RowEdit::CountUnlikely() const {
+  constexpr int kTooMany = kMaxUnlikelyAmongBest + 1;
+  int count = 0;
+  for (size_t list = 0; list < unlikely_.size(); ++list) {
+    const std::span<const TokenId> tokens = unlikely_[list];
+    if (std::ssize(tokens) - std::ssize(forbidden_) - std::ssize(exempt_) >= kTooMany)
+      return kTooMany;
+    for (TokenId token : tokens) {
+      if (Contains(forbidden_, token) || !IsUnlikely(token)) continue;
+      if (ContainsAny(std::span(unlikely_).first(list), token)) continue;  // counted
+      if (++count == kTooMany) return count;
+    }
+  }
+  return count;
+}
+
+bool RowEdit::IsSetAside(TokenId token) const {
+  return Contains(forbidden_, token) || IsUnlikely(token) || FindAdjustment(token) != nullptr;
+}
+
+std::span<const TokenId> RowEdit::set_aside() const {
+  if (has_set_aside_) return set_aside_;
+  has_set_aside_ = true;
+  set_aside_.clear();
+  for (const std::span<const TokenId> tokens : unlikely_)
+    set_aside_.insert(set_aside_.end(), tokens.begin(), tokens.end());
+  for (TokenId token : exempt_) std::erase(set_aside_, token);
+  set_aside_.insert(set_aside_.end(), forbidden_.begin(), forbidden_.end());
   for (const Adjustment& adjustment : adjusted_) set_aside_.push_back(adjustment.token);
   SortUnique(set_aside_);
+  return set_aside_;
 }
 
 const Adjustment* RowEdit::FindAdjustment(TokenId token) const {
@@ -104,7 +136,7 @@ const Adjustment* RowEdit::FindAdjustment(TokenId token) const {
 }
 
 bool RowEdit::IsForbidden(TokenId token) const {
-  return Contains(set_aside_, token) && FindAdjustment(token) == nullptr;
+  return IsSetAside(token) && FindAdjustment(token) == nullptr;
 }
 
 std::optional<Candidate> RowEdit::CandidateFor(const LogitRow& row, TokenId token) const {
@@ -118,7 +150,7 @@ RowNeed RowEdit::Need(int wanted) const {
   if (forced_ != kNoToken) return {.also = forced_};
   if (needs_all_ || wanted == 0 || wanted > kMaxBest) return {.all = true};
   // Each token that is set aside may be among the highest.
-  const int few = static_cast<int>(std::ssize(set_aside_)) - unlikely_count_;
+  const int few = static_cast<int>(std::ssize(forbidden_) + std::ssize(adjusted_));
   const TokenId also = also_ != kNoToken && IsForbidden(also_) ? kNoToken : also_;
   return {.best = wanted + few + std::min(unlikely_count_, kMaxUnlikelyAmongBest), .also = also};
 }
@@ -131,7 +163,7 @@ bool RowEdit::Suffices(const RowLogits& row, int wanted) const {
   for (size_t at = 0; at < row.tokens.size() && allowed < wanted; ++at) {
     if (!(row.logits[at] > std::numeric_limits<float>::lowest())) continue;
     ++found;
-    allowed += Contains(set_aside_, row.tokens[at]) ? 0 : 1;
+    allowed += IsSetAside(row.tokens[at]) ? 0 : 1;
   }
   return allowed >= wanted || found < Need(wanted).best;  // the vocabulary has no more
 }

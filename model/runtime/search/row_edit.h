@@ -22,7 +22,7 @@ class RowEdit {
   void Forbid(TokenId token) { forbidden_.push_back(token); }
   void Forbid(std::span<const TokenId> tokens);  // in any order
   // Forbids `tokens`, ascending, of which a trained model ranks hardly any high: a search then asks
-  // for a few more logits only, not for one more per token. They must live until Finish.
+  // for a few more logits only, not for one more per token. They must outlive the edit.
   void ForbidUnlikely(std::span<const TokenId> tokens) { unlikely_.push_back(tokens); }
   // Lets the token come next although it is in a list of ForbidUnlikely.
   void Exempt(TokenId token) { exempt_.push_back(token); }
@@ -46,8 +46,9 @@ class RowEdit {
   TokenId forced() const { return forced_; }
   bool silent() const { return silent_; }
   // The tokens that the ranking of a row leaves out, ascending: the forbidden ones, and those with
-  // another score, which are candidates of their own.
-  std::span<const TokenId> set_aside() const { return set_aside_; }
+  // another score, which are candidates of their own. The list is made when it is asked for.
+  std::span<const TokenId> set_aside() const;
+  bool IsSetAside(TokenId token) const;
   std::span<const Adjustment> adjusted() const { return adjusted_; }
   bool IsForbidden(TokenId token) const;
   // The candidate for a token that is not forbidden; nullopt if the row lacks its logit.
@@ -60,6 +61,8 @@ class RowEdit {
 
  private:
   void JoinAdjustments();
+  bool IsUnlikely(TokenId token) const;  // and not exempt
+  int CountUnlikely() const;
   const Adjustment* FindAdjustment(TokenId token) const;
 
   TokenId forced_ = kNoToken;
@@ -68,8 +71,9 @@ class RowEdit {
   std::vector<TokenId> forbidden_, exempt_, offered_;
   std::vector<std::span<const TokenId>> unlikely_;
   std::vector<Adjustment> adjusted_;  // ascending by token after Finish
-  std::vector<TokenId> set_aside_, merged_;
-  int unlikely_count_ = 0;  // tokens of set_aside_ that are in unlikely_ only
+  int unlikely_count_ = 0;  // tokens that are set aside because of unlikely_ only, or "too many"
+  mutable std::vector<TokenId> set_aside_;
+  mutable bool has_set_aside_ = false;
 };
 
 }  // namespace linnet::model

@@ -16,13 +16,13 @@ Sampler::Sampler(const SearchSpec& spec)
   std::iota(numbers_.begin(), numbers_.end(), 0);
 }
 
-absl::StatusOr<std::vector<Candidate>> Sampler::Choose(std::span<const LogitRow> rows) {
-  std::vector<Candidate> drawn;
+absl::Status Sampler::Choose(std::span<const LogitRow> rows, std::vector<Candidate>& candidates) {
   std::vector<int> left;
   if (!known().empty()) {  // the hypotheses are one as long as nothing is drawn
     ASSIGN_OR_RETURN(const Candidate forced, Forced(rows.front()));
     if (!std::isfinite(forced.sum)) return NothingPossible();
-    return std::vector<Candidate>{forced};
+    candidates.push_back(forced);
+    return absl::OkStatus();
   }
   for (int i = 0; i < std::ssize(numbers_); ++i) {
     const LogitRow& row = rows[rows.size() == 1 ? 0 : i];  // the first draw makes the hypotheses
@@ -41,10 +41,10 @@ absl::StatusOr<std::vector<Candidate>> Sampler::Choose(std::span<const LogitRow>
     }
     if (!next.has_value() || !std::isfinite(next->sum)) return NothingPossible();
     if (next->token != eos_) left.push_back(numbers_[i]);
-    drawn.push_back(*next);
+    candidates.push_back(*next);
   }
   numbers_ = std::move(left);
-  return drawn;
+  return absl::OkStatus();
 }
 
 }  // namespace linnet::model

@@ -14,7 +14,7 @@ class Sampler final : public Search {
   explicit Sampler(const SearchSpec& spec);
 
  private:
-  absl::StatusOr<std::vector<Candidate>> Choose(std::span<const LogitRow> rows) override;
+  absl::Status Choose(std::span<const LogitRow> rows, std::vector<Candidate>& candidates) override;
   int wanted() const override { return options().top_k; }
 
   TokenId eos_;

@@ -19,10 +19,11 @@ SearchOptions ScoringOptions(SearchOptions options) {
 Scorer::Scorer(const SearchSpec& spec)
     : Search(spec, ScoringOptions(spec.options), /*device_can_choose=*/true) {}
 
-absl::StatusOr<std::vector<Candidate>> Scorer::Choose(std::span<const LogitRow> rows) {
+absl::Status Scorer::Choose(std::span<const LogitRow> rows, std::vector<Candidate>& candidates) {
   ASSIGN_OR_RETURN(const Candidate forced, Forced(rows.front()));
   if (!std::isfinite(forced.sum)) return NothingPossible();
-  return std::vector<Candidate>{forced};
+  candidates.push_back(forced);
+  return absl::OkStatus();
 }
 
 }  // namespace linnet::model

@@ -16,7 +16,7 @@ class Scorer final : public Search {
   explicit Scorer(const SearchSpec& spec);
 
  private:
-  absl::StatusOr<std::vector<Candidate>> Choose(std::span<const LogitRow> rows) override;
+  absl::Status Choose(std::span<const LogitRow> rows, std::vector<Candidate>& candidates) override;
   int wanted() const override { return 0; }
 };
 

@@ -38,7 +38,6 @@ Search::Search(const SearchSpec& spec, const SearchOptions& options, bool device
       silent_(spec.silent_tokens()),
       known_(spec.known_start()),
       rules_(RulesFor(spec)),
-      live_(1),
       parents_({0}),
       tokens_({spec.special.start}) {
   options_.min_target_tokens += silent_;
@@ -58,16 +57,16 @@ StepRules Search::Describe(int position) const {
 }
 
 void Search::ApplyRules() {
-  if (edits_.size() < live_.size()) edits_.resize(live_.size());
-  for (int i = 0; i < std::ssize(live_); ++i) {
+  if (std::cmp_less(edits_.size(), live())) edits_.resize(live());
+  for (int i = 0; i < live(); ++i) {
     RowEdit& edit = edits_[i];
     edit.Clear();
     edit.Forbid(special_.pad);
     const LiveHypothesis hypothesis = {.number = i,
                                        .position = steps_,
                                        .left = options_.max_target_tokens - steps_ - 1,
-                                       .tokens = live_[i].tokens,
-                                       .target = TargetWithin(live_[i].tokens)};
+                                       .tokens = live_.tokens(i),
+                                       .target = TargetWithin(live_.tokens(i))};
     for (const auto& rule : rules_) {
       if (edit.forced() == kNoToken || rule->adjusts_scores()) rule->Apply(hypothesis, edit);
     }
@@ -89,7 +88,7 @@ absl::StatusOr<LogitRow> Search::MakeRow(int i, const RowLogits& row) const {
                   .tokens = row.tokens,
                   .temperature = options_.temperature,
                   .log_normalizer = row.log_normalizer,
-                  .sum = live_[i].score,
+                  .sum = live_.sum(i),
                   .parent = i};
 }
 
@@ -106,15 +105,14 @@ absl::StatusOr<Candidate> Search::Forced(const LogitRow& row) const {
       "forced token ", token, " is outside the vocabulary of ", row.logits.size(), " tokens"));
 }
 
-std::span<const TokenId> Search::TargetWithin(const std::vector<TokenId>& tokens) const {
-  return std::span(tokens).subspan(std::min<size_t>(silent_, tokens.size()));
+std::span<const TokenId> Search::TargetWithin(std::span<const TokenId> tokens) const {
+  return tokens.subspan(std::min<size_t>(silent_, tokens.size()));
 }
 
-Continuation Search::ContinuationBy(const Candidate& candidate,
-                                    std::vector<TokenId>& buffer) const {
-  buffer = live_[candidate.parent].tokens;
-  buffer.push_back(candidate.token);
-  return {.parent = candidate.parent, .token = candidate.token, .target = TargetWithin(buffer)};
+Continuation Search::ContinuationBy(const Candidate& candidate) {
+  return {.parent = candidate.parent,
+          .token = candidate.token,
+          .target = TargetWithin(live_.TokensWith(candidate.parent, candidate.token))};
 }
 
 absl::Status Search::NothingPossible() const {
@@ -122,16 +120,14 @@ absl::Status Search::NothingPossible() const {
                                           ": each is forbidden or has no finite log-probability"));
 }
 
-Hypothesis Search::Extend(const Candidate& candidate) const {
-  Hypothesis hypothesis = live_[candidate.parent];
-  hypothesis.tokens.push_back(candidate.token);
+void Search::End(const Candidate& candidate) {
+  const auto tokens = live_.TokensWith(candidate.parent, candidate.token);
+  const auto scores = live_.token_scores(candidate.parent);
+  Hypothesis hypothesis = {.tokens = {tokens.begin(), tokens.end()},
+                           .token_scores = {scores.begin(), scores.end()},
+                           .score = candidate.sum,
+                           .unmet_constraints = Unmet(candidate)};
   hypothesis.token_scores.push_back(candidate.log_probability);
-  hypothesis.score = candidate.sum;
-  hypothesis.unmet_constraints = Unmet(candidate);
-  return hypothesis;
-}
-
-void Search::End(Hypothesis hypothesis) {
   if (options_.normalize_scores) {
     hypothesis.score /=
         std::pow(static_cast<float>(hypothesis.tokens.size()), options_.length_penalty);
@@ -165,61 +161,53 @@ absl::Status Search::Advance(std::span<const RowLogits> rows) {
     return absl::InternalError(
         absl::StrCat(rows.size(), " rows were given for ", live(), " hypotheses"));
   }
-  std::vector<LogitRow> checked;
+  rows_.clear();
   for (int i = 0; i < live(); ++i) {
-    ASSIGN_OR_RETURN(LogitRow row, MakeRow(i, rows[i]));
-    checked.push_back(row);
+    ASSIGN_OR_RETURN(const LogitRow row, MakeRow(i, rows[i]));
+    rows_.push_back(row);
   }
-  ASSIGN_OR_RETURN(std::vector<Candidate> candidates, Choose(checked));
+  candidates_.clear();
+  RETURN_IF_ERROR(Choose(rows_, candidates_));
 
-  std::vector<Hypothesis> next;
-  std::vector<int> parents;
-  std::vector<TokenId> tokens;
-  for (int rank = 0; rank < candidates.size(); ++rank) {
-    const Candidate& candidate = candidates[rank];
+  next_.clear();
+  for (int rank = 0; rank < candidates_.size(); ++rank) {
+    const Candidate& candidate = candidates_[rank];
     if (candidate.token == special_.eos) {
       // An eos ranked below the first `beam` candidates is dropped.
-      if (rank < options_.beam_size && ended_.size() < options_.beam_size) End(Extend(candidate));
-    } else if (next.size() < options_.beam_size) {
-      next.push_back(Extend(candidate));
-      parents.push_back(candidate.parent);
-      tokens.push_back(candidate.token);
+      if (rank < options_.beam_size && ended_.size() < options_.beam_size) End(candidate);
+    } else if (next_.size() < options_.beam_size) {
+      next_.push_back(candidate);
     }
   }
-  if (next.empty() && ended_.empty()) return NothingPossible();
-  ++steps_;
-  finished_ = ended_.size() == options_.beam_size || next.empty();
-  if (finished_) {
-    next.clear();
-    parents.clear();
-    tokens.clear();
-  }
-  live_ = std::move(next);
-  parents_ = std::move(parents);
-  tokens_ = std::move(tokens);
-  std::vector<Continuation> continuations;
+  if (next_.empty() && ended_.empty()) return NothingPossible();
+  if (ended_.size() == options_.beam_size) next_.clear();
+  Continue();
+  continuations_.clear();
   for (int i = 0; i < live(); ++i) {
-    continuations.push_back(
-        {.parent = parents_[i], .token = tokens_[i], .target = TargetWithin(live_[i].tokens)});
+    continuations_.push_back(
+        {.parent = parents_[i], .token = tokens_[i], .target = TargetWithin(live_.tokens(i))});
   }
-  for (const auto& rule : rules_) rule->Follow(continuations);
+  for (const auto& rule : rules_) rule->Follow(continuations_);
   ApplyRules();
   return absl::OkStatus();
 }
 
-void Search::Follow(std::span<const Candidate> live, std::span<const Candidate> ended) {
-  std::vector<Hypothesis> next;
-  for (const Candidate& candidate : ended) End(Extend(candidate));
+void Search::Continue() {
+  live_.Step(next_);
   parents_.clear();
   tokens_.clear();
-  for (const Candidate& candidate : live) {
-    next.push_back(Extend(candidate));
+  for (const Candidate& candidate : next_) {
     parents_.push_back(candidate.parent);
     tokens_.push_back(candidate.token);
   }
-  live_ = std::move(next);
   ++steps_;
-  finished_ = live.empty();
+  finished_ = next_.empty();
+}
+
+void Search::Follow(std::span<const Candidate> live, std::span<const Candidate> ended) {
+  for (const Candidate& candidate : ended) End(candidate);
+  next_.assign(live.begin(), live.end());
+  Continue();
 }
 
 std::vector<Hypothesis> Search::Results() const {
@@ -235,14 +223,15 @@ std::vector<Hypothesis> Search::Results() const {
 
 std::vector<TokenId> Search::StablePrefix() const {
   const auto best = std::min_element(ended_.begin(), ended_.end(), Preferred);
-  std::vector<TokenId> common = best != ended_.end() ? best->tokens : live_.front().tokens;
-  for (const Hypothesis& hypothesis : live_) {
-    const auto difference = std::mismatch(common.begin(), common.end(), hypothesis.tokens.begin(),
-                                          hypothesis.tokens.end());
-    common.erase(difference.first, common.end());
+  std::span<const TokenId> common;
+  if (live() > 0) common = live_.tokens(0).first(live_.common_prefix());
+  if (live() == 0) {
+    common = best->tokens;
+  } else if (best != ended_.end()) {
+    common = common.first(std::ranges::mismatch(common, best->tokens).in1 - common.begin());
   }
-  DropFirst(silent_, common);
-  return common;
+  common = TargetWithin(common);
+  return {common.begin(), common.end()};
 }
 
 }  // namespace linnet::model

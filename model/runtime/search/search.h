@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "model/runtime/search/candidates.h"
+#include "model/runtime/search/live_hypotheses.h"
 #include "model/runtime/search/row.h"
 #include "model/runtime/search/row_edit.h"
 #include "model/runtime/search/rule.h"
@@ -85,28 +86,29 @@ class Search {
   // `options` are those of `spec`, or what the search makes of them.
   Search(const SearchSpec& spec, const SearchOptions& options, bool device_can_choose);
 
-  // The continuations of the live hypotheses, best first.
-  virtual absl::StatusOr<std::vector<Candidate>> Choose(std::span<const LogitRow> rows) = 0;
+  // Sets `candidates`, which is empty, to the continuations of the live hypotheses, best first.
+  virtual absl::Status Choose(std::span<const LogitRow> rows,
+                              std::vector<Candidate>& candidates) = 0;
   // Max number of allowed tokens that a step reads from a row; 0: it needs more than the highest.
   virtual int wanted() const = 0;
   // Number of constraints that a candidate does not contain.
-  virtual int Unmet(const Candidate& /*candidate*/) const { return 0; }
+  virtual int Unmet(const Candidate& /*candidate*/) { return 0; }
 
   const RowEdit& edit(int i) const { return edits_[i]; }
   // The candidate for the token that the rules force.
   absl::StatusOr<Candidate> Forced(const LogitRow& row) const;
   absl::Status NothingPossible() const;
-  // The tokens of a continuation are in `buffer`.
-  Continuation ContinuationBy(const Candidate& candidate, std::vector<TokenId>& buffer) const;
+  // Valid until the next call.
+  Continuation ContinuationBy(const Candidate& candidate);
   std::span<const std::unique_ptr<Rule>> rules() const { return rules_; }
 
  private:
   absl::StatusOr<LogitRow> MakeRow(int i, const RowLogits& row) const;
   void ApplyRules();  // for the next step
-  Hypothesis Extend(const Candidate& candidate) const;
-  void End(Hypothesis hypothesis);
+  void End(const Candidate& candidate);
+  void Continue();  // with next_
   // The tokens of a hypothesis without the silent ones.
-  std::span<const TokenId> TargetWithin(const std::vector<TokenId>& tokens) const;
+  std::span<const TokenId> TargetWithin(std::span<const TokenId> tokens) const;
 
   SearchOptions options_;  // the limits on target tokens include the silent ones
   SpecialTokens special_;
@@ -116,11 +118,15 @@ class Search {
   bool has_device_form_;
   int steps_ = 0;
   bool finished_ = false;
-  std::vector<Hypothesis> live_;   // .score is the plain sum while live
+  LiveHypotheses live_;
   std::vector<RowEdit> edits_;     // per live hypothesis, for the next step; may have more entries
   std::vector<Hypothesis> ended_;  // in the order in which they ended
   std::vector<int> parents_;
   std::vector<TokenId> tokens_;
+  // Of one step; keep their memory.
+  std::vector<LogitRow> rows_;
+  std::vector<Candidate> candidates_, next_;
+  std::vector<Continuation> continuations_;
 };
 
 // The search that the spec asks for: a Scorer, a Sampler, or a BeamSearch.

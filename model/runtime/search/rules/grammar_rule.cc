@@ -23,13 +23,13 @@ class GrammarRule : public Rule {
   }
 
   void Follow(std::span<const Continuation> live) override {
-    std::vector<TokenGrammar::State> next;
+    next_.clear();
     for (const Continuation& each : live) {
       // A target begins after the silent tokens.
-      next.push_back(each.target.empty() ? TokenGrammar::kStart
-                                         : grammar_->Next(states_[each.parent], each.token));
+      next_.push_back(each.target.empty() ? TokenGrammar::kStart
+                                          : grammar_->Next(states_[each.parent], each.token));
     }
-    states_ = std::move(next);
+    states_.swap(next_);
   }
 
   // The device has the automaton of the model (beam_plan.h).
@@ -38,6 +38,7 @@ class GrammarRule : public Rule {
  private:
   std::shared_ptr<const TokenGrammar> grammar_;
   std::vector<TokenGrammar::State> states_;  // per live hypothesis
+  std::vector<TokenGrammar::State> next_;    // of one call; keeps its memory
 };
 
 }  // namespace

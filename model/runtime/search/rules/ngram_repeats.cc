@@ -1,3 +1,4 @@
+#include <optional>
 #include <vector>
 
 #include "model/runtime/search/repeats.h"
@@ -9,21 +10,17 @@ namespace {
 class NgramRepeats : public Rule {
  public:
   NgramRepeats(const SearchOptions& options, const SpecialTokens& special)
-      : size_(options.no_repeat_ngram_size),
-        times_(options.max_ngram_repeats),
-        start_(special.start),
-        eos_(special.eos) {}
+      : size_(options.no_repeat_ngram_size), times_(options.max_ngram_repeats), eos_(special.eos) {
+    if (size_ > 0) history_.emplace(size_, special.start);
+  }
 
   void Apply(const LiveHypothesis& hypothesis, RowEdit& edit) override {
+    if (history_.has_value()) history_->Remember(hypothesis.tokens);
     if (edit.in_character()) return;
     repeats_.clear();
     ExcludeConsecutiveRepeats(hypothesis.tokens, times_, repeats_);
     for (TokenId token : edit.offered()) std::erase(repeats_, token);  // a phrase may repeat itself
-    if (size_ > 0) {
-      history_.assign(1, start_);
-      history_.insert(history_.end(), hypothesis.tokens.begin(), hypothesis.tokens.end());
-      ExcludeRepeatedNgrams(history_, size_, repeats_);
-    }
+    if (history_.has_value()) history_->ExcludeRepeated(hypothesis.tokens, repeats_);
     // eos is exempt: in models whose start token is eos, a rule against repeated single tokens
     // would forbid it for good.
     std::erase(repeats_, eos_);
@@ -38,8 +35,9 @@ class NgramRepeats : public Rule {
 
  private:
   int size_, times_;
-  TokenId start_, eos_;
-  std::vector<TokenId> repeats_, history_;  // of one call; keep their memory
+  TokenId eos_;
+  std::optional<NgramHistory> history_;
+  std::vector<TokenId> repeats_;  // of one call; keeps its memory
 };
 
 }  // namespace
