@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 import time
 from collections import Counter
@@ -14,7 +15,7 @@ import pyarrow as pa
 from .rows import Answer
 from .table import Columns
 
-_BAR = 24  # characters
+_BAR = 24  # characters at most
 _LONGEST = 5  # rows
 _BIN = 0.1  # of scores
 
@@ -111,13 +112,16 @@ class Bar:
         return time.monotonic() - self._begin
 
     def _show(self, rows: int, seconds: float) -> None:
-        filled = "#" * (_BAR * rows // max(self._total, 1))
-        left = time.strftime("%H:%M:%S", time.gmtime(seconds / rows * (self._total - rows)))
+        """One line of the terminal, however narrow that is now."""
+        columns = os.get_terminal_size(sys.stderr.fileno()).columns or 80
+        minutes, left = divmod(round(seconds / rows * (self._total - rows)), 60)
+        eta = f"ETA {minutes // 60}:{minutes % 60:02}:{left:02}"
         speed = f"{_rate(rows, seconds)} rows/s {_rate(self._tokens, seconds)} tokens/s"
-        said = (
-            f"[{filled:{_BAR}}] {rows:,}/{self._total:,} {speed} ETA {left} {self._errors} errors"
-        )
-        print(f"\r{said}\x1b[K", end="", file=sys.stderr, flush=True)
+        said = f"{rows:,}/{self._total:,} {eta} {self._errors:,} errors {speed}"
+        width = min(columns - len(said) - 4, _BAR)
+        if width > 0:
+            said = f"[{'#' * (width * rows // self._total):{width}}] {said}"
+        print(f"\r{said[: columns - 1]}\x1b[K", end="", file=sys.stderr, flush=True)
 
     def end(self) -> None:
         if self._is_shown:
