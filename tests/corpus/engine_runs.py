@@ -1,12 +1,14 @@
 """Translates a Parquet file with an engine, in an environment that has it:
 
-    engine_runs.py ray|spark|udf|hf INPUT OUTPUT BUNDLE
+    engine_runs.py ENGINE INPUT OUTPUT BUNDLE [--block ROWS] [--option NAME=VALUE]
 
-OUTPUT is one Parquet file, sorted by the column id.
+OUTPUT is one Parquet file, sorted by the column id. ENGINE is ray, hf, spark or udf, which run in
+one process beside the Python workers, or executors: Spark on two of them.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from functools import partial
@@ -16,7 +18,7 @@ import pyarrow.parquet as pq
 from linnet_corpus import Embedded
 
 
-def with_ray(path: str, make: partial[Embedded]) -> pa.Table:
+def with_ray(path: str, make: partial[Embedded], block: int) -> pa.Table:
     import ray.data
     from linnet_corpus.ray import translate
 
@@ -28,26 +30,33 @@ def with_ray(path: str, make: partial[Embedded]) -> pa.Table:
     )
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
-    dataset = ray.data.read_parquet(path).repartition(4)
-    done = translate(dataset, make, actors=2, batch_size=64)
+    dataset = ray.data.read_parquet(path).repartition(target_num_rows_per_block=block)
+    done = translate(dataset, make, actors=2, batch_size=block)
     tables = [ray.get(it) for it in done.to_arrow_refs()]
     return pa.concat_tables(tables)
 
 
-def with_spark(path: str, make: partial[Embedded], use_udf: bool) -> pa.Table:
+def with_spark(path: str, make: partial[Embedded], block: int, engine: str) -> pa.Table:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     from linnet_corpus.spark import translate, udf
     from pyspark.sql import SparkSession
 
     session = (
-        SparkSession.builder.master("local[2]")
+        SparkSession.builder.master(
+            "local-cluster[2,1,1024]" if engine == "executors" else "local[2]"
+        )
         .config("spark.driver.memory", "1g")
         .config("spark.ui.enabled", "false")
-        .config("spark.sql.execution.arrow.maxRecordsPerBatch", "50")
+        .config("spark.sql.execution.arrow.maxRecordsPerBatch", str(block))
+        # Spark gives a job up after a few failures; the campaign makes more.
+        .config("spark.task.maxFailures", "20")
+        .config("spark.stage.maxConsecutiveAttempts", "1000")
+        .config("spark.deploy.maxExecutorRetries", "-1")
         .getOrCreate()
     )
-    frame = session.read.parquet(path).repartition(3)
-    if use_udf:
+    rows = pq.read_metadata(path).num_rows
+    frame = session.read.parquet(path).repartition(-(-rows // block))
+    if engine == "udf":
         done = frame.withColumn("answer", udf(make)(frame.text)).select(*frame.columns, "answer.*")
     else:
         done = translate(frame, make)
@@ -56,26 +65,33 @@ def with_spark(path: str, make: partial[Embedded], use_udf: bool) -> pa.Table:
     return table
 
 
-def with_datasets(path: str, make: partial[Embedded]) -> pa.Table:
+def with_datasets(path: str, make: partial[Embedded], block: int) -> pa.Table:
     from datasets import Dataset
     from linnet_corpus.hf import translate
 
     backend = make()
-    done = translate(Dataset.from_parquet(path), backend, batch_size=70)
+    done = translate(Dataset.from_parquet(path), backend, batch_size=block)
     backend.close()
     return done.with_format("arrow")[:]
 
 
 def main() -> None:
-    engine, path, output, bundle = sys.argv[1:]
-    make = partial(Embedded, bundle, options={"beam_size": 2})
-    if engine == "ray":
-        table = with_ray(path, make)
-    elif engine == "hf":
-        table = with_datasets(path, make)
+    parser = argparse.ArgumentParser()
+    for name in ("engine", "input", "output", "bundle"):
+        parser.add_argument(name)
+    parser.add_argument("--block", type=int, default=50, help="rows of a block, partition or batch")
+    parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE")
+    given = parser.parse_args()
+    options = {name: int(value) for name, value in (it.split("=") for it in given.option)}
+    # An executor has a working folder of its own.
+    make = partial(Embedded, os.path.abspath(given.bundle), options=options)
+    if given.engine == "ray":
+        table = with_ray(given.input, make, given.block)
+    elif given.engine == "hf":
+        table = with_datasets(given.input, make, given.block)
     else:
-        table = with_spark(path, make, engine == "udf")
-    pq.write_table(table.sort_by("id"), output)
+        table = with_spark(given.input, make, given.block, given.engine)
+    pq.write_table(table.sort_by("id"), given.output)
 
 
 if __name__ == "__main__":

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-import linnet
+import engines
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -23,17 +22,8 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def python(tmp_path_factory) -> str:
-    """A Python with the engines, this tree's linnet-corpus and the Python client."""
-    place = tmp_path_factory.mktemp("engines") / "venv"
-    subprocess.run([sys.executable, "-m", "venv", place], check=True)
-    python = place / "bin/python"
-    pip = [python, "-m", "pip", "install", "--disable-pip-version-check", "-q"]
-    subprocess.run([*pip, "-r", HERE / "engines.txt"], check=True)
-    (site,) = place.glob("lib/python3.*/site-packages")
-    shutil.copytree(Path(linnet.__file__).parent, site / "linnet")
-    (site / "linnet_corpus.pth").write_text(f"{ROOT / 'client/corpus'}\n")
-    return str(python)
+def python() -> str:
+    return str(engines.install())
 
 
 @pytest.fixture(scope="module")
@@ -80,10 +70,11 @@ def shell(in_folder, folder) -> pa.Table:
     return pq.read_table(folder / "shell.parquet").replace_schema_metadata()
 
 
-@pytest.mark.parametrize("engine", ["ray", "spark", "udf", "hf"])
+@pytest.mark.parametrize("engine", ["ray", "spark", "executors", "udf", "hf"])
 def test_engine_gives_the_rows_of_the_shell(python, in_folder, folder, shell, engine):
     bundle, out = "model/bundles/en-de", f"{engine}.parquet"
-    in_folder(python, HERE / "engine_runs.py", engine, "in.parquet", out, bundle)
+    flags = ["--option", "beam_size=2"]
+    in_folder(python, HERE / "engine_runs.py", engine, "in.parquet", out, bundle, *flags)
     assert pq.read_table(folder / out).replace_schema_metadata() == shell
 
 
