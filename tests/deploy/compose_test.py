@@ -266,6 +266,22 @@ def test_haproxy_of_the_edge_overlays_has_memory_for_a_buffer_of_every_call():
     assert compose_gib == kubernetes_gib
 
 
+@pytest.mark.parametrize("engine", ["ray", "spark"])
+def test_nodes_of_a_cluster_are_unprivileged_and_reached_by_nobody_else(engine):
+    nodes = overlay(engine)
+    assert [it.get("deploy", {}).get("replicas", 1) for it in nodes.values()] == [1, 2]
+    for node in nodes.values():
+        assert node["read_only"] is True
+        assert node["cap_drop"] == ["ALL"]
+        assert node["security_opt"] == ["no-new-privileges:true"]
+        assert node["mem_limit"]
+        assert node["pids_limit"] > 0
+        assert {"ports", "privileged", "cap_add"}.isdisjoint(node)
+        assert f"ENGINE={engine}" in node["build"]["args"]
+        assert [with_defaults(it) for it in node["volumes"]] == ["./corpus:/corpus"]
+    assert "\nWORKDIR /corpus\n" in (ROOT / "deploy/corpus.Dockerfile").read_text()
+
+
 def test_env_example_lists_every_variable_with_its_default():
     files = "".join(file.read_text() for file in (FILE, *LAID_OVER))
     variables = dict(re.findall(r"\$\{(\w+):-([^}]*)\}", files))

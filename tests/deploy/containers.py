@@ -102,12 +102,15 @@ class Engine:
         return None, "; ".join(reasons)
 
     def build(self, tag: str, target: str = "cpu") -> None:
-        flags = ["-f", "deploy/Dockerfile", "--target", target, "-t", tag, "."]
-        flags = ["--build-arg", f"DEBIAN={self.base}", *flags]
+        self.build_file("Dockerfile", tag, "--target", target, f"--build-arg=DEBIAN={self.base}")
+
+    def build_file(self, name: str, tag: str, *flags: str) -> None:
+        """Builds a Dockerfile of deploy."""
+        flags = ("-f", f"deploy/{name}", *flags, "-t", tag, ".")
         if self.command == "podman":
-            flags = [*PODMAN_BUILD_FLAGS, *flags]
+            flags = (*PODMAN_BUILD_FLAGS, *flags)
         if level := os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL"):
-            flags = ["--build-arg", f"CMAKE_BUILD_PARALLEL_LEVEL={level}", *flags]
+            flags = (f"--build-arg=CMAKE_BUILD_PARALLEL_LEVEL={level}", *flags)
         self("build", *flags, seconds=BUILD_SECONDS)
 
     def has_image(self, name: str) -> bool:
