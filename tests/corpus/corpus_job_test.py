@@ -256,6 +256,19 @@ def test_backtranslate_samples_each_row_by_its_own_seed(run, tmp_path, bundle):
     assert len({*first, *sampled("two", 2)}) == 4
 
 
+def test_refused_languages_are_errors_which_verify_finds_again(run, tmp_path, bundle):
+    (tmp_path / "in.txt").write_text(
+        "This is a short English sentence.\nEin deutscher Satz ist das.\n"
+    )
+    flags = ["-o", tmp_path / "out", "--bundle", bundle, "--expect"]
+    assert run("run", tmp_path / "in.txt", *flags, "en")[0] == 0
+    assert "is the output of another job" in run("run", tmp_path / "in.txt", *flags, "de")[2]
+    assert "'xx' is no known language" in run("run", tmp_path / "in.txt", *flags, "xx")[2]
+    summary = json.loads((tmp_path / "out/summary-0-of-1.json").read_text())
+    assert summary["errors"] == {"LANGUAGE_MISMATCH": 1}
+    assert run("verify", tmp_path / "out", "--bundle", bundle, "--sample", 1)[0] == 0
+
+
 def test_columns_that_are_not_kept_are_left_out(run, tmp_path, bundle):
     (tmp_path / "a.tsv").write_text("1\ta\tx\n")
     flags = ["--text", "c2", "--keep", "c2", "-o", tmp_path / "out", "--bundle", bundle]

@@ -99,3 +99,19 @@ def test_language_and_target_are_of_the_row():
 def test_columns_that_do_not_fit_are_refused(table, columns, message):
     with pytest.raises(CorpusError, match=message):
         translate_table(pa.table(table), Shouting(), columns)
+
+
+def test_text_in_another_language_than_expected_is_an_error():
+    texts = [
+        "Das ist ein kurzer deutscher Satz.",
+        "This is a short English sentence.",
+        "12:30",
+        " ",
+    ]
+    table = pa.table({"text": texts * 2, "language": [""] * 4 + ["de-AT"] * 4})
+    backend = Shouting()
+    done = translate_table(table, backend, Columns(language="language", expect="en"))
+    said = ["LANGUAGE_MISMATCH: the text is in de, not in en", None, None, None]
+    other = [None, "LANGUAGE_MISMATCH: the text is in en, not in de-AT", None, None]
+    assert done["error"].to_pylist() == said + other
+    assert {row.text for row in backend.asked if not row.language} == {texts[1], texts[2]}

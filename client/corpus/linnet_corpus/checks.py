@@ -105,6 +105,10 @@ def _decode_again(
         for number, row, values in zip(numbers, rows, said.to_pylist(), strict=True):
             if row is None or not row.text.strip() or values["bundle"] != job.bundle:
                 continue  # was not decoded, or by an earlier job
+            if wrong := job.columns.refusal(row):
+                if values["error"] != wrong:
+                    report.faults.append(f"row {chunk.begin + number}: its error is not: {wrong}")
+                continue
             asked.append((chunk.begin + number, row, values))
         again = backend.answers([row for _, row, _ in asked])
         report.compared += len(asked)

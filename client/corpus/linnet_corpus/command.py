@@ -19,6 +19,7 @@ from .embedded import Embedded
 from .files import find_inputs
 from .fleet import Fleet
 from .job import Job, Output, kept_answers, translate_chunk
+from .languages import check_expected
 from .progress import Bar, Summary, plot
 from .rows import Backend, CorpusError, Memory
 from .table import Columns
@@ -69,6 +70,7 @@ def _add_output(command: argparse.ArgumentParser, name: str) -> None:
     if name == "backtranslate":
         add("--seed", type=int, default=1, help="of the sampling [1]; each row has its own")
     add("--language", default="", metavar="COLUMN", help="column with the language of each row")
+    add("--expect", default="", metavar="LANGUAGE", help="a text in another one is an error")
     add("--keep", action="append", default=[], metavar="COLUMN", help="of the input [all]")
     add("--only-changed", metavar="OUTPUT", help="keep the answers of that job to equal rows")
     add("--plots", type=Path, metavar="DIR", help="write histograms of lengths and scores")
@@ -184,7 +186,10 @@ def _run(given: argparse.Namespace) -> int:
         target=getattr(given, "target", ""),
         language=given.language,
         seed=getattr(given, "seed", None),
+        expect=given.expect,
     )
+    if given.expect:
+        check_expected(given.expect)
     output = Output(given.output)
     with _backend(given) as (backend, options):
         wanted = Job(

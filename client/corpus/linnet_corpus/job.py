@@ -255,7 +255,11 @@ def kept_answers(output: Output, job: Job) -> dict[bytes, Answer]:
     """The answers of an earlier job that hold for `job`: those of rows with the same text, if the
     options are the same. Errors are not kept. About half a kilobyte of memory a row."""
     earlier = output.job()
-    if (earlier.options, earlier.backend) != (job.options, job.backend):
+    if (earlier.options, earlier.backend, earlier.columns.expect) != (
+        job.options,
+        job.backend,
+        job.columns.expect,
+    ):
         return {}
     kept: dict[bytes, Answer] = {}
     for chunk in output.done():

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from .languages import language_error
 from .rows import SCHEMA, STOP, Answer, Backend, Came, CorpusError, Memory, Row, digest, ignore
 
 _NO_ERRORS: Mapping[int, str] = {}
@@ -24,6 +25,7 @@ class Columns:
     target: str = ""  # is scored; "": a translation is searched for
     language: str = ""  # of the row, BCP-47
     seed: int | None = None  # sample; each row has its own seed, made of this one and the row
+    expect: str = ""  # texts in another language than this one, or the row's, are errors
 
     def answer_fields(self) -> list[pa.Field]:
         return [
@@ -67,6 +69,10 @@ class Columns:
             for source, target, language in zip(texts, targets, languages, strict=True)
         ]
 
+    def refusal(self, row: Row) -> str | None:
+        """The error of a row whose text is in another language than expected."""
+        return language_error(row.text, row.language or self.expect) if self.expect else None
+
     def _seed_of(self, text: str) -> int | None:
         if self.seed is None:
             return None
@@ -94,13 +100,14 @@ def translate_table(
     arrays = [column for column in table.columns]
     for text in columns.texts:
         rows = columns.rows(table, text)
-        arrays += _arrays(_answers(rows, backend, memory, errors, came), backend)
+        arrays += _arrays(_answers(rows, backend, columns, memory, errors, came), backend)
     return pa.table(arrays, schema=schema)
 
 
 def _answers(
     rows: Sequence[Row | None],
     backend: Backend,
+    columns: Columns,
     memory: Memory,
     errors: Mapping[int, str],
     came: Came,
@@ -118,6 +125,8 @@ def _answers(
             found[key] = known
         elif row.target is None and not row.text.strip():
             found[key] = Answer(translation=row.text, finish_reason=STOP)
+        elif wrong := columns.refusal(row):
+            found[key] = Answer(error=wrong)
         else:
             wanted[key] = row
     # Rows of about the same length run together, and the longest do not come last, alone.
