@@ -142,16 +142,24 @@ class Engine {
   virtual bool encoding() const { return false; }
 
   // Decodes one token per row; sequences with known tokens may wait for a later step. Returns one
-  // event per running sequence, in the order of Add; a device decoder reports events one step late
-  // (torch_engine.h). An error means that the step failed as a whole: all sequences are lost and
-  // their rows are free.
+  // event per sequence that is not paused, in the order of Add; a device decoder reports events one
+  // step late (torch_engine.h). An error means that the step failed as a whole: all sequences are
+  // lost and their rows are free.
   virtual absl::StatusOr<std::vector<SequenceEvent>> Step() = 0;
+
+  // A paused sequence keeps its rows and its encoder blocks, and no step decodes it; on a device it
+  // may end in the step that is in flight. Its answer is not affected. Both ignore unknown ids.
+  void Pause(SequenceId id) { SetPaused(id, true); }
+  void Resume(SequenceId id) { SetPaused(id, false); }
 
   // Removes a running sequence and frees its rows. Ignores unknown ids.
   virtual void Release(SequenceId id) = 0;
 
   virtual int sequences() const = 0;
-  virtual int rows_in_use() const = 0;
+  virtual int rows_in_use() const = 0;  // with those of paused sequences
+
+ private:
+  virtual void SetPaused(SequenceId id, bool paused) = 0;
 };
 
 }  // namespace linnet::model

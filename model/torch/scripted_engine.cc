@@ -164,6 +164,7 @@ std::pair<int64_t, int64_t> ScriptedEngine::StepSize(std::span<const RunningSequ
   int64_t rows = 0, outputs = 0;
   for (const std::span<const RunningSequence> sequences : {std::span(running_), added}) {
     for (const RunningSequence& sequence : sequences) {
+      if (sequence.paused) continue;
       const int64_t own = std::max<int64_t>(std::ssize(sequence.slots.numbers()), sequence.rows);
       rows += own;
       outputs += own * (sequence.outputs ? std::ssize(sequence.outputs->tokens)
@@ -192,6 +193,7 @@ void ScriptedEngine::StepDecoders() {
 std::vector<SequenceEvent> ScriptedEngine::TakeEvents() {
   std::vector<SequenceEvent> events;
   for (RunningSequence& sequence : running_) {
+    if (sequence.paused && !sequence.done()) continue;
     SequenceEvent& event = events.emplace_back();
     event.id = sequence.id;
     event.target_tokens = sequence.search->steps();
@@ -212,6 +214,12 @@ std::vector<SequenceEvent> ScriptedEngine::TakeEvents() {
   }
   std::erase_if(running_, [](const RunningSequence& sequence) { return sequence.done(); });
   return events;
+}
+
+void ScriptedEngine::SetPaused(SequenceId id, bool paused) {
+  for (RunningSequence& sequence : running_) {
+    if (sequence.id == id) sequence.paused = paused;
+  }
 }
 
 void ScriptedEngine::Release(SequenceId id) {

@@ -53,6 +53,7 @@ class ScriptedEngine final : public Engine {
   // The most rows of the next steps, also of `added`, and their logits.
   std::pair<int64_t, int64_t> StepSize(std::span<const RunningSequence> added) const;
   std::vector<SequenceEvent> TakeEvents();
+  void SetPaused(SequenceId id, bool paused) override;
   // Medians of some calls and steps, for EngineInfo::encoder_cost.
   absl::StatusOr<double> EncodeSeconds(int sources, int tokens);
   absl::StatusOr<double> StepSeconds();

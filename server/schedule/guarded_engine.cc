@@ -69,6 +69,10 @@ absl::StatusOr<std::vector<model::SequenceEvent>> GuardedEngine::Step() {
   return events;
 }
 
+void GuardedEngine::SetPaused(model::SequenceId id, bool paused) {
+  if (engine_ != nullptr) paused ? engine_->Pause(id) : engine_->Resume(id);
+}
+
 void GuardedEngine::Release(model::SequenceId id) {
   if (!detector_.stalled() && engine_ != nullptr) engine_->Release(id);
 }

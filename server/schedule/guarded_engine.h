@@ -47,6 +47,8 @@ class GuardedEngine final : public model::Engine {
   void Replace(std::unique_ptr<model::Engine> engine);
 
  private:
+  void SetPaused(model::SequenceId id, bool paused) override;
+
   const model::EngineInfo info_;
   StallDetector& detector_;
   const absl::Duration stall_timeout_;

@@ -106,8 +106,14 @@ class EchoEngine : public model::Engine {
 
   absl::StatusOr<std::vector<model::SequenceEvent>> Step() override {
     if (options_.on_step) options_.on_step();
-    sizes.push_back(sequences());
-    rows.push_back(rows_in_use());
+    int steps = 0, stepped_rows = 0;
+    for (const RunningSequence& sequence : running_) {
+      if (sequence.paused) continue;
+      ++steps;
+      stepped_rows += sequence.input.options.beam_size;
+    }
+    sizes.push_back(steps);
+    rows.push_back(stepped_rows);
     const absl::Status failed = absl::InternalError("the engine failed");
     if (options_.device_lost && options_.device_lost()) {
       running_.clear();
@@ -119,6 +125,7 @@ class EchoEngine : public model::Engine {
     }
     std::vector<model::SequenceEvent> events;
     for (RunningSequence& sequence : running_) {
+      if (sequence.paused) continue;
       model::SequenceEvent& event = events.emplace_back();
       event.id = sequence.input.id;
       event.target_tokens = ++sequence.steps;
@@ -147,6 +154,8 @@ class EchoEngine : public model::Engine {
                   [&](const RunningSequence& sequence) { return sequence.input.id == id; });
   }
 
+  void ReleaseAll() { running_.clear(); }
+
   int sequences() const override { return static_cast<int>(running_.size()); }
   int rows_in_use() const override {
     int rows = 0;
@@ -167,7 +176,14 @@ class EchoEngine : public model::Engine {
   struct RunningSequence {
     model::SequenceInput input;
     int steps = 0;
+    bool paused = false;
   };
+
+  void SetPaused(model::SequenceId id, bool paused) override {
+    for (RunningSequence& sequence : running_) {
+      if (sequence.input.id == id) sequence.paused = paused;
+    }
+  }
 
   int64_t Blocks(const model::SequenceInput& input) const {
     const int64_t block = options_.block_tokens;

@@ -50,6 +50,7 @@ class SearchEngine : public model::Engine {
   absl::StatusOr<std::vector<model::SequenceEvent>> Step() override {
     std::vector<model::SequenceEvent> events;
     for (RunningSequence& running : running_) {
+      if (running.paused) continue;
       model::SequenceEvent& event = events.emplace_back();
       event.id = running.input.id;
       event.status = Advance(running);
@@ -81,7 +82,14 @@ class SearchEngine : public model::Engine {
     std::unique_ptr<model::Search> search;
     std::vector<std::vector<model::TokenId>> targets;  // tokens of the live hypotheses
     uint64_t source = 0;
+    bool paused = false;
   };
+
+  void SetPaused(model::SequenceId id, bool paused) override {
+    for (RunningSequence& running : running_) {
+      if (running.input.id == id) running.paused = paused;
+    }
+  }
 
   static uint64_t Mix(uint64_t hash, uint64_t value) {
     hash = (hash ^ value) * 0x9E3779B97F4A7C15;

@@ -118,6 +118,7 @@ void DeviceDecoder::Run(int size, ops::GemmMode mode) {
 std::vector<RunningSequence*> DeviceDecoder::NextStep(std::span<RunningSequence> running) const {
   std::vector<RunningSequence*> ready, waiting;
   for (RunningSequence& sequence : running) {
+    if (sequence.paused) continue;
     if (sequence.encoded.pending() && !sequence.on_device) {
       sequence.encoded.call->Block(stream_);  // the host decoder runs on this stream as well
       sequence.TakeEncoded();

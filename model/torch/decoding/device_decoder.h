@@ -62,11 +62,11 @@ class DeviceDecoder {
   // "25 graphs", or the reason why there are none.
   const std::string& graphs() const { return graphs_summary_; }
 
-  // Launches a step of all its unfinished searches whose sources are encoded. Sources that are
-  // still being encoded wait for a later step, unless no other sequence is ready; a sequence whose
-  // source could not be encoded gets the status. Returns false if
-  // there is nothing to launch. Requires in_flight() < kMaxInFlight. After an exception the caller
-  // must Discard and remove the sequences.
+  // Launches a step of all its unfinished searches that run and whose sources are encoded. Sources
+  // that are still being encoded wait for a later step, unless no other sequence is ready; a
+  // sequence whose source could not be encoded gets the status. Returns false if there is nothing
+  // to launch. Requires in_flight() < kMaxInFlight. After an exception the caller must Discard and
+  // remove the sequences.
   bool Launch(std::span<RunningSequence> running);
   int in_flight() const { return static_cast<int>(launched_ - collected_); }
   // Waits for the oldest step and applies its record to the searches, skipping sequences that are

@@ -65,6 +65,7 @@ void HostDecoder::Plan(std::span<RunningSequence> running) const {
   int free = all;
   for (RunningSequence& sequence : running) {
     sequence.rows = sequence.ahead = 0;
+    if (sequence.paused) continue;
     if (!sequence.pass.has_value() && !sequence.searched_by_host()) continue;
     const Search& search = *sequence.search;
     const int64_t known =

@@ -32,6 +32,7 @@ struct RunningSequence {
   std::optional<AlignmentPass> pass = std::nullopt;  // after the search, in the first slot
   EncodedSource encoded = {};                        // empty once the encoder is done
   absl::Status status = {};                          // of the current step
+  bool paused = false;                               // Engine::Pause
   // In the current step of the host decoder, as HostDecoder::Plan has decided.
   int rows = 0;   // 0: it waits; otherwise one per live hypothesis, and `ahead` more
   int ahead = 0;  // of the only hypothesis: known tokens behind the next one

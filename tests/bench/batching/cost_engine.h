@@ -63,9 +63,12 @@ class CostEngine final : public model::Engine {
   }
 
   absl::StatusOr<std::vector<model::SequenceEvent>> Step() override {
-    clock_.Spend(costs_.step + costs_.row * rows_);
+    int rows = 0;
+    for (const RunningSequence& running : running_) rows += running.paused ? 0 : running.rows;
+    clock_.Spend(costs_.step + costs_.row * rows);
     std::vector<model::SequenceEvent> events;
     for (RunningSequence& running : running_) {
+      if (running.paused) continue;
       if (--running.steps > 0) continue;  // events of unfinished sequences are not used here
       auto& event = events.emplace_back();
       event.id = running.id;
@@ -90,7 +93,14 @@ class CostEngine final : public model::Engine {
   struct RunningSequence {
     model::SequenceId id;
     int steps, rows;
+    bool paused = false;
   };
+
+  void SetPaused(model::SequenceId id, bool paused) override {
+    for (RunningSequence& running : running_) {
+      if (running.id == id) running.paused = paused;
+    }
+  }
 
   Costs costs_;
   VirtualClock& clock_;

@@ -89,7 +89,7 @@ class FaultInjectionEngine final : public test::EchoEngine {
     auto events = EchoEngine::Step();
     if (!events.ok()) return events;
     if (fails || no_memory) {
-      for (const auto& event : *events) Release(event.id);
+      ReleaseAll();
       if (no_memory) return absl::ResourceExhaustedError("out of memory");
       return absl::InternalError("the device is lost");
     }

@@ -71,7 +71,7 @@ class FaultyEngine final : public test::EchoEngine {
     const bool lost = Chance(rates_.device_lost), failed = Chance(rates_.step);
     const bool no_memory = Chance(rates_.out_of_memory);
     if (lost || failed || no_memory) {
-      for (const auto& event : *events) Release(event.id);
+      ReleaseAll();
       if (lost) return model::DeviceLost(absl::InternalError("an illegal address"));
       if (failed) return absl::InternalError("the step failed");
       return absl::ResourceExhaustedError("out of memory");
