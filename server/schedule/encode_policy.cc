@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <numeric>
 
 namespace linnet::server {
@@ -31,20 +30,29 @@ std::vector<std::vector<int>> GroupByLength(std::span<const int> lengths, int ca
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
                    [&](int a, int b) { return lengths[a] < lengths[b]; });
-  // cost[n]: min cost of the n shortest sources; their last group begins at first[n].
-  std::vector<int64_t> cost(count + 1, std::numeric_limits<int64_t>::max());
-  std::vector<int> first(count + 1);
-  cost[0] = 0;
+  // cost[n]: min cost of the n shortest sources; their last group begins at first[n]. A group of
+  // order[begin, end) adds call_tokens + longest * (end - begin), so that for each `end` the lowest
+  // of the lines cost[begin] - longest * begin is sought. `longest` never falls: the lower envelope
+  // of the lines is walked once, from the first to the last.
+  std::vector<int64_t> cost(count + 1);
+  std::vector<int> first(count + 1), envelope = {0};
+  const auto line = [&](int begin, int64_t longest) { return cost[begin] - longest * begin; };
+  // True if b, which begins between a and c, is nowhere below both of them.
+  const auto above = [&](int a, int b, int c) {
+    return (cost[c] - cost[a]) * (b - a) <= (cost[b] - cost[a]) * (c - a);
+  };
+  size_t at = 0;
   for (int end = 1; end <= count; ++end) {
     const int64_t longest = lengths[order[end - 1]];
-    for (int begin = end - 1; begin >= 0; --begin) {
-      const int64_t padded = longest * (end - begin);
-      if (padded > cost[end]) break;  // padded only grows from here
-      if (const int64_t all = cost[begin] + call_tokens + padded; all <= cost[end]) {
-        cost[end] = all;
-        first[end] = begin;
-      }
-    }
+    while (at + 1 < envelope.size() &&
+           line(envelope[at + 1], longest) < line(envelope[at], longest))
+      ++at;
+    first[end] = envelope[at];
+    cost[end] = line(envelope[at], longest) + call_tokens + longest * end;
+    while (envelope.size() > 1 && above(envelope.end()[-2], envelope.back(), end))
+      envelope.pop_back();
+    envelope.push_back(end);
+    at = std::min(at, envelope.size() - 1);
   }
   std::vector<std::vector<int>> groups;
   for (int end = count; end > 0; end = first[end])
