@@ -50,42 +50,28 @@ float Scaled(float value, float factor) {
   return value < 0 ? value * factor : value / factor;
 }
 
-// Better, which standard algorithms can inline.
-constexpr auto kBetter = [](const Candidate& a, const Candidate& b) {
+}  // namespace
+
+bool Better(const Candidate& a, const Candidate& b) {
   if (a.sum != b.sum) return a.sum > b.sum;
   if (a.parent != b.parent) return a.parent < b.parent;
   if (a.logit != b.logit) return a.logit > b.logit;
   return a.token < b.token;
-};
+}
 
-}  // namespace
-
-bool Better(const Candidate& a, const Candidate& b) { return kBetter(a, b); }
-
-TopCandidates::TopCandidates(int capacity) : capacity_(capacity) { heap_.reserve(capacity_); }
+TopCandidates::TopCandidates(int capacity) : capacity_(capacity) { best_.reserve(capacity_); }
 
 void TopCandidates::Push(const Candidate& candidate) {
   if (!std::isfinite(candidate.sum)) return;
-  if (heap_.size() < capacity_) {
-    heap_.push_back(candidate);
-    if (heap_.size() < capacity_) return;
-    std::make_heap(heap_.begin(), heap_.end(), kBetter);
-  } else {
-    if (!kBetter(candidate, heap_.front())) return;
-    ReplaceWorst(candidate);
+  if (best_.size() < capacity_) {
+    best_.push_back(candidate);
+  } else if (!Better(candidate, best_.back())) {
+    return;
   }
-  threshold_ = heap_.front().sum;
-}
-
-void TopCandidates::ReplaceWorst(const Candidate& candidate) {
-  size_t at = 0;
-  for (size_t child = 1; child < heap_.size(); child = 2 * at + 1) {
-    if (child + 1 < heap_.size() && kBetter(heap_[child], heap_[child + 1])) ++child;
-    if (!kBetter(candidate, heap_[child])) break;
-    heap_[at] = heap_[child];
-    at = child;
-  }
-  heap_[at] = candidate;
+  auto at = best_.end() - 1;
+  for (; at != best_.begin() && Better(candidate, at[-1]); --at) *at = at[-1];
+  *at = candidate;
+  if (best_.size() == capacity_) threshold_ = best_.back().sum;
 }
 
 std::vector<Candidate> TopCandidates::Take() {
@@ -95,10 +81,9 @@ std::vector<Candidate> TopCandidates::Take() {
 }
 
 void TopCandidates::Take(std::vector<Candidate>& to) {
-  std::sort(heap_.begin(), heap_.end(), kBetter);
   threshold_ = std::numeric_limits<float>::lowest();
-  to.swap(heap_);
-  heap_.clear();
+  to.swap(best_);
+  best_.clear();
 }
 
 std::optional<float> LogitRow::Logit(TokenId token) const {

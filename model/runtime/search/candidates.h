@@ -24,7 +24,8 @@ struct Candidate {
 // logits, even where rounding makes sums equal.
 bool Better(const Candidate& a, const Candidate& b);
 
-// The best `capacity` candidates of all that were pushed. Ignores sums that are not finite.
+// The best `capacity` candidates of all that were pushed, a few as a beam needs them. Ignores sums
+// that are not finite.
 class TopCandidates {
  public:
   explicit TopCandidates(int capacity);
@@ -37,10 +38,8 @@ class TopCandidates {
   void Take(std::vector<Candidate>& to);
 
  private:
-  void ReplaceWorst(const Candidate& candidate);
-
   size_t capacity_;
-  std::vector<Candidate> heap_;  // once it is full, a heap with the worst one first
+  std::vector<Candidate> best_;  // best first
   float threshold_ = std::numeric_limits<float>::lowest();
 };
 

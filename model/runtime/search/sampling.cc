@@ -23,18 +23,6 @@ bool Likelier(const WeightedToken& a, const WeightedToken& b) {
 
 bool LowerToken(const WeightedToken& a, const WeightedToken& b) { return a.token < b.token; }
 
-// The top_k likeliest tokens, likeliest first.
-std::vector<WeightedToken> TopKTokens(const LogitRow& row, const SamplingParameters& sampling,
-                                      std::span<const Candidate> adjusted) {
-  TopCandidates top(std::min(sampling.top_k, static_cast<int>(row.logits.size())));
-  for (const Candidate& candidate : adjusted) top.Push(candidate);
-  PushRow(row, sampling.excluded, top);
-  std::vector<WeightedToken> candidates;
-  for (const Candidate& best : top.Take())
-    candidates.push_back({best.log_probability, best.logit, best.token});
-  return candidates;
-}
-
 // All tokens, in the order of ids.
 std::vector<WeightedToken> AllTokens(const LogitRow& row, const SamplingParameters& sampling,
                                      std::span<const Candidate> adjusted) {
@@ -57,6 +45,13 @@ std::vector<WeightedToken> AllTokens(const LogitRow& row, const SamplingParamete
     std::sort(candidates.begin(), candidates.end(), LowerToken);
   }
   return candidates;
+}
+
+// Keeps the `max` likeliest tokens, likeliest first.
+void KeepLikeliest(int max, std::vector<WeightedToken>& candidates) {
+  const auto kept = std::min<int64_t>(max, std::ssize(candidates));
+  std::partial_sort(candidates.begin(), candidates.begin() + kept, candidates.end(), Likelier);
+  candidates.resize(kept);
 }
 
 double SumOfWeights(std::span<const WeightedToken> candidates) {
@@ -118,8 +113,8 @@ std::optional<Candidate> DrawToken(const LogitRow& row, const SamplingParameters
     const Candidate candidate = alone.Extend(adjustment, *logit);
     if (std::isfinite(candidate.log_probability)) adjusted.push_back(candidate);
   }
-  std::vector<WeightedToken> candidates = sampling.top_k > 0 ? TopKTokens(alone, sampling, adjusted)
-                                                             : AllTokens(alone, sampling, adjusted);
+  std::vector<WeightedToken> candidates = AllTokens(alone, sampling, adjusted);
+  if (sampling.top_k > 0) KeepLikeliest(sampling.top_k, candidates);
   if (candidates.empty()) return std::nullopt;
   const float highest = std::min_element(candidates.begin(), candidates.end(), Likelier)
                             ->log_probability;  // Likelier is "less"
