@@ -10,16 +10,17 @@ namespace linnet::server {
 namespace {
 
 // Elements whose default style is not inline (15.3 of the HTML standard), with those that a browser
-// does not show as text of the line around them.
+// does not show as text of the line around them, and the names of fields.
 constexpr absl::string_view kBlocks[] = {
-    "address",   "article",  "aside",  "base",     "blockquote", "body",     "br",     "button",
-    "caption",   "center",   "col",    "colgroup", "dd",         "details",  "dialog", "dir",
-    "div",       "dl",       "dt",     "fieldset", "figcaption", "figure",   "footer", "form",
-    "frame",     "frameset", "h1",     "h2",       "h3",         "h4",       "h5",     "h6",
-    "head",      "header",   "hgroup", "hr",       "html",       "legend",   "li",     "listing",
-    "main",      "menu",     "nav",    "noframes", "ol",         "optgroup", "option", "p",
-    "plaintext", "pre",      "search", "section",  "select",     "summary",  "table",  "tbody",
-    "td",        "tfoot",    "th",     "thead",    "title",      "tr",       "ul",     "xmp"};
+    "address", "article",   "aside",  "base",     "blockquote", "body",    "br",       "button",
+    "caption", "center",    "col",    "colgroup", "dd",         "details", "dialog",   "dir",
+    "div",     "dl",        "dt",     "fieldset", "figcaption", "figure",  "footer",   "form",
+    "frame",   "frameset",  "h1",     "h2",       "h3",         "h4",      "h5",       "h6",
+    "head",    "header",    "hgroup", "hr",       "html",       "legend",  "li",       "listing",
+    "label",   "main",      "menu",   "nav",      "noframes",   "ol",      "optgroup", "option",
+    "p",       "plaintext", "pre",    "search",   "section",    "select",  "summary",  "table",
+    "tbody",   "td",        "tfoot",  "th",       "thead",      "title",   "tr",       "ul",
+    "xmp"};
 constexpr absl::string_view kEmpty[] = {"area",  "base",  "br",     "col",   "embed",
                                         "frame", "hr",    "img",    "input", "link",
                                         "meta",  "param", "source", "track", "wbr"};

@@ -1,12 +1,98 @@
 #include "server/markup/marked_answer.h"
 
 #include <algorithm>
+#include <map>
+#include <span>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace linnet::server {
 namespace {
+
+// A place in the source of a segment and one in its translation that belong together.
+struct Match {
+  int source = 0;
+  int target = 0;
+};
+
+// The words, of which each stand-in is one: what is beside it in a word keeps the links of that
+// word.
+std::vector<ByteRange> CutOut(const std::vector<ByteRange>& words, std::vector<int> stand_ins,
+                              std::vector<std::vector<int>>& pieces) {
+  std::sort(stand_ins.begin(), stand_ins.end());
+  std::vector<ByteRange> cut;
+  auto next = stand_ins.begin();
+  const auto add_before = [&](int end) {
+    for (; next != stand_ins.end() && *next < end; ++next)
+      cut.push_back({*next, *next + MarkedText::kStandInBytes});
+  };
+  for (const ByteRange& word : words) {
+    add_before(word.begin);
+    std::vector<int>& own = pieces.emplace_back();
+    int begin = word.begin;
+    const auto keep = [&](int end) {
+      if (begin >= end) return;
+      own.push_back(static_cast<int>(cut.size()));
+      cut.push_back({begin, end});
+    };
+    for (; next != stand_ins.end() && *next < word.end; ++next) {
+      keep(*next);
+      begin = *next + MarkedText::kStandInBytes;
+      cut.push_back({*next, begin});
+    }
+    keep(word.end);
+  }
+  if (!stand_ins.empty()) add_before(stand_ins.back() + 1);
+  return cut;
+}
+
+// The words and links with the stand-ins as words that are linked with each other alone.
+WordLinks WithStandIns(const WordLinks& words, const std::vector<Match>& matches) {
+  std::vector<int> sources, targets;
+  for (const Match& match : matches) {
+    sources.push_back(match.source);
+    targets.push_back(match.target);
+  }
+  std::vector<std::vector<int>> source_pieces, target_pieces;
+  WordLinks all = {.source = CutOut(words.source, sources, source_pieces),
+                   .target = CutOut(words.target, targets, target_pieces),
+                   .links = {}};
+  for (const WordLink& link : words.links) {
+    for (const int source : source_pieces[link.source]) {
+      for (const int target : target_pieces[link.target])
+        all.links.push_back({source, target, link.weight});
+    }
+  }
+  const auto word_at = [](const std::vector<ByteRange>& in, int at) {
+    const auto found = std::lower_bound(
+        in.begin(), in.end(), at, [](const ByteRange& word, int to) { return word.begin < to; });
+    return static_cast<int>(found - in.begin());
+  };
+  for (const Match& match : matches)
+    all.links.push_back({word_at(all.source, match.source), word_at(all.target, match.target), 1});
+  return all;
+}
+
+// A code with a stand-in, and the byte of the translation where that is; -1 if it is lost.
+struct StandIn {
+  const Code* code = nullptr;
+  int at = -1;
+};
+
+std::map<char32_t, StandIn> FindStandIns(std::span<const Code> codes,
+                                         absl::string_view translation) {
+  std::map<char32_t, StandIn> found;
+  for (const Code& code : codes) {
+    if (code.stand_in != 0) found[code.stand_in] = {.code = &code};
+  }
+  for (int at = 0; !found.empty() && at < std::ssize(translation); ++at) {
+    const auto here = found.find(MarkedText::StandInAt(translation, at));
+    if (here != found.end() && here->second.at < 0) here->second.at = at;
+  }
+  return found;
+}
 
 std::string Escaped(absl::string_view text) {
   std::string escaped;
@@ -86,27 +172,49 @@ std::string MarkedAnswer::Write(const Segment& segment) const {
 void MarkedAnswer::WriteTranslation(const Segment& segment, const SegmentCodes& codes,
                                     Part& part) const {
   std::string& out = part.text_;
-  int written = 0;  // bytes of the translation
-  const auto write_to = [&](int end) {
-    for (; written < end; ++written) {
+  const absl::string_view translation = segment.translation;
+  const std::map<char32_t, StandIn> stand_ins = FindStandIns(
+      std::span(text_.codes()).subspan(codes.begin, codes.end - codes.begin), translation);
+  size_t written = 0;  // bytes of the translation
+  const auto write_to = [&](size_t end) {
+    while (written < end) {
+      if (stand_ins.contains(MarkedText::StandInAt(translation, written))) {
+        written += MarkedText::kStandInBytes;
+        // Where its code has gone elsewhere, one of the blanks around it goes as well.
+        if (absl::EndsWith(out, " ") && absl::StartsWith(translation.substr(written), " "))
+          ++written;
+        part.AddPiece(static_cast<int>(written), static_cast<int>(out.size()));
+        continue;
+      }
       const size_t before = out.size();
-      AppendEscaped(segment.translation[written], out);
-      if (out.size() > before + 1) part.AddPiece(written + 1, static_cast<int>(out.size()));
+      AppendEscaped(translation[written++], out);
+      if (out.size() > before + 1)
+        part.AddPiece(static_cast<int>(written), static_cast<int>(out.size()));
     }
   };
   if (codes.begin < codes.end) {
+    std::vector<Match> matches;
+    for (const auto& [character, stand_in] : stand_ins) {
+      if (stand_in.at >= 0) matches.push_back({stand_in.code->at - 1 - segment.begin, stand_in.at});
+    }
     for (const PlacedCode& placed :
-         ProjectCodes(text_.codes(), codes.begin, codes.end, segment.begin, segment.words)) {
+         ProjectCodes(text_.codes(), codes.begin, codes.end, segment.begin,
+                      matches.empty() ? segment.words : WithStandIns(segment.words, matches))) {
       const Code& code = text_.codes()[placed.code];
       write_to(placed.at);
       const auto before = static_cast<int>(out.size());
+      if (code.stand_in != 0 && stand_ins.at(code.stand_in).at == placed.at) {
+        part.AddPiece(placed.at, before);  // the range of the stand-in is that of the code
+        out += Copy(code.source.begin, code.source.end);
+        continue;
+      }
       if (code.visible && placed.behind && code.space_before) out += ' ';
       out += Copy(code.source.begin, code.source.end);
       if (code.visible && !placed.behind && code.space_after) out += ' ';
-      part.AddPiece(written, before);
+      part.AddPiece(placed.at, before);
     }
   }
-  write_to(static_cast<int>(segment.translation.size()));
+  write_to(translation.size());
 }
 
 void MarkedAnswer::AddToAttribute(const AttributeText& attribute, const Segment& segment) {

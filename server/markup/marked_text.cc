@@ -6,12 +6,21 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace linnet::server {
 namespace {
 
 using TokenKind = MarkupToken::Kind;
+
+bool IsLetterOrDigit(char c) { return absl::ascii_isalnum(c) || static_cast<uint8_t>(c) >= 0x80; }
+
+std::string Utf8OfStandIn(char32_t c) {
+  const auto byte = [](char32_t value) { return static_cast<char>(value); };
+  return {byte(0xF0 | c >> 18), byte(0x80 | (c >> 12 & 0x3F)), byte(0x80 | (c >> 6 & 0x3F)),
+          byte(0x80 | (c & 0x3F))};
+}
 
 template <typename T>
 int64_t BytesOf(const std::vector<T>& items) {
@@ -23,8 +32,16 @@ int64_t BytesOf(const std::vector<T>& items) {
 // Reads the tokens of a fragment into a MarkedText.
 class MarkedText::Reader {
  public:
-  Reader(absl::string_view fragment, const MarkupOptions& options, MarkedText& out)
-      : fragment_(fragment), options_(options), out_(out) {}
+  // Copied text with the numbers in `without`, from 0 on, gets no stand-in.
+  Reader(absl::string_view fragment, const MarkupOptions& options, std::vector<bool> without,
+         MarkedText& out)
+      : fragment_(fragment), options_(options), without_(std::move(without)), out_(out) {}
+
+  // By the number of a copied text: whether a stand-in for it would do harm. Empty if none does.
+  std::vector<bool> Harmful() {
+    if (has_private_) harmful_.assign(copies_, true);
+    return std::move(harmful_);
+  }
 
   void Read() {
     MarkupTokenizer tokenizer(fragment_, options_.syntax);
@@ -71,13 +88,38 @@ class MarkedText::Reader {
         return ReadEnd(token);
       case TokenKind::kCopied:
       case TokenKind::kOther:
-        AddCode(Code::Kind::kEmpty, {token.begin, token.end}, token.kind == TokenKind::kCopied);
+        if (token.kind == TokenKind::kCopied) return AddCopied({token.begin, token.end});
+        return AddCode(Code::Kind::kEmpty, {token.begin, token.end});
     }
   }
 
+  // True for <sub> and <sup> with digits and marks alone, as in H2O and in marks of notes.
+  bool IsIndex(const MarkupToken& tag) const {
+    if (options_.syntax == MarkupSyntax::kXml ||
+        (!absl::EqualsIgnoreCase(tag.name, "sub") && !absl::EqualsIgnoreCase(tag.name, "sup")))
+      return false;
+    size_t at = tag.end;
+    while (at < fragment_.size() && fragment_[at] != '<' && !absl::ascii_isalpha(fragment_[at]) &&
+           static_cast<uint8_t>(fragment_[at]) < 0x80)
+      ++at;
+    return absl::StartsWithIgnoreCase(fragment_.substr(at), absl::StrCat("</", tag.name));
+  }
+
+  // True if the element that `tag` begins comes directly behind the end of one that says something
+  // else: links side by side, and fields of XML.
+  bool IsApart(const MarkupToken& tag) const {
+    if (ended_.empty() || block_.empty() || !IsLetterOrDigit(block_.back())) return false;
+    const bool same = SameName(tag.name, ended_, options_.syntax);
+    return options_.syntax == MarkupSyntax::kXml ? !same
+                                                 : same && absl::EqualsIgnoreCase(ended_, "a");
+  }
+
   void ReadStart(const MarkupToken& tag) {
-    const ElementKind kind = KindOf(tag, options_);
-    if (kind.splits) EndBlock();
+    ElementKind kind = KindOf(tag, options_);
+    if (IsIndex(tag)) kind.copied = kind.visible = true;
+    if (kind.splits || (!kind.empty && !kind.copied && IsApart(tag))) EndBlock();
+    joint_ = !kind.empty && !kind.copied && !ended_.empty();
+    ended_ = {};
     // What is copied has no text, and neither have its attributes.
     if (!kind.copied) {
       for (const MarkupAttribute& attribute : tag.attributes) AddAttribute(attribute);
@@ -103,6 +145,8 @@ class MarkedText::Reader {
   }
 
   void ReadEnd(const MarkupToken& tag) {
+    joint_ = false;
+    ended_ = tag.name;
     const std::string name = NameOf(tag);
     const auto found = by_name_.find(name);
     const bool known = found != by_name_.end() && !found->second.empty();
@@ -153,9 +197,32 @@ class MarkedText::Reader {
     const Copied copied = *std::exchange(copied_, std::nullopt);
     if (copied.kind.splits) {
       EndBlock();
+    } else if (copied.kind.visible) {
+      AddCopied({copied.begin, end});
     } else {
-      AddCode(Code::Kind::kEmpty, {copied.begin, end}, copied.kind.visible);
+      AddCode(Code::Kind::kEmpty, {copied.begin, end});
     }
+  }
+
+  // Adds what is copied and may have a stand-in.
+  void AddCopied(ByteRange source) {
+    AddCode(Code::Kind::kEmpty, source, /*visible=*/true);
+    const auto number = static_cast<size_t>(copies_++);
+    sentence_.push_back(number);
+    if (number > kLastStandIn - kFirstStandIn) return;
+    if (number < without_.size() && without_[number]) return;
+    Code& code = out_.codes_.back();
+    code.stand_in = kFirstStandIn + static_cast<char32_t>(number);
+    ++code.at;
+    AddTo(block_, block_pieces_, Utf8OfStandIn(code.stand_in), source, /*same=*/false);
+  }
+
+  void EndSentence() {
+    if (sentence_.size() > kMaxStandIns) {
+      harmful_.resize(copies_);
+      for (const size_t number : sentence_) harmful_[number] = true;
+    }
+    sentence_.clear();
   }
 
   int End() const { return static_cast<int>(out_.text_.size()); }
@@ -171,12 +238,21 @@ class MarkedText::Reader {
     code.at = static_cast<int>(block_.size());
     code.space_before = space_;
     if (!visible) return;
+    joint_ = false;
+    ended_ = {};
     last_visible_ = static_cast<int>(out_.codes_.size()) - 1;
     space_ = false;
   }
 
   // Adds bytes of a block's line.
   void Add(absl::string_view bytes, ByteRange source, bool same) {
+    if (StandInAt(same ? fragment_.substr(source.begin) : bytes, 0) != 0) has_private_ = true;
+    // "Price</b><b>Amount": two texts, which their style sets apart.
+    if (joint_ && !block_.empty() && absl::ascii_isupper(bytes.front()) &&
+        (absl::ascii_islower(block_.back()) || absl::ascii_isdigit(block_.back())))
+      EndBlock();
+    joint_ = false;
+    ended_ = {};
     AddTo(block_, block_pieces_, bytes, source, same);
     last_visible_ = -1;
     space_ = false;
@@ -204,7 +280,7 @@ class MarkedText::Reader {
         // An entity of a DTD stands for a text that is not here.
         if (length == 0 && options_.syntax == MarkupSyntax::kXml) {
           if (length = EntityLength(text, at); length > 0) {
-            AddCode(Code::Kind::kEmpty, {at, at + length}, /*visible=*/true);
+            AddCopied({at, at + length});
             at += length;
             continue;
           }
@@ -230,6 +306,7 @@ class MarkedText::Reader {
       return;
     }
     const int visible = std::exchange(last_visible_, -1);
+    if (absl::StrContains(".!?", block_.back())) EndSentence();
     Add(" ", source, same);
     last_visible_ = visible;
     space_ = true;
@@ -261,6 +338,9 @@ class MarkedText::Reader {
 
   // Ends the line of a block.
   void EndBlock() {
+    EndSentence();
+    joint_ = false;
+    ended_ = {};
     const int attributes_begin = End();
     for (AttributeText& attribute : block_attributes_) {
       attribute.plain = {attributes_begin + attribute.plain.begin,
@@ -291,6 +371,7 @@ class MarkedText::Reader {
 
   const absl::string_view fragment_;
   const MarkupOptions& options_;
+  const std::vector<bool> without_;
   MarkedText& out_;
 
   std::vector<Open> open_;
@@ -308,10 +389,28 @@ class MarkedText::Reader {
   int last_visible_ = -1;  // the code after which no text came so far
   bool space_ = true;      // white space or the begin of the line is on the left of this place
   std::string decoded_;
+  absl::string_view ended_;       // the name of the element that ended here
+  bool joint_ = false;            // one has ended here and another has begun
+  int copies_ = 0;                // copied texts so far
+  std::vector<size_t> sentence_;  // their numbers in this sentence
+  std::vector<bool> harmful_;
+  bool has_private_ = false;  // the fragment has characters that are like stand-ins
 };
 
 MarkedText::MarkedText(absl::string_view fragment, const MarkupOptions& options) {
-  Reader(fragment, options, *this).Read();
+  Reader first(fragment, options, {}, *this);
+  first.Read();
+  std::vector<bool> harmful = first.Harmful();
+  if (harmful.empty()) return;
+  *this = MarkedText();
+  Reader(fragment, options, std::move(harmful), *this).Read();
+}
+
+char32_t MarkedText::StandInAt(absl::string_view text, size_t at) {
+  if (text.size() - at < kStandInBytes || text[at] != '\xF3') return 0;
+  const auto bits = [&](size_t i) { return static_cast<char32_t>(text[at + i]) & 0x3F; };
+  const char32_t c = 3U << 18 | bits(1) << 12 | bits(2) << 6 | bits(3);
+  return c >= kFirstStandIn && c <= kLastStandIn ? c : 0;
 }
 
 ByteRange MarkedText::SourceOf(int begin, int end) const {
@@ -335,8 +434,9 @@ const AttributeText* MarkedText::AttributeAt(int at) const {
 }
 
 bool MarkedText::HasCodes(int begin, int end) const {
-  const auto next = std::upper_bound(codes_.begin(), codes_.end(), begin,
-                                     [](int at, const Code& code) { return at < code.at; });
+  auto next = std::upper_bound(codes_.begin(), codes_.end(), begin,
+                               [](int at, const Code& code) { return at < code.at; });
+  while (next != codes_.end() && next->stand_in != 0) ++next;
   return next != codes_.end() && next->at < end;
 }
 

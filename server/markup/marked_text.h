@@ -29,6 +29,9 @@ struct Code {
   bool space_after = false;
   // It closes an element that this block does not open, so it belongs to the word on its left.
   bool closes = false;
+  // The character of the plain text that stands for it, which holds the byte `at` - 1; 0 if none
+  // does.
+  char32_t stand_in = 0;
   int partner = -1;  // index of the other code of the pair
   int line = 0;      // number of the block
 };
@@ -57,8 +60,24 @@ struct SegmentCodes {
 // A line of the plain text is a block; its white space is folded as in a browser, its references
 // are decoded, and it has no markup. The translated attributes of a block are lines before it.
 // Codes come in the order of the fragment, and every pair encloses whole pairs.
+//
+// Links side by side, and elements whose texts would run together ("...price</b><b>Amount"), are in
+// lines of their own; so are XML elements of two names without white space between them.
+//
+// Where a line has text that is copied, such as <code> or the digits of <sub>, a character for
+// private use stands for it (U+F0000 and on). No model can spell it, so it is protected: the model
+// reads that something is there and says where it goes. A sentence with more than kMaxStandIns of
+// them, which models confuse, has none, and neither has a fragment that uses such characters
+// itself.
 class MarkedText {
  public:
+  static constexpr int kMaxStandIns = 4;  // of a sentence, by its full stops
+  static constexpr char32_t kFirstStandIn = 0xF0000;
+  static constexpr char32_t kLastStandIn = 0xFFFFD;
+  static constexpr int kStandInBytes = 4;
+  // The stand-in whose UTF-8 begins at text[at]; 0 if there is none.
+  static char32_t StandInAt(absl::string_view text, size_t at);
+
   // Reads the fragment in linear time. Its options must be valid UTF-8, as the fragment is.
   MarkedText(absl::string_view fragment, const MarkupOptions& options);
 
@@ -70,7 +89,7 @@ class MarkedText {
   // The attribute that holds a byte of the plain text; or null.
   const AttributeText* AttributeAt(int at) const;
   // True if the translation of bytes [begin, end), a segment, needs the alignments of its words: a
-  // code stands between two of its bytes.
+  // code without a stand-in is between two of its bytes.
   bool HasCodes(int begin, int end) const;
   // The codes of the segment [begin, end); it is in no attribute. The segments beside it end at
   // `previous_end` and begin at `next_begin`; those in attributes do not count.
@@ -83,6 +102,7 @@ class MarkedText {
 
  private:
   class Reader;
+  MarkedText() = default;
   // Bytes of the plain text from `begin` on are those of the fragment from source.begin on, one by
   // one if `same`; otherwise all of them stand for these bytes of the fragment.
   struct Piece {

@@ -278,8 +278,8 @@ class Projection {
       const auto right_word = static_cast<int>(right - words_.source.begin());
       const int after = AlignedIn(parent, right_word);
       const int before = AlignedIn(parent, right_word - 1);
-      const bool left = !node.element &&
-                        (code.closes || (code.visible && !code.space_before && code.space_after));
+      const bool left = !node.element && (code.closes || (code.visible && code.stand_in == 0 &&
+                                                          !code.space_before && code.space_after));
       if (before >= 0 && (left || after < 0)) {
         const WordRun* const sibling = around(before + 1);
         previous = sibling == nullptr ? before + 1 : sibling->end;

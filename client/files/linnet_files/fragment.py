@@ -69,8 +69,8 @@ def pairs(parts: Sequence[Part]) -> dict[int, int]:
 
 
 def to_xml(parts: Sequence[Part]) -> tuple[str, dict[str, Code]]:
-    """The text as XML: `<g id="1">` for a pair, `<x id="2"/>` for a code alone. Also returns the
-    code that each tag stands for."""
+    """The text as XML: `<g id="1">` for a pair, `<x id="2"/>` for a code alone, with something that
+    the server copies in it if it is a word. Also returns the code that each tag stands for."""
     ends = pairs(parts)
     closing = {end: start for start, end in ends.items()}
     said: list[str] = []
@@ -86,12 +86,15 @@ def to_xml(parts: Sequence[Part]) -> tuple[str, dict[str, Code]]:
             said.append("</g>")
             codes[f"</{closing[index]}>"] = part
         else:
-            said.append(f'<x id="{index}"/>')
+            word = f'<x id="{index}" translate="no">{index}</x>'
+            said.append(word if part.is_word else f'<x id="{index}"/>')
             codes[f"<{index}/>"] = part
     return "".join(said), codes
 
 
-_TAG = re.compile(r'<g id="(\d+)">|(</g>)|<x id="(\d+)"\s*/>|<x id="(\d+)"></x>|<([^>]*)>?')
+_TAG = re.compile(
+    r'<g id="(\d+)">|(</g>)|<x id="(\d+)"\s*/>|<x id="(\d+)"(?: translate="no")?>\d*</x>|<([^>]*)>?'
+)
 
 
 def from_xml(text: str, codes: dict[str, Code]) -> tuple[Part, ...] | None:

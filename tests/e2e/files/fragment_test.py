@@ -53,7 +53,8 @@ def test_placed_codes_are_there_once_in_order_and_nested(parts: tuple[Part, ...]
 def test_answers_that_lost_doubled_or_crossed_codes_are_refused():
     bold, end, name = Code("<b>", OPEN), Code("</b>", CLOSE), Code("%s", is_word=True)
     text, codes = to_xml(("a ", bold, "b", end, " ", name))
-    assert text == 'a <g id="1">b</g> <x id="5"/>'
+    assert text == 'a <g id="1">b</g> <x id="5" translate="no">5</x>'
+    assert from_xml(text, codes) == ("a ", bold, "b", end, " ", name)
     assert from_xml('<x id="5"/> <g id="1">B</g>A', codes) == (name, " ", bold, "B", end, "A")
     assert from_xml('<g id="1"><x id="5"></x></g>', codes) == (bold, name, end)
     for wrong in (

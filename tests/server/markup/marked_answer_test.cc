@@ -57,10 +57,43 @@ TEST(MarkedTextTest, DecodesReferences) {
 }
 
 TEST(MarkedTextTest, WhatIsNotTranslatedIsNoText) {
-  EXPECT_EQ(PlainText("Run <code>ls <b>x</b></code> now<script>a<b></script>!"), "Run now!\n");
   EXPECT_EQ(PlainText("<div translate=no>a <div>b</div>c</div><p>c</p>"), "c\n");
-  EXPECT_EQ(PlainText("<i class='x notranslate'>a <i>b</i></i> c"), "c\n");
-  EXPECT_EQ(PlainText("<x>a</x><y>b</y>", {.ignore_tags = {"x"}}), "b\n");
+  EXPECT_EQ(PlainText("see<script>a<b></script>!<link><textarea hidden></textarea>"),
+            "see!\U000F0000\n");
+}
+
+TEST(MarkedTextTest, TextsSideBySideAreApart) {
+  EXPECT_EQ(PlainText("<nav><a>Home</a><a>about us</a> <a>c</a></nav>"), "Home\nabout us c\n");
+  EXPECT_EQ(PlainText("<span>Price</span><span>Total</span><b>un</b><i>able</i>"),
+            "Price\nTotalunable\n");
+  EXPECT_EQ(PlainText("<label>First<input></label><label>last</label>"), "First\nlast\n");
+  EXPECT_EQ(PlainText("<i><n>Red shoe</n><p>10</p><p>5</p></i>", kXml), "Red shoe\n105\n");
+}
+
+TEST(MarkedTextTest, DigitsAboveAndBelowTheLineAreCopied) {
+  EXPECT_EQ(PlainText("H<sub>2</sub>O, m<SUP>-1</SUP>, the 4<sup>th</sup>"),
+            "H\U000F0000O, m\U000F0001, the 4th\n");
+}
+
+TEST(MarkedTextTest, CharactersStandForWhatIsCopied) {
+  EXPECT_EQ(PlainText("Run <code>ls <b>x</b></code> now!"), "Run \U000F0000 now!\n");
+  EXPECT_EQ(PlainText("<i class='x notranslate'>a <i>b</i></i> c"), "\U000F0000 c\n");
+  EXPECT_EQ(PlainText("<x>a</x><y>b</y><x>c</x>", {.ignore_tags = {"x"}}),
+            "\U000F0000b\U000F0001\n");
+  EXPECT_EQ(PlainText("<a>b &name;<![CDATA[c]]></a>", kXml), "b \U000F0000\U000F0001\n");
+  const MarkedText text("see <b><kbd>x</kbd></b>", kHtml);
+  EXPECT_TRUE(text.HasCodes(0, 8)) << "the tag before x";
+  EXPECT_FALSE(MarkedText("see <kbd>x</kbd> y", kHtml).HasCodes(0, 10));
+  EXPECT_EQ(text.SourceOf(4, 8), (ByteRange{7, 19}));
+}
+
+TEST(MarkedTextTest, FewCharactersStandForWhatIsCopied) {
+  EXPECT_EQ(PlainText("<p><kbd>1</kbd> <kbd>2</kbd> <kbd>3</kbd> <kbd>4</kbd>. "
+                      "<kbd>5</kbd> <kbd>6</kbd> <kbd>7</kbd> <kbd>8</kbd> a <kbd>9</kbd>.<p>"
+                      "<kbd>10</kbd>"),
+            "\U000F0000 \U000F0001 \U000F0002 \U000F0003. a .\n\U000F0009\n");
+  EXPECT_EQ(PlainText("see <kbd>x</kbd> \U000F0007"), "see \U000F0007\n");
+  EXPECT_EQ(PlainText("see <kbd>x</kbd> &#xF0000;"), "see \U000F0000\n");
 }
 
 TEST(MarkedTextTest, InlineTagsDoNotChangeTheText) {
@@ -70,7 +103,7 @@ TEST(MarkedTextTest, InlineTagsDoNotChangeTheText) {
 TEST(MarkedTextTest, TagsThatSplit) {
   EXPECT_EQ(PlainText("a<x>b</x>c<p>d</p>", {.splitting_tags = {"x"}, .non_splitting_tags = {"p"}}),
             "a\nb\ncd\n");
-  EXPECT_EQ(PlainText("<p>a</p><P>b</P>", kXml), "ab\n");
+  EXPECT_EQ(PlainText("<p>a</p><p>b</p>", kXml), "ab\n");
 }
 
 TEST(MarkedTextTest, AttributesComeBeforeTheirBlock) {
@@ -121,7 +154,27 @@ TEST(MarkedAnswerTest, NoteMarksStayBehindTheirWord) {
 
 TEST(MarkedAnswerTest, CopiedElementsKeepTheirBlanks) {
   EXPECT_EQ(Translated("run <code>a</code> now"), "RUN <code>a</code> NOW");
-  EXPECT_EQ(Translated("run <code>a</code> now", kHtml, {1, 0}), "<code>a</code> NOW RUN");
+  EXPECT_EQ(Translated("run <code>a</code> now", kHtml, {2, 1, 0}), "NOW <code>a</code> RUN");
+  EXPECT_EQ(Translated("run (<code>a</code>), now", kHtml, {2, 1, 0}), "NOW (<code>a</code>), RUN");
+  EXPECT_EQ(Translated("<b>run <code>a</code></b> now", kHtml, {2, 1, 0}),
+            "NOW <b><code>a</code> RUN</b>");
+}
+
+TEST(MarkedAnswerTest, CopiedElementsStayInTheirElement) {
+  // The stand-in comes between other words, where its element cannot reach.
+  EXPECT_EQ(Translated("<b>a b c <kbd>x</kbd></b> <i>d e f</i>", kHtml, {0, 1, 2, 4, 3, 5, 6}),
+            "<b>A B C <kbd>x</kbd></b> <i>D E F</i>");
+}
+
+TEST(MarkedAnswerTest, CopiedElementsReturnOnceWhateverTheTranslation) {
+  const auto translated = [](const std::string& translation) {
+    return AnswerOf(
+        "go <kbd>x</kbd> <kbd>y</kbd>.", kHtml,
+        [&](absl::string_view, std::string& out, MarkedAnswer::Segment&) { out = translation; });
+  };
+  EXPECT_EQ(translated("\U000F0001 GO \U000F0000."), "<kbd>y</kbd> GO <kbd>x</kbd>.");
+  EXPECT_EQ(translated("\U000F0000 \U000F0000 \U000F0001."), "<kbd>x</kbd> <kbd>y</kbd>.");
+  EXPECT_EQ(translated("GO \U000F0001."), "GO <kbd>x</kbd> <kbd>y</kbd>.");
 }
 
 TEST(MarkedAnswerTest, ElementsAcrossSegments) {
