@@ -12,6 +12,7 @@
 #include "server/markup/marked_answer.h"
 #include "server/text/attention_table.h"
 #include "server/text/memory_cost.h"
+#include "server/text/text_warnings.h"
 
 namespace linnet::server {
 namespace {
@@ -128,11 +129,28 @@ class FragmentWriter {
       if (has_codes) other.words = LinksOfOther(added.words, translation, hypothesis.text());
       hypothesis.set_text(answer_.Write(other));
     }
+    const int plain = segment.target_begin();
     const MarkedAnswer::Part part = answer_.Add(added);
     Move(part, segment);
+    written_.push_back({plain, begin_, part});
     begin_ += static_cast<int>(part.text().size());
     ++next_;
     return part.text();
+  }
+  // The place in the fragment, and that in the answer so far, of a part of their plain texts.
+  model::TextRun InSource(model::TextRun plain) const {
+    const ByteRange range = fragment_.marked->SourceOf(plain.begin, plain.end);
+    return {range.begin, range.end};
+  }
+  model::TextRun InAnswer(model::TextRun plain) const {
+    const auto after =
+        std::upper_bound(written_.begin(), written_.end(), plain.begin,
+                         [](int at, const Written& segment) { return at < segment.plain; });
+    if (after == written_.begin()) return plain;
+    const Written& segment = *std::prev(after);
+    const ByteRange range =
+        segment.part.RangeOf(plain.begin - segment.plain, plain.end - segment.plain);
+    return {segment.begin + range.begin, segment.begin + range.end};
   }
   std::string Finish() { return answer_.Finish(); }
 
@@ -173,8 +191,16 @@ class FragmentWriter {
     segment.set_target_end(begin_ + part.translation().end);
   }
 
+  // A segment: where its translation begins in the plain answer, and its part of the answer.
+  struct Written {
+    int plain = 0;
+    int begin = 0;
+    MarkedAnswer::Part part;
+  };
+
   const Fragment& fragment_;
   MarkedAnswer answer_;
+  std::vector<Written> written_;
   size_t next_ = 0;  // segment
   int begin_ = 0;    // bytes of the answer
 };
@@ -300,6 +326,9 @@ class WriteMarkupStage final : public MarkupStage {
       ++index;
     }
     translation.set_text(text + writer.Finish());
+    MoveWarnings(
+        *translation.mutable_warnings(), [&](model::TextRun run) { return writer.InSource(run); },
+        [&](model::TextRun run) { return writer.InAnswer(run); });
   }
 
   TranslateResponse& response_;

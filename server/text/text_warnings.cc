@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "model/runtime/text/facts.h"
 
 namespace linnet::server {
@@ -115,6 +117,37 @@ void AddWarnings(const Findings& findings,
             findings.added.empty() ? "" : " only the answer has bytes ", ranges(findings.added)),
         findings.lost, findings.added);
   }
+}
+
+void MoveWarnings(google::protobuf::RepeatedPtrField<linnet::v1::Warning>& warnings,
+                  absl::FunctionRef<model::TextRun(model::TextRun)> in_source,
+                  absl::FunctionRef<model::TextRun(model::TextRun)> in_answer) {
+  Findings moved;
+  google::protobuf::RepeatedPtrField<linnet::v1::Warning> all;
+  for (linnet::v1::Warning& warning : warnings) {
+    const auto move = [&](const char* key, auto place, std::vector<model::TextRun>& to) {
+      const auto ranges = warning.metadata().find(key);
+      if (ranges == warning.metadata().end()) return;
+      for (const absl::string_view range : absl::StrSplit(ranges->second, ' ')) {
+        const std::pair<absl::string_view, absl::string_view> ends = absl::StrSplit(range, '-');
+        model::TextRun run;
+        if (absl::SimpleAtoi(ends.first, &run.begin) && absl::SimpleAtoi(ends.second, &run.end))
+          to.push_back(place(run));
+      }
+    };
+    if (warning.reason() == "UNREAD_TEXT") {
+      move("sourceRanges", in_source, moved.unread);
+    } else if (warning.reason() == "SPAN_FORCED") {
+      move("sourceRanges", in_source, moved.forced);
+    } else if (warning.reason() == "FACTS_DIFFER") {
+      move("sourceRanges", in_source, moved.lost);
+      move("targetRanges", in_answer, moved.added);
+    } else {
+      *all.Add() = std::move(warning);
+    }
+  }
+  AddWarnings(moved, all);
+  warnings.Swap(&all);
 }
 
 void CountWarnings(const google::protobuf::RepeatedPtrField<linnet::v1::Warning>& warnings,

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "linnet/v1/text_service.pb.h"
 #include "model/runtime/text/text_run.h"
 #include "server/base/errors.h"
@@ -42,6 +43,11 @@ Findings FindingsOf(const TextRequest& request, const PreparedSegment& segment,
 // UNREAD_TEXT, SPAN_FORCED and FACTS_DIFFER, as they apply.
 void AddWarnings(const Findings& findings,
                  google::protobuf::RepeatedPtrField<linnet::v1::Warning>& warnings);
+// Gives the ranges of these warnings, and their messages, other places in the source and the
+// answer.
+void MoveWarnings(google::protobuf::RepeatedPtrField<linnet::v1::Warning>& warnings,
+                  absl::FunctionRef<model::TextRun(model::TextRun)> in_source,
+                  absl::FunctionRef<model::TextRun(model::TextRun)> in_answer);
 // Counts the warnings of an answer.
 void CountWarnings(const google::protobuf::RepeatedPtrField<linnet::v1::Warning>& warnings,
                    Metrics& metrics);

@@ -126,6 +126,23 @@ TEST(ProtectedTextTest, SpansThatTheModelLeavesOutAreForcedAndReported) {
   EXPECT_EQ(translation.warnings(0).metadata().at("sourceRanges"), "9-28 30-36");
 }
 
+TEST(ProtectedTextTest, RangesOfAFragmentAreThoseOfItsBytes) {
+  NoisyServer server;
+  const std::string text =
+      "<h1>Hi &amp; ho</h1><p>Write to <b>contact@example.com</b>, {name}.</p>";
+  TranslateRequest request = ToGerman({text});
+  request.set_mime_type("text/html");
+  const Translation translation = server.Translated(request).translations(0);
+  ASSERT_THAT(Reasons(translation), ::testing::Contains("SPAN_FORCED"));
+  for (const auto& warning : translation.warnings()) {
+    if (warning.reason() != "SPAN_FORCED") continue;
+    const size_t address = text.find("contact@"), name = text.find("{name}");
+    const std::string ranges = absl::StrCat(address, "-", address + 19, " ", name, "-", name + 6);
+    EXPECT_EQ(warning.metadata().at("sourceRanges"), ranges);
+    EXPECT_THAT(warning.message(), ::testing::HasSubstr(ranges));
+  }
+}
+
 // The server reads the start of a long sentence first, to see whether that alone is too long.
 TEST(ProtectedTextTest, SpansBehindTheStartOfALongTextAreFound) {
   for (const std::string fragment : {"-a@b.c-", "\"", "see a@b.c {x} "}) {
