@@ -153,6 +153,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         from peer_ctranslate2 import random_transformer
 
+        Path(folder, "model").mkdir()
         random_transformer(argparse.Namespace(**LAYERS, target=given.target), f"{folder}/model")
         texts = Path(folder, "lines.txt")
         texts.write_text("".join(f"{line}\n" for line in list(lines)[: given.rows]))
