@@ -74,7 +74,9 @@ def hurt(
     """Runs a driver and makes faults once rows are decoded. Raises SystemExit if it fails."""
     done: Counter[str] = Counter()
     with tempfile.TemporaryFile() as said:
-        driver = subprocess.Popen(command, stdout=said, stderr=said)
+        # Ray runs its workers with niceness 15, which stalls them on a busy machine.
+        environment = {**os.environ, "RAY_worker_niceness": "0"}
+        driver = subprocess.Popen(command, stdout=said, stderr=said, env=environment)
         while not find(driver.pid, "linnet-decode") and driver.poll() is None:
             time.sleep(0.1)
         while driver.poll() is None and done.total() < faults:
