@@ -57,10 +57,12 @@ bool MarkupTokenizer::Next(MarkupToken& token) {
   return true;
 }
 
-bool MarkupTokenizer::StartsMarkup(size_t at) const {
+bool MarkupTokenizer::StartsMarkup(size_t at) {
   if (fragment_[at] != '<' || at + 1 >= fragment_.size()) return false;
   const char next = fragment_[at + 1];
   if (next == '!' || next == '?' || StartsName(next, syntax_)) return true;
+  if (next == '%' && syntax_ == MarkupSyntax::kHtml && has_templates_)
+    return has_templates_ = fragment_.find("%>", at + 2) != absl::string_view::npos;
   if (next != '/' || at + 2 >= fragment_.size()) return false;
   return syntax_ == MarkupSyntax::kHtml || StartsName(fragment_[at + 2], syntax_);
 }
@@ -124,7 +126,10 @@ void MarkupTokenizer::ReadMarkup(MarkupToken& token) {
   token.kind = Kind::kOther;
   const char next = fragment_[at_ + 1];
   if (next == '!') return ReadDeclaration(token);
-  if (next == '?') {
+  if (next == '%') {
+    token.kind = Kind::kCopied;
+    at_ = Behind("%>", at_ + 2);
+  } else if (next == '?') {
     at_ = Behind(syntax_ == MarkupSyntax::kXml ? "?>" : ">", at_);
   } else if (next == '/' && !StartsName(fragment_[at_ + 2], syntax_)) {
     at_ = Behind(">", at_);

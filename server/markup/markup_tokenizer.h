@@ -17,8 +17,10 @@ struct MarkupAttribute {
 // A part of a fragment, bytes [begin, end). The tokens are the fragment, byte for byte.
 struct MarkupToken {
   enum class Kind {
-    kText,      // with character references
-    kCopied,    // without: the content of script, style and the like, a CDATA section of XML
+    kText,  // with character references
+    // Without: the content of script, style and the like, a CDATA section of XML, and in HTML what
+    // a template fills in: <%= name %>.
+    kCopied,
     kStartTag,  // also <name/>
     kEndTag,
     kOther,  // a comment, a processing instruction, a declaration, a tag that the fragment cuts off
@@ -48,7 +50,7 @@ class MarkupTokenizer {
   bool Next(MarkupToken& token);
 
  private:
-  bool StartsMarkup(size_t at) const;
+  bool StartsMarkup(size_t at);
   void ReadMarkup(MarkupToken& token);
   void ReadTag(MarkupToken& token);
   void ReadDeclaration(MarkupToken& token);
@@ -62,6 +64,7 @@ class MarkupTokenizer {
   absl::string_view fragment_;
   MarkupSyntax syntax_;
   size_t at_ = 0;
+  bool has_templates_ = true;   // false if no "%>" comes behind this place
   absl::string_view raw_ = {};  // the name of the element whose content comes next
 };
 

@@ -27,8 +27,12 @@ constexpr int64_t kMaxPatternMemory = 512 << 10;  // while it searches
 // One alternation, of which the first that matches counts. Where a match may begin, and which
 // matches are none, Accepted decides, since RE2 does not look around.
 constexpr const char* kBuiltIn =
-    // Mustache, i18next, and templates: {{name}}, {{{name}}}, ${name}, %{name}, #{name}, $t(key).
+    // Mustache, i18next, and templates: {{name}}, {{{name}}}, ${name}, %{name}, #{name}, $t(key),
+    // {% if x %}, <%= name %>.
     R"re(\{\{[^{}\n]+\}\}\}?|\{\{\{[^{}\n]+\}\}\}|[$%#]\{[^{}\n]+\}|\$t\([^()\n]+\))re"
+    R"re(|\{%[^{}\n]*%\}|<%[^%\n]*%>)re"
+    // Lines to fill in, and leaders of dots.
+    R"re(|_{3,}|\.{4,})re"
     // ICU, Python and Rust: {}, {0}, {name!r:>8}, {n, plural, one {# file} other {# files}}.
     R"re(|\{[ \t]*[\w.$:!?<>^#+\-\[\]]*[ \t]*(?:,[^{}]*(?:\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}[^{}]*)*)?\})re"
     // printf and Python: %s, %-5.2f, %1$s, %lld, %(name)s, %@.
@@ -117,6 +121,8 @@ absl::string_view Accepted(absl::string_view text, absl::string_view match) {
   };
   const char first = match.front(), second = match.size() > 1 ? match[1] : ' ';
   if (first == '{' || second == '{' || (first == '$' && second == 't')) return match;
+  if (first == '<' || (first == '.' && absl::StartsWith(match, "...."))) return match;
+  if (first == '_') return in_word(before) || in_word(after) ? "" : match;
   if (first == '%') {
     const bool variable = second == '(' || match.find('$') != absl::string_view::npos ||
                           match == "%s" || match == "%d";

@@ -61,6 +61,13 @@ TEST(MarkupTokenizerTest, LessThanThatStartsNoTagIsText) {
   EXPECT_THAT(Tokens("1 < 2, a <3, <"), ElementsAre("T 1 < 2, a <3, <"));
   EXPECT_THAT(Tokens("a </> b </ c>"), ElementsAre("T a ", "O </>", "T  b ", "O </ c>"));
   EXPECT_THAT(Tokens("a </> b", kXml), ElementsAre("T a </> b"));
+  EXPECT_THAT(Tokens("a <% b <%"), ElementsAre("T a <% b <%"));
+}
+
+TEST(MarkupTokenizerTest, TemplatesAreCopied) {
+  EXPECT_THAT(Tokens("Dear <%= user['<b>'] %>, a <% b"),
+              ElementsAre("T Dear ", "C <%= user['<b>'] %>", "T , a <% b"));
+  EXPECT_THAT(Tokens("<%a%>", kXml), ElementsAre("T <%a%>"));
 }
 
 TEST(MarkupTokenizerTest, AttributesInThreeQuotings) {

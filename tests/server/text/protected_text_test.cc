@@ -48,6 +48,13 @@ TEST(ProtectedTextTest, FindsVariables) {
                           "%5.2f"));
   EXPECT_THAT(Found("{} {0:>8.2f} {name!r:>10} {:?} {as prose} $t(common.ok)"),
               ElementsAre("{}", "{0:>8.2f}", "{name!r:>10}", "{:?}", "$t(common.ok)"));
+  EXPECT_THAT(Found("{% if a.b == 'c' %}Dear <%= name %>{% endif %}, 5 % of <10 %>"),
+              ElementsAre("{% if a.b == 'c' %}", "<%= name %>", "{% endif %}"));
+}
+
+TEST(ProtectedTextTest, FindsLinesToFillIn) {
+  EXPECT_THAT(Found("Name: ____ Date: ___/___/____ a___b Page ..... 5 and so on..."),
+              ElementsAre("____", "___", "___", "____", "....."));
 }
 
 TEST(ProtectedTextTest, FindsAddresses) {
