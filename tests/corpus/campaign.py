@@ -40,10 +40,12 @@ def write_lines(path: Path, count: int, seed: int) -> None:
 
 
 def children(pid: int) -> list[int]:
-    try:
-        return [int(it) for it in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except OSError:
-        return []
+    """Of all threads: a JVM starts processes in any of them."""
+    found: list[int] = []
+    for file in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):  # has ended
+            found += map(int, file.read_text().split())
+    return found
 
 
 def files_of(folder: Path) -> dict[str, str]:
