@@ -12,7 +12,7 @@ from pathlib import Path
 import grpc
 import linnet
 
-from .document import FileError
+from .document import EncodingError, FileError
 from .formats import FORMATS, Options, find
 from .job import Report, load, translate_file, words
 from .terms import read_glossary, write_tmx
@@ -105,6 +105,11 @@ def _complain(message: str) -> int:
     return 1
 
 
+def _complain_of(source: Path, error: FileError) -> int:
+    more = ", or name its encoding with --encoding" if isinstance(error, EncodingError) else ""
+    return _complain(f"{source}: {error}{more}")
+
+
 def _jobs(given: argparse.Namespace) -> Iterator[tuple[Path, Path]]:
     """Each file to read with the file to write. Raises FileError for what cannot be."""
     several = len(given.inputs) > 1 or given.inputs[0].is_dir()
@@ -156,7 +161,7 @@ async def _translate(given: argparse.Namespace) -> int:
                 _print(source, report)
                 reports.append(report)
             except FileError as error:
-                status = _complain(f"{source}: {error}")
+                status = _complain_of(source, error)
             except linnet.LinnetError as error:
                 status = _complain(f"{source}: {error}")
                 if error.code not in _OF_THE_FILE:
@@ -200,7 +205,7 @@ def _count(given: argparse.Namespace, options: Options) -> int:
             total += count
             print(f"{count:8} {source}")
         except FileError as error:
-            status = _complain(f"{source}: {error}")
+            status = _complain_of(source, error)
     print(f"{total:8} words")
     return status
 

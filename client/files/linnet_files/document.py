@@ -35,6 +35,10 @@ class FileError(Exception):
     """A file that cannot be read as what it should be, or cannot be written."""
 
 
+class EncodingError(FileError):
+    """A text file that has another encoding than it should have."""
+
+
 @dataclass(frozen=True)
 class Slot:
     """The place of one or several fragments: characters `start` to `end` of the file. `write` gives
@@ -76,9 +80,9 @@ class Source:
             text = data[len(bom) :].decode(used)
         except UnicodeDecodeError as error:
             line = data[len(bom) :].count(b"\n", 0, error.start) + 1
-            raise FileError(
-                f"line {line}: byte {error.start + len(bom)} is not {used}; name the encoding of "
-                "the file with --encoding, or convert the file to UTF-8"
+            raise EncodingError(
+                f"line {line}: byte {error.start + len(bom)} is not {used}: "
+                "convert the file to UTF-8"
             ) from None
         except LookupError:
             raise FileError(f"the encoding {used[:40]!r} is not known: convert to UTF-8") from None

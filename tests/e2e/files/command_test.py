@@ -140,3 +140,11 @@ def test_an_output_within_the_input_is_refused(run, folder):
     status, _, said = run("translate", folder, "--to", "de", "-o", folder / "out")
     assert status == 1
     assert "name another folder with -o" in said
+
+
+def test_the_command_tells_how_to_name_an_encoding(run, tmp_path: Path):
+    (tmp_path / "a.srt").write_bytes(b"1\n00:00:01,000 --> 00:00:02,000\nNa\xefve\n")
+    for more in (("-o", tmp_path / "b.srt"), ("--dry-run",)):
+        status, _, error = run("translate", tmp_path / "a.srt", "--to", "de", *more)
+        assert status == 1
+        assert error.endswith("convert the file to UTF-8, or name its encoding with --encoding\n")
