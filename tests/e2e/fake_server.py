@@ -28,11 +28,16 @@ class FakeServer:
         self.ended = threading.Event()  # a stream has ended, in whichever way
         self.released = threading.Event()
         self.behave = behave
+        self.reply = linnet.TranslateResponse()  # to Translate
+        self.models = linnet.ListModelsResponse()
 
         class Service(text_service_pb2_grpc.TextServiceServicer):
             def Translate(self, request, context):
                 fake.take(context)
-                return linnet.TranslateResponse()
+                return fake.reply
+
+            def ListModels(self, request, context):
+                return fake.models
 
             def TranslateDocument(self, requests, context):
                 fake.take(context)

@@ -89,7 +89,8 @@ class Fields(Mapping[str, Value]):
         value = self.text(name, default)
         allowed = list(choices)
         if value not in allowed:
-            raise invalid(name, f'is "{value[:40]}", it must be one of {", ".join(allowed)}')
+            said = ", ".join(filter(None, allowed))
+            raise invalid(name, f'is "{value[:40]}", it must be one of {said}')
         return value
 
 

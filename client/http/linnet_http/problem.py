@@ -59,12 +59,21 @@ class Problem(Exception):
         self.retry_after = retry_after
 
     @classmethod
-    def of(cls, error: linnet.LinnetError) -> Problem:
+    def of(cls, error: linnet.LinnetError, timeout: float | None = None) -> Problem:
+        """The problem of a call that had `timeout` seconds, or no deadline."""
         status = 413 if error.reason in _TOO_LARGE else _STATUS.get(error.code, 500)
         message = error.message
         if status == 429 and not error.reason:
             # gRPC's own: it calls a message over its limit exhausted, which clients would repeat.
             status, message = 413, "the request or its answer is too large: send less text at once"
+        if status == 504 and timeout is not None:
+            # The caller cannot set a deadline.
+            is_busy = error.reason == "DEADLINE_TOO_CLOSE"
+            message = (
+                f"{'the server is busy and' if is_busy else 'the server'} cannot answer within the "
+                f"{timeout:g} s of this front end: {'try again later, ' if is_busy else ''}send "
+                "less text at once, or have its operator raise --timeout"
+            )
         retry_after = error.retry_delay
         if status == 503 and not error.reason:
             # gRPC's own text names addresses of the network behind this front end.

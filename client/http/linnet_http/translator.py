@@ -84,7 +84,7 @@ class Translator:
             with linnet.call_metadata(*metadata_of(caller.token, caller.address)):
                 return await method(*given)
         except linnet.LinnetError as error:
-            raise Problem.of(error) from error
+            raise Problem.of(error, self._timeout) from error
 
     async def pairs(self, caller: Caller) -> Pairs:
         """The languages that are served, read again now and then."""

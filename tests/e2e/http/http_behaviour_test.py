@@ -49,6 +49,7 @@ def error(code: grpc.StatusCode, reason: str, retry: float | None = None):
 CASES = {
     "busy": (error(grpc.StatusCode.RESOURCE_EXHAUSTED, "SHARE_USED", 2.2), 429),
     "late": (error(grpc.StatusCode.DEADLINE_EXCEEDED, "DEADLINE_TOO_CLOSE"), 504),
+    "long": (error(grpc.StatusCode.DEADLINE_EXCEEDED, "DEADLINE_TOO_SHORT"), 504),
     "down": (error(grpc.StatusCode.UNAVAILABLE, "SHUTTING_DOWN", 1), 503),
     "broken": (error(grpc.StatusCode.INTERNAL, "INTERNAL"), 500),
     "large": (error(grpc.StatusCode.INVALID_ARGUMENT, "CALL_TOO_LARGE"), 413),
@@ -57,6 +58,14 @@ CASES = {
     "message": (error(grpc.StatusCode.RESOURCE_EXHAUSTED, ""), 413),
     "token": (error(grpc.StatusCode.UNAUTHENTICATED, "UNAUTHENTICATED"), 401),
     "pair": (error(grpc.StatusCode.NOT_FOUND, "MODEL_NOT_FOUND"), 404),
+}
+# Messages of linnet-http in place of those of gRPC and the server.
+OTHERS = {
+    "message": "the request or its answer is too large",
+    "late": "the server is busy and cannot answer within the 30 s of this front end: try again "
+    "later, send less text at once, or have its operator raise --timeout",
+    "long": "the server cannot answer within the 30 s of this front end: send less text at once, "
+    "or have its operator raise --timeout",
 }
 # What the clients of a face expect instead.
 INSTEAD = {
@@ -75,8 +84,7 @@ def test_every_face_has_the_status_and_the_form_of_its_errors(fake, open_door):
         for face, (path, body, message) in FACES.items():
             said = door.post(path, body)
             assert said.status == INSTEAD.get(face, {}).get(status, status), (face, reason)
-            wanted = "the request or its answer is too large" if reason == "message" else "as told"
-            assert message(said.json).startswith(wanted), (face, reason)
+            assert message(said.json).startswith(OTHERS.get(reason, "as told")), (face, reason)
             assert said.headers.get("Retry-After") == {"busy": "3", "down": "1"}.get(reason)
             assert said.headers["Cache-Control"] == "no-store"
 

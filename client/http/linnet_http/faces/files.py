@@ -36,7 +36,7 @@ async def read_upload(request: web.Request, maximum: int) -> Upload:
     `maximum` bytes, or the body takes too long."""
     if request.content_type != "multipart/form-data":
         raise Problem(415, "send the file as multipart/form-data", "BAD_TYPE")
-    upload = Upload()
+    upload, has_file = Upload(), False
     try:
         async with asyncio.timeout(BODY_SECONDS):
             async for part in await request.multipart():
@@ -45,6 +45,7 @@ async def read_upload(request: web.Request, maximum: int) -> Upload:
                 is_file = part.name == "file"
                 data = await _part(part, maximum if is_file else MAX_FIELD_BYTES)
                 if is_file:
+                    has_file = True
                     upload.name, upload.data = part.filename or "", data
                 elif part.name:
                     upload.fields[part.name] = data.decode()
@@ -54,8 +55,10 @@ async def read_upload(request: web.Request, maximum: int) -> Upload:
         ) from None
     except (ValueError, AssertionError) as error:
         raise Problem(400, f"the form cannot be read: {error}"[:200], "MALFORMED") from None
-    if not upload.data:
+    if not has_file:
         raise missing("file")
+    if not upload.data:
+        raise Problem(400, "file is empty: send a file that has text", "EMPTY", field="file")
     upload.name = upload.fields.get("filename") or upload.name
     upload.name = upload.name.replace("\\", "/").rpartition("/")[2]
     return upload

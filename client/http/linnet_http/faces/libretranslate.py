@@ -86,8 +86,8 @@ class LibreTranslate(Face):
 
     async def _settings(self, request: web.Request) -> web.Response:
         pairs = await self.translator.pairs(self.caller(request, {}))
-        sources, targets = pairs.sources(), pairs.all_targets()
-        first = {"source": (sources or ["auto"])[0], "target": (targets or ["en"])[0]}
+        source = min(pairs.targets, default="auto")
+        first = {"source": source, "target": min(pairs.targets.get(source, ()), default="en")}
         return answer(
             {
                 "apiKeys": self.options.key_required,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -132,7 +132,7 @@ class Native(Face):
                 async def events() -> Any:
                     async for number, result in results:
                         if isinstance(result, linnet.LinnetError):
-                            problem = Problem.of(result)
+                            problem = Problem.of(result, self.options.timeout)
                             said = self.error(problem, problem.status)
                             yield "line", {"sequence_id": number, **said}
                         else:
@@ -155,7 +155,7 @@ class Native(Face):
                 async for event in events:
                     await queue.put(event)
             except linnet.LinnetError as error:
-                await queue.put(("error", Problem.of(error)))
+                await queue.put(("error", Problem.of(error, self.options.timeout)))
 
         reader = asyncio.create_task(read())
         try:
@@ -201,7 +201,30 @@ class Native(Face):
 def _parsed(body: Any, kind: type[Message]) -> Any:
     if not isinstance(body, dict):
         raise Problem(400, "the message must be an object", "MALFORMED")
+    _check_names(body, kind.DESCRIPTOR, "")
     try:
         return json_format.ParseDict(body, kind())
     except (json_format.ParseError, ValueError, TypeError) as error:
         raise Problem(400, f"the message is wrong: {error}"[:400], "MALFORMED") from None
+
+
+def _check_names(body: Mapping[str, Any], kind: Any, path: str) -> None:
+    """Raises Problem with the path of a field that the message of the descriptor `kind` lacks."""
+    fields = {**kind.fields_by_name, **kind.fields_by_camelcase_name}
+    for name, value in body.items():
+        if name not in fields:
+            known = ", ".join(kind.fields_by_name)
+            raise Problem(
+                400,
+                f"{path}{name[:80]} is not known: {kind.name} has the fields {known}",
+                "UNKNOWN_FIELD",
+                field=f"{path}{name[:80]}",
+            )
+        inner = fields[name].message_type
+        if inner is None or inner.GetOptions().map_entry or inner.file.package != "linnet.v1":
+            continue
+        name = fields[name].name
+        for number, one in enumerate(value if isinstance(value, list) else [value]):
+            if isinstance(one, dict):
+                at = f"[{number}]" if isinstance(value, list) else ""
+                _check_names(one, inner, f"{path}{name}{at}.")
