@@ -27,7 +27,7 @@ class FakeServer:
         self.cut = False  # it fails after its parts
         self.ended = threading.Event()  # a stream has ended, in whichever way
         self.released = threading.Event()
-        self.behave = behave
+        self.behave, self.linnet = behave, linnet
         self.reply = linnet.TranslateResponse()  # to Translate
         self.models = linnet.ListModelsResponse()
 

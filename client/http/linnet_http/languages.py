@@ -102,17 +102,27 @@ def from_flores(code: str) -> str:
     return code.replace("_", "-") if "_" in code else code
 
 
+def _language(code: str) -> str:
+    """The language of a code, without script and region."""
+    return code.replace("_", "-").split("-")[0].lower()
+
+
 @dataclass
 class Pairs:
     """The language pairs that a server translates, and the languages that it summarises."""
 
     targets: dict[str, set[str]] = field(default_factory=dict)  # by source
     summarizes: set[str] = field(default_factory=set)
+    # The pairs of each model (source, target).
+    by_model: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, reply: ListModelsResponse) -> Pairs:
         found = cls()
         for model in reply.models:
+            found.by_model[model.name] = {
+                (it.source_language_code, it.target_language_code) for it in model.language_pairs
+            }
             for pair in model.language_pairs:
                 if pair.source_language_code == pair.target_language_code:
                     found.summarizes.add(pair.source_language_code)
@@ -127,6 +137,12 @@ class Pairs:
 
     def all_targets(self) -> list[str]:
         return sorted(set().union(*self.targets.values())) if self.targets else []
+
+    def sources_of(self, model: str, target: str) -> set[str]:
+        """The languages that a model translates into `target`, whatever the region of that is."""
+        wanted = _language(target)
+        pairs = self.by_model.get(model, set())
+        return {source for source, into in pairs if _language(into) == wanted}
 
     def reachable(self, source: str) -> list[str]:
         """The targets of a source, those through a third language included."""

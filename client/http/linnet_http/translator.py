@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -47,8 +48,8 @@ class Answer:
     """One text, translated."""
 
     text: str
-    detected: str  # "" if the source was given, or could not be told
-    confidence: float  # 0 to 1, of `detected`
+    source: str  # language that it was translated from; "" if that is not known
+    confidence: float  # 0 to 1, of `source`: 1 if it was given, 0 if only the model tells it
     model: str
     alternatives: tuple[str, ...] = ()
 
@@ -113,13 +114,48 @@ class Translator:
 
     async def _translate(self, caller: Caller, job: Job) -> list[Answer]:
         asked = [number for number, text in enumerate(job.texts) if not _BLANK.fullmatch(text)]
-        answers = [Answer(text, "", 0.0, "") for text in job.texts]
+        answers = [Answer(text, job.source, 1.0 if job.source else 0.0, "") for text in job.texts]
         if asked:
             request = self._request(job, [job.texts[number] for number in asked])
             reply = await self.call(caller, self.client.translate, request)
             for number, translation in zip(asked, reply.translations, strict=True):
-                answers[number] = _answer(job, reply, translation)
+                answers[number] = await self._answer(caller, job, reply, translation)
         return answers
+
+    async def _answer(
+        self, caller: Caller, job: Job, reply: linnet.TranslateResponse, translation: Any
+    ) -> Answer:
+        detected = translation.detected_language
+        by = translation if translation.model else reply  # it names the model
+        source, confidence = job.source, 1.0
+        if not source:
+            source, confidence = detected.language_code, detected.confidence
+        if not source:
+            source = await self._source_of(caller, job, reply, by)
+        return Answer(
+            text=translation.text,
+            source=source,
+            confidence=confidence,
+            model=by.model,
+            alternatives=_alternatives(translation, job.alternatives),
+        )
+
+    async def _source_of(
+        self, caller: Caller, job: Job, reply: linnet.TranslateResponse, by: Any
+    ) -> str:
+        """The language of a text for which the server could tell none: the one that the model
+        reads, or that of most other texts."""
+        model, target = by.model, job.target
+        if by.HasField("pivot"):
+            model, target = by.pivot.model, by.pivot.language_code
+        try:
+            sources = (await self.pairs(caller)).sources_of(model, target)
+        except Problem:  # the translation is there all the same
+            return ""
+        if len(sources) == 1:
+            return sources.pop()
+        others = Counter(it.detected_language.language_code for it in reply.translations)
+        return next((it for it, _ in others.most_common() if it in sources), "")
 
     @staticmethod
     def _request(job: Job, texts: list[str]) -> linnet.TranslateRequest:
@@ -138,17 +174,6 @@ class Translator:
         for source, target in job.glossary:
             request.glossary.entries.add(source_text=source, target_text=target)
         return request
-
-
-def _answer(job: Job, reply: linnet.TranslateResponse, translation: Any) -> Answer:
-    detected = translation.detected_language
-    return Answer(
-        text=translation.text,
-        detected=detected.language_code,
-        confidence=detected.confidence,
-        model=translation.model or reply.model,
-        alternatives=_alternatives(translation, job.alternatives),
-    )
 
 
 def _alternatives(translation: Any, count: int) -> tuple[str, ...]:

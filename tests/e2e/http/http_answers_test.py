@@ -69,3 +69,50 @@ def test_a_file_that_cannot_be_read_is_told_in_terms_of_http(told, path):
 def test_settings_propose_a_pair_that_is_served(told):
     said = told[1].get("/frontend/settings").json["language"]
     assert (said["source"]["code"], said["target"]["code"]) == ("de", "en")
+
+
+# A request of each face without a source, and where its answer has the language.
+SOURCES = [
+    ("/translate", {"q": "a", "source": "auto"}, lambda it: it["detectedLanguage"]["language"]),
+    ("/v2/translate", {"text": "a"}, lambda it: it["translations"][0]["detected_source_language"]),
+    ("/translate", {"text": "a", "source_lang": "auto"}, lambda it: it["source_lang"]),
+    ("/kiss", {"text": "a", "from": "auto", "to": "de"}, lambda it: it["src"]),
+    ("/kiss", {"texts": ["a"], "to": "de"}, lambda it: it["translations"][0]["src"]),
+    (
+        "/imme",
+        {"text_list": ["a"]},
+        lambda it: it["translations"][0]["detected_source_lang"],
+    ),
+    (
+        "/language/translate/v2",
+        {"q": "a"},
+        lambda it: it["data"]["translations"][0]["detectedSourceLanguage"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "read"), SOURCES)
+def test_a_source_that_was_not_detected_is_that_of_the_model(told, path, body, read):
+    server, door = told
+    server.reply = server.linnet.TranslateResponse(model="fr-de")
+    server.reply.translations.add(text="A")
+    languages = {} if "to" in body else {"target": "de", "target_lang": "DE"}
+    said = door.post(path, {**body, **languages})
+    assert said.status == 200, said.body
+    assert read(said.json).lower() == "fr"
+
+
+def test_a_source_of_several_is_that_of_most_texts(told):
+    server, door = told
+    model = server.models.models.add(name="many")
+    for pair in ("en", "de"), ("fr", "de"), ("it", "de"), ("es", "en"):
+        model.language_pairs.add(source_language_code=pair[0], target_language_code=pair[1])
+    server.reply = server.linnet.TranslateResponse(model="many")
+    for language in ("it", "", "es", "es", ""):
+        server.reply.translations.add(text="A").detected_language.language_code = language
+    # The texts in Spanish went through English, and name the models themselves.
+    for one in server.reply.translations[2:]:
+        one.model, one.pivot.model, one.pivot.language_code = "en-de", "many", "en"
+    said = door.post("/v2/translate", {"text": ["a"] * 5, "target_lang": "DE"}, Authorization="new")
+    found = [it["detected_source_language"] for it in said.json["translations"]]
+    assert found == ["IT", "IT", "ES", "ES", "ES"]

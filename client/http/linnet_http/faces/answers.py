@@ -101,7 +101,11 @@ class Answers(Native):
     async def _translate(self, caller: Caller, job: Job) -> tuple[web.Response, str]:
         """The answer without timings, so that equal requests have equal bytes, and its model."""
         (one,) = await self.translator.translate(caller, job)
-        body = {"text": one.text, "detected_language": one.detected, "model": one.model}
+        body = {
+            "text": one.text,
+            "detected_language": "" if job.source else one.source,
+            "model": one.model,
+        }
         return answer(body), one.model
 
     async def _read(self, caller: Caller) -> dict[str, api.Model]:

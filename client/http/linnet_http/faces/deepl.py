@@ -93,7 +93,7 @@ class DeepL(Face):
         answers = await self.translator.translate(caller, job, KEEP_SECONDS)
         said = [
             {
-                "detected_source_language": (source or one.detected).upper(),
+                "detected_source_language": one.source.upper(),
                 "text": one.text,
                 "billed_characters": len(text),
             }

@@ -95,7 +95,6 @@ class Dialects(Face):
         (one,) = await self._answers(
             request, fields, "text", "source_lang", "target_lang", DEEPLX_ALTERNATIVES
         )
-        source = _automatic(fields.text("source_lang", "")) or one.detected
         return answer(
             {
                 "code": 200,
@@ -103,7 +102,7 @@ class Dialects(Face):
                 "method": "Free",
                 "data": one.text,
                 "alternatives": list(one.alternatives),
-                "source_lang": source.upper(),
+                "source_lang": one.source.upper(),
                 "target_lang": fields.text("target_lang").upper(),
             }
         )
@@ -111,15 +110,11 @@ class Dialects(Face):
     async def _one(self, request: web.Request, fields: Fields) -> web.Response:
         fields.text("text")
         (one,) = await self._answers(request, fields, "text", "from", "to")
-        source = _automatic(fields.text("from", "")) or one.detected
-        return answer({"result": one.text, "text": one.text, "src": source})
+        return answer({"result": one.text, "text": one.text, "src": one.source})
 
     async def _kiss_list(self, request: web.Request, fields: Fields) -> web.Response:
         answers = await self._answers(request, fields, "texts", "from", "to")
-        source = _automatic(fields.text("from", ""))
-        return answer(
-            {"translations": [{"text": one.text, "src": source or one.detected} for one in answers]}
-        )
+        return answer({"translations": [{"text": one.text, "src": one.source} for one in answers]})
 
     async def _nllb_serve(self, request: web.Request, fields: Fields) -> web.Response:
         answers = await self._answers(
@@ -137,12 +132,10 @@ class Dialects(Face):
 
     async def _immersive(self, request: web.Request, fields: Fields) -> web.Response:
         answers = await self._answers(request, fields, "text_list", "source_lang", "target_lang")
-        source = _automatic(fields.text("source_lang", ""))
         return answer(
             {
                 "translations": [
-                    {"detected_source_lang": source or one.detected, "text": one.text}
-                    for one in answers
+                    {"detected_source_lang": one.source, "text": one.text} for one in answers
                 ]
             }
         )

@@ -53,7 +53,7 @@ class Google(Face):
         for one in await self.translator.translate(self.caller(request, fields), job):
             said.append({"translatedText": one.text})
             if not source:
-                said[-1]["detectedSourceLanguage"] = one.detected or "und"
+                said[-1]["detectedSourceLanguage"] = one.source or "und"
         return answer({"data": {"translations": said}})
 
     async def _detect(self, request: web.Request) -> web.Response:

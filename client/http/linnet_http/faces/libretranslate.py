@@ -53,7 +53,7 @@ class LibreTranslate(Face):
         answers = await self.translator.translate(self.caller(request, fields), job)
         said: dict[str, list[Any]] = {
             "translatedText": [one.text for one in answers],
-            "detectedLanguage": [_detected(one, source) for one in answers],
+            "detectedLanguage": [_detected(one) for one in answers],
         }
         if count:
             said["alternatives"] = [list(one.alternatives) for one in answers]
@@ -180,8 +180,6 @@ _SPEC = {
 }
 
 
-def _detected(one: Answer, source: str) -> dict[str, Any]:
+def _detected(one: Answer) -> dict[str, Any]:
     """Always present: some clients read it without looking whether it is there."""
-    if source or not one.detected:
-        return {"confidence": 100 if source else 0, "language": source or "en"}
-    return {"confidence": round(100 * one.confidence), "language": one.detected}
+    return {"confidence": round(100 * one.confidence), "language": one.source or "en"}
