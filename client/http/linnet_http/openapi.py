@@ -71,7 +71,15 @@ _EVENT = {
 _ANSWER = {
     "type": "object",
     "required": ["text", "detected_language", "model"],
-    "properties": {"text": _TEXT, "detected_language": _TEXT, "model": _TEXT},
+    "properties": {
+        "text": _TEXT,
+        "detected_language": _TEXT,
+        "model": _TEXT,
+        "warnings": {
+            "type": "array",
+            "items": {"type": "object", "properties": {"reason": _TEXT, "message": _TEXT}},
+        },
+    },
 }
 
 

@@ -52,6 +52,7 @@ class Answer:
     confidence: float  # 0 to 1, of `source`: 1 if it was given, 0 if only the model tells it
     model: str
     alternatives: tuple[str, ...] = ()
+    warnings: tuple[tuple[str, str], ...] = ()  # reason and message
 
 
 class Translator:
@@ -138,6 +139,7 @@ class Translator:
             confidence=confidence,
             model=by.model,
             alternatives=_alternatives(translation, job.alternatives),
+            warnings=tuple((it.reason, it.message) for it in translation.warnings),
         )
 
     async def _source_of(

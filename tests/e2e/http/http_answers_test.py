@@ -1,5 +1,7 @@
 """What the faces say of answers and requests, before a server whose answers a test chooses."""
 
+import deepl
+import libretranslatepy
 import pytest
 from fake_server import FakeServer
 from http_files_test import send
@@ -116,3 +118,29 @@ def test_a_source_of_several_is_that_of_most_texts(told):
     said = door.post("/v2/translate", {"text": ["a"] * 5, "target_lang": "DE"}, Authorization="new")
     found = [it["detected_source_language"] for it in said.json["translations"]]
     assert found == ["IT", "IT", "ES", "ES", "ES"]
+
+
+@pytest.mark.parametrize(("path", "body", "_"), SOURCES)
+def test_every_face_passes_warnings_on(told, path, body, _):
+    server, door = told
+    server.reply = server.linnet.TranslateResponse(model="fr-de")
+    one = server.reply.translations.add(text="A")
+    languages = {} if "to" in body else {"target": "de", "target_lang": "DE"}
+    assert b"warnings" not in door.post(path, {**body, **languages}).body
+    one.warnings.add(reason="LANGUAGE_MISMATCH", message="German").metadata["x"] = "y"
+    said = door.post(path, {**body, **languages})
+    warning = '"warnings":[{"reason":"LANGUAGE_MISMATCH","message":"German"}]'
+    assert warning in said.body.decode()
+    if "q" in body and path == "/translate":
+        said = door.post(path, {**body, **languages, "q": ["a"]}).json
+        assert said["warnings"] == [[{"reason": "LANGUAGE_MISMATCH", "message": "German"}]]
+
+
+def test_clients_of_libretranslate_and_deepl_ignore_warnings(told):
+    server, door = told
+    server.reply = server.linnet.TranslateResponse(model="fr-de")
+    server.reply.translations.add(text="A").warnings.add(reason="NOT_PROSE")
+    client = libretranslatepy.LibreTranslateAPI(door.url)
+    assert client.translate("a", "fr", "de") == "A"
+    found = deepl.DeepLClient("key", server_url=door.url).translate_text("a", target_lang="DE")
+    assert (found.text, found.detected_source_lang) == ("A", "FR")

@@ -12,7 +12,7 @@ from ..body import Fields, read_fields
 from ..caller import address_of, token_of
 from ..options import Options
 from ..problem import Problem
-from ..translator import Caller, Translator
+from ..translator import Answer, Caller, Translator
 
 HTML = "text/html"
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -61,6 +61,14 @@ class Face:
         detect = self.translator.client.detect_language
         found: list[Any] = await self.translator.call(caller, detect, texts)
         return found
+
+
+def warned(said: dict[str, Any], one: Answer) -> dict[str, Any]:
+    """The JSON of a translation with the server's warnings, if there are any: clients that do not
+    know the name ignore it."""
+    if one.warnings:
+        said["warnings"] = [{"reason": it[0], "message": it[1]} for it in one.warnings]
+    return said
 
 
 FACE = web.RequestKey("face", Face)  # of a request, once its route is known

@@ -12,7 +12,7 @@ from ..glossaries import Glossaries
 from ..languages import name_of
 from ..problem import Problem, invalid
 from ..translator import Job
-from .base import HTML, Face, answer
+from .base import HTML, Face, answer, warned
 
 # deepl 1.32.0 leaves a request after 10 s and sends it again at once: what runs is kept for it.
 KEEP_SECONDS = 5.0
@@ -92,11 +92,14 @@ class DeepL(Face):
         )
         answers = await self.translator.translate(caller, job, KEEP_SECONDS)
         said = [
-            {
-                "detected_source_language": one.source.upper(),
-                "text": one.text,
-                "billed_characters": len(text),
-            }
+            warned(
+                {
+                    "detected_source_language": one.source.upper(),
+                    "text": one.text,
+                    "billed_characters": len(text),
+                },
+                one,
+            )
             for text, one in zip(texts, answers, strict=True)
         ]
         return answer({"translations": said}, headers=_ignored(fields, with_tags=bool(tags)))

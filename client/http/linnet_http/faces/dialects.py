@@ -20,7 +20,7 @@ from ..body import Fields
 from ..languages import from_flores
 from ..problem import Problem
 from ..translator import Answer, Job
-from .base import FACE, Face, answer
+from .base import FACE, Face, answer, warned
 from .libretranslate import LibreTranslate
 
 DEEPLX_ALTERNATIVES = 3
@@ -95,26 +95,26 @@ class Dialects(Face):
         (one,) = await self._answers(
             request, fields, "text", "source_lang", "target_lang", DEEPLX_ALTERNATIVES
         )
-        return answer(
-            {
-                "code": 200,
-                "id": 0,
-                "method": "Free",
-                "data": one.text,
-                "alternatives": list(one.alternatives),
-                "source_lang": one.source.upper(),
-                "target_lang": fields.text("target_lang").upper(),
-            }
-        )
+        said = {
+            "code": 200,
+            "id": 0,
+            "method": "Free",
+            "data": one.text,
+            "alternatives": list(one.alternatives),
+            "source_lang": one.source.upper(),
+            "target_lang": fields.text("target_lang").upper(),
+        }
+        return answer(warned(said, one))
 
     async def _one(self, request: web.Request, fields: Fields) -> web.Response:
         fields.text("text")
         (one,) = await self._answers(request, fields, "text", "from", "to")
-        return answer({"result": one.text, "text": one.text, "src": one.source})
+        return answer(warned({"result": one.text, "text": one.text, "src": one.source}, one))
 
     async def _kiss_list(self, request: web.Request, fields: Fields) -> web.Response:
         answers = await self._answers(request, fields, "texts", "from", "to")
-        return answer({"translations": [{"text": one.text, "src": one.source} for one in answers]})
+        said = [warned({"text": one.text, "src": one.source}, one) for one in answers]
+        return answer({"translations": said})
 
     async def _nllb_serve(self, request: web.Request, fields: Fields) -> web.Response:
         answers = await self._answers(
@@ -132,13 +132,10 @@ class Dialects(Face):
 
     async def _immersive(self, request: web.Request, fields: Fields) -> web.Response:
         answers = await self._answers(request, fields, "text_list", "source_lang", "target_lang")
-        return answer(
-            {
-                "translations": [
-                    {"detected_source_lang": one.source, "text": one.text} for one in answers
-                ]
-            }
-        )
+        said = [
+            warned({"detected_source_lang": one.source, "text": one.text}, one) for one in answers
+        ]
+        return answer({"translations": said})
 
 
 # In this order: the fields that tell an API.

@@ -10,7 +10,7 @@ from ..body import Fields
 from ..languages import name_of
 from ..problem import Problem
 from ..translator import Job
-from .base import HTML, Face, answer
+from .base import HTML, Face, answer, warned
 
 MAX_TEXTS = 128
 _PATH = "/language/translate/v2"
@@ -49,9 +49,9 @@ class Google(Face):
         is_html = fields.choice("format", ("html", "text"), "html") == "html"
         source = fields.text("source", "")
         job = Job(tuple(texts), source, fields.text("target"), mime_type=HTML if is_html else "")
-        said: list[dict[str, str]] = []
+        said: list[dict[str, Any]] = []
         for one in await self.translator.translate(self.caller(request, fields), job):
-            said.append({"translatedText": one.text})
+            said.append(warned({"translatedText": one.text}, one))
             if not source:
                 said[-1]["detectedSourceLanguage"] = one.source or "und"
         return answer({"data": {"translations": said}})

@@ -12,7 +12,7 @@ from ..body import Fields
 from ..languages import from_libre, name_of
 from ..problem import Problem, missing
 from ..translator import Answer, Job
-from .base import HTML, Face, answer
+from .base import HTML, Face, answer, warned
 
 MAX_ALTERNATIVES = 7  # so that beams stay small
 
@@ -57,7 +57,11 @@ class LibreTranslate(Face):
         }
         if count:
             said["alternatives"] = [list(one.alternatives) for one in answers]
-        return answer(said if is_list else {name: values[0] for name, values in said.items()})
+        if is_list:
+            if any(one.warnings for one in answers):
+                said["warnings"] = [warned({}, one).get("warnings", []) for one in answers]
+            return answer(said)
+        return answer(warned({name: values[0] for name, values in said.items()}, answers[0]))
 
     async def _detect(self, request: web.Request) -> web.Response:
         fields = await self.fields(request)
@@ -158,7 +162,10 @@ _PROBLEMS = {
 }
 _DETECTED = _object(confidence=_NUMBER, language=_STRING)
 _TRANSLATED = _object(
-    translatedText=_STRING, detectedLanguage=_DETECTED, alternatives=_array(_STRING)
+    translatedText=_STRING,
+    detectedLanguage=_DETECTED,
+    alternatives=_array(_STRING),
+    warnings=_array(_object(reason=_STRING, message=_STRING)),
 )
 _LANGUAGE = _object(code=_STRING, name=_STRING, targets=_array(_STRING))
 _SPEC = {
