@@ -13,6 +13,7 @@ from typing import Protocol, TextIO
 
 import grpc
 import linnet
+from linnet.v1 import text_service_pb2 as api
 
 from .document import FileError
 from .fragment import Fragment, Part, from_xml, placed, to_xml
@@ -194,6 +195,8 @@ class _Asker:
         settings.CopyFrom(self.settings)
         if kind:
             settings.mime_type = kind
+        else:
+            settings.line_breaks = api.LINE_BREAKS_JOIN_PARAGRAPHS
         async for number, result in self.client.translate_document(settings, asked):
             if isinstance(result, linnet.LinnetError):
                 if result.code != grpc.StatusCode.INVALID_ARGUMENT:

@@ -157,6 +157,22 @@ echo code
 [ref]: http://x.y
 [^1]: A foot note with words.
 """
+TEXT = """\ufeffThe Title
+
+  A paragraph that somebody has wrapped at a width of sixty
+  columns. It has two sentences, and the second goes on in the
+  third line.
+
+Shopping:
+- milk
+- a loaf of bread that is described in so many words that it
+  goes on in a second line
+\t- nested\x20\x20
+
+    Mary Smith
+    12 High Street
+"""
+TEXT_CRLF = "one line\r\n\r\n\r\n42\r\nlast line without an end"
 MARKDOWN_CRLF = "Title\r\n=====\r\n\r\n1. one\r\n2. two  \r\n   three\r\n\r\n    code\r\n"
 JSON = """{"a": {"title": "Hello {{name}}", "n": 3, "url": "https://x.y/z",
         "a.b": ["one two", "x.y"]},
@@ -291,6 +307,8 @@ SAMPLES: dict[str, bytes] = {
     "version2.xliff": XLIFF_2.encode(),
     "page.html": HTML.encode(),
     "page.xhtml": XHTML.encode("latin-1"),
+    "text.txt": TEXT.encode(),
+    "crlf.txt": TEXT_CRLF.encode(),
     "page.md": MARKDOWN.encode(),
     "crlf.markdown": MARKDOWN_CRLF.encode(),
     "text.docx": docx_file(),

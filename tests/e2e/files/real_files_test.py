@@ -28,7 +28,7 @@ MAX_BYTES = 900_000  # of a file
 SCHEMAS = {"from": "debian", "version": "5.4.53+dfsg-0+deb12u1"}
 WANTED = 50  # files of a format
 # Formats of which packages have fewer files.
-FEW = {"SubRip": 14, "WebVTT": 19, "Excel": 30, "EPUB": 26, "Android": 0}
+FEW = {"Text": 0, "SubRip": 14, "WebVTT": 19, "Excel": 30, "EPUB": 26, "Android": 0}
 
 
 def download(name: str, package: dict, folder: Path) -> Path:

@@ -16,6 +16,7 @@ from . import (
     po,
     pptx,
     srt,
+    text,
     vtt,
     xliff,
     xlsx,
@@ -28,7 +29,7 @@ __all__ = ["FORMATS", "Format", "Options", "find", "read"]
 FORMATS: list[Format] = [
     module.FORMAT
     for module in (
-        *(srt, vtt, po, xliff, html, markdown, docx, pptx, xlsx, odf, epub),
+        *(text, srt, vtt, po, xliff, html, markdown, docx, pptx, xlsx, odf, epub),
         *(json_, yaml_, android),
     )
 ]
