@@ -39,6 +39,28 @@ def test_markdown_keeps_all_but_the_text():
     assert "[^1]: A FOOT NOTE WITH WORDS." in lines
 
 
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+@pytest.mark.parametrize("mark", ["[!NOTE]", "[!caution]", "[!WARNING]  ", "[!tip]-"])
+def test_the_line_of_an_alert_stays(mark: str, ending: str):
+    lines = [f"> {mark}", "> Useful *words*", "> to know.", "", f"- > {mark}", "  > Another one."]
+    out = shouted("a.md", ending.join(lines).encode()).decode()
+    wanted = [f"> {mark}", "> USEFUL *WORDS* TO KNOW.", "", f"- > {mark}", "  > ANOTHER ONE."]
+    assert out == ending.join(wanted)
+    titled = shouted("a.md", f"> {mark.strip()} A title\n> with text\n".encode()).decode()
+    assert titled == f"> {mark.strip()} A TITLE\n> WITH TEXT\n"
+    alone = f"> {mark}\n>\n> text\n"
+    assert shouted("a.md", alone.encode()).decode() == alone.replace("text", "TEXT")
+
+
+@pytest.mark.parametrize("reference", ["&nbsp;", "&#160;", "&#xA0;"])
+@pytest.mark.parametrize("said", [" ", "\xa0"])
+def test_a_no_break_space_comes_back_as_it_was_written(reference: str, said: str):
+    document = read("a.md", f"Run 10{reference}km & **see §{reference}5**. 10 kg\n".encode())
+    answers = answers_of(document, lambda it: it.replace("Run", "Lauf").replace("\xa0", said))
+    written = document.write(answers).decode()
+    assert written == f"Lauf 10{reference}km & **see §{reference}5**. 10 kg\n"
+
+
 def test_markdown_has_the_same_blocks_afterwards():
     def shape(text: str) -> list[str]:
         tokens = MarkdownIt("commonmark").enable("table").parse(text)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -21,8 +21,10 @@ from .format import Format, Options
 from .html import page_slots
 
 _FRONT_MATTER = re.compile(r"(---|\+\+\+)[ \t]*\r?\n(?:.*\r?\n)*?\1[ \t]*(?:\r?\n|\Z)")
-# Parts that Markdown itself does not know: footnotes, variables, formulas, tasks, addresses.
+# Parts that Markdown itself does not know: alerts, footnotes, variables, formulas, tasks and
+# addresses.
 _NAME = re.compile(
+    r"\[!\w+\][-+]?|"
     r"\[\^[^\]\n]+\]|\{\{.*?\}\}|\{%.*?%\}|\$(?=\S)[^$\n]*\S\$|\[[ xX]\](?=\s)|https?://[^\s<>)]+"
     r"|(?<!\w):[a-z]\w+:(?!\w)|\{[#.:][^{}\n]*\}"
 )
@@ -33,6 +35,8 @@ _ADDRESS = re.compile(
     re.DOTALL,
 )
 _REFERENCE = re.compile(r"&(?:#x[0-9a-f]{1,6}|#[0-9]{1,7}|\w+);", re.IGNORECASE)
+# White space that must not break, with the words beside it.
+_NO_BREAK = re.compile(r"([\w.§]+)(&(?:nbsp|#160|#x0*a0);)(?=(\w+))", re.IGNORECASE)
 _PUNCTUATION = set("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 _SPECIAL = re.compile(r"[\\`*\[\]<]|(?<!\w)_|_(?!\w)|&(?=#?\w+;)")
 _BLOCK_START = re.compile(r"^(\d+(?=[.)]\s)|(?=[-+>]\s|#{1,6}\s|~~~|={2,}\s*$))")
@@ -68,10 +72,22 @@ def _read(data: bytes, options: Options) -> Document:
                     slots += _inline(source, token, [row[1].pop(0)], is_cell=True)
             elif token.type == "inline":
                 ranges = _lines(source.text, token.content, start)
+                if blocks[number - 2].type == "blockquote_open":
+                    _end_alert(token)
                 slots += _inline(source, token, ranges, is_cell=False)
         except _Lost:
             notes.append(f"{source.place(start)}: a paragraph is left as it is")
     return Document(source, sorted(slots, key=lambda slot: slot.start), notes=notes)
+
+
+def _end_alert(block: Token) -> None:
+    """Ends the first line of a quote that is an alert: `[!NOTE]`, with a title perhaps."""
+    children = block.children or []
+    if re.match(r"\[!\w+\]", block.content):
+        for child in children:
+            if child.type in ("softbreak", "hardbreak"):
+                child.type = "hardbreak"
+                break
 
 
 def _html(text: str, offset: int) -> Iterator[Slot]:
@@ -120,7 +136,8 @@ def _is_escaped(line: str, position: int) -> bool:
 def _inline(
     source: Source, block: Token, ranges: Sequence[tuple[int, int]], is_cell: bool
 ) -> list[Slot]:
-    collector = Collector(source, lambda text: _escape(text, is_cell))
+    raw = source.text[ranges[0][0] : ranges[-1][1]]
+    collector = Collector(source, _with_no_breaks(raw, lambda text: _escape(text, is_cell)))
     _Inline(source, ranges, collector, is_cell).read(block.children or [])
     collector.end()
     return collector.slots
@@ -130,6 +147,21 @@ def _escape(text: str, is_cell: bool) -> str:
     text = _SPECIAL.sub(r"\\\g<0>", re.sub(r"\s*\n\s*", " ", text))
     text = re.sub(r"(?<!\\)\|", r"\\|", text) if is_cell else text
     return _BLOCK_START.sub(r"\1\\", text)
+
+
+def _with_no_breaks(source: str, escape: Callable[[str], str]) -> Callable[[str], str]:
+    """Writes the references of `source` to no-break spaces between the same words of an answer: a
+    model reads and writes a blank in their place."""
+    found = _NO_BREAK.findall(source)
+
+    def write(text: str) -> str:
+        text = escape(text)
+        for before, reference, after in found:
+            words = rf"(?<!\w){re.escape(before)}[ \xa0]{re.escape(after)}(?!\w)"
+            text = re.sub(words, lambda _: before + reference + after, text)  # noqa: B023
+        return text.replace("\xa0", found[0][1]) if found else text
+
+    return write
 
 
 class _Inline:
@@ -233,7 +265,7 @@ class _Inline:
         end = 0
         for found in _NAME.finditer(content):
             self._add(content[end : found.start()])
-            self._add(Code(found[0], is_word=not found[0].startswith(("[ ]", "[x", "[X"))))
+            self._add(Code(found[0], is_word=not found[0].startswith(("[ ]", "[x", "[X", "[!"))))
             end = found.end()
         self._add(content[end:])
 
