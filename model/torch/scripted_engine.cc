@@ -117,6 +117,8 @@ RunningSequence ScriptedEngine::StartSequence(SequenceInput input) {
       .outputs = OutputsFor(input)};
   sequence.on_device =
       device_ && !sequence.outputs && DeviceDecoder::Supports(*sequence.search, RowsOf(input));
+  if (input.align && !sequence.on_device && host_.aligns_searches())
+    sequence.attention.emplace(sequence.text);
   sequence.number = ++ever_added_;
   sequence.max_steps = input.target ? silent + static_cast<int>(input.target->size())
                                     : options.max_target_tokens + 1;
@@ -199,7 +201,7 @@ std::vector<SequenceEvent> ScriptedEngine::TakeEvents() {
     event.target_tokens = sequence.search->steps();
     event.status = sequence.status;
     if (sequence.status.ok() && !sequence.pass.has_value()) {
-      if (sequence.search->finished() && sequence.align) {
+      if (sequence.search->finished() && sequence.align && !sequence.attention) {
         sequence.pass.emplace(sequence.silent, sequence.search->Results().front().tokens,
                               info().special.start, sequence.text);
         host_.Start(sequence);
@@ -211,6 +213,9 @@ std::vector<SequenceEvent> ScriptedEngine::TakeEvents() {
     if (!event.finished || !sequence.status.ok()) continue;
     event.hypotheses = sequence.search->Results();
     if (sequence.pass.has_value()) event.attention = sequence.pass->TakeAttention();
+    if (sequence.attention) {
+      event.attention = sequence.attention->Of(sequence.silent, event.hypotheses.front().tokens);
+    }
   }
   std::erase_if(running_, [](const RunningSequence& sequence) { return sequence.done(); });
   return events;

@@ -1,4 +1,4 @@
-// Alignment passes: the attention weights that an engine reports.
+// The attention weights that an engine reports: of the searches, or of a pass behind each.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,6 +25,13 @@ constexpr TorchEngineOptions kSmall = {
 
 struct AlignmentTest : ::testing::Test {
   std::unique_ptr<Engine> engine = *MakeTorchEngine(TinyBundle(), kSmall);
+
+  // From now on an engine whose steps have one shape, which aligns in a pass behind the search.
+  void AlignInPasses() {
+    TorchEngineOptions options = kSmall;
+    options.batch_invariant = true;
+    engine = *MakeTorchEngine(TinyBundle(), options);
+  }
 
   // A sequence with a random source of that many tokens.
   static SequenceInput Sequence(SequenceId id, int tokens, bool align, int beam = 4) {
@@ -76,6 +83,47 @@ TEST_F(AlignmentTest, IsBatchInvariant) {
   }
 }
 
+TEST_F(AlignmentTest, NeedsNoStepBehindTheSearch) {
+  for (const bool passes : {false, true}) {
+    if (passes) AlignInPasses();
+    SequenceInput given = Sequence(3, 9, true);
+    given.target = {5, 2};
+    int steps = 0;
+    ASSERT_THAT(engine->Add({&given, 1}), IsOk());
+    for (; engine->sequences() > 0; ++steps) ASSERT_THAT(engine->Step(), IsOk());
+    EXPECT_EQ(steps, passes ? 4 : 1);
+  }
+}
+
+TEST_F(AlignmentTest, SearchesGiveTheWeightsOfPasses) {
+  std::vector<SequenceInput> inputs;
+  for (SequenceId id = 1; id <= 12; ++id) {
+    SequenceInput& input = inputs.emplace_back(Sequence(id, 2 + static_cast<int>(id), true, 3));
+    if (id % 3 == 0) input.silent = {40, 41};
+    if (id % 3 == 1) input.prefix = {7, 8, 9};
+    if (id % 4 == 0) {  // whole rows; of the samples some begin alike
+      input.options.seed = id;
+      input.options.temperature = 0.3f;
+    }
+    input.options.n_best = 3;
+  }
+  // In two groups, since an engine has 40 rows.
+  std::map<SequenceId, SequenceEvent> found, expected;
+  const std::vector<SequenceInput> rest(inputs.begin() + 6, inputs.end());
+  inputs.resize(6);
+  found = Decode(inputs);
+  found.merge(Decode(rest));
+  AlignInPasses();
+  expected = Decode(inputs);
+  expected.merge(Decode(rest));
+  ASSERT_EQ(found.size(), 12);
+  for (const auto& [id, event] : expected) {
+    EXPECT_EQ(found.at(id).hypotheses.front().tokens, event.hypotheses.front().tokens);
+    EXPECT_EQ(found.at(id).attention, event.attention);
+    EXPECT_FALSE(event.attention.empty());
+  }
+}
+
 TEST_F(AlignmentTest, DoesNotChangeTheResult) {
   for (SequenceId id = 1; id <= 6; ++id) {
     const SequenceEvent plain = std::move(Decode({Sequence(id, 9, false)}).at(id));
@@ -120,6 +168,7 @@ TEST_F(AlignmentTest, LeavesOutLanguageTokensOnBothSides) {
 }
 
 TEST_F(AlignmentTest, FreesRowsAfterThePassAndAfterRelease) {
+  AlignInPasses();
   Decode({Sequence(1, 9, true), Sequence(2, 30, true)});
   EXPECT_EQ(engine->rows_in_use(), 0);
   SequenceInput given = Sequence(3, 9, true);
@@ -133,6 +182,7 @@ TEST_F(AlignmentTest, FreesRowsAfterThePassAndAfterRelease) {
 }
 
 TEST_F(AlignmentTest, ReportsWholeTargetAsStableDuringThePass) {
+  AlignInPasses();
   SequenceInput given = Sequence(3, 9, true);
   given.target = {5, 6, 7, 2};
   given.report_stable = true;

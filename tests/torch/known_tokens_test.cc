@@ -128,24 +128,6 @@ TEST(KnownTokensTest, OtherSequencesAreNotChanged) {
   }
 }
 
-TEST(KnownTokensTest, ScoreAndAlignmentTakeAStepEach) {
-  const auto engine = MakeEngine(ComputeType::kFloat32, /*single_steps=*/false);
-  SequenceInput input = KnownSequence(1);
-  input.prefix.clear();
-  input.constraints.clear();
-  input.options = {};
-  input.target = {5, 6, 7, 8, 9, 2};
-  input.align = input.report_stable = true;
-  ASSERT_THAT(engine->Add({&input, 1}), IsOk());
-  const auto scored = engine->Step();
-  ASSERT_THAT(scored, IsOk());
-  EXPECT_FALSE(scored->front().finished);
-  EXPECT_EQ(scored->front().stable, *input.target);
-  const auto aligned = engine->Step();
-  ASSERT_THAT(aligned, IsOk());
-  EXPECT_TRUE(aligned->front().finished);
-}
-
 // The rows of a step are limited, and each step takes at least one target.
 TEST(KnownTokensTest, ManyTargetsWaitForEachOther) {
   const auto engine = MakeEngine(ComputeType::kFloat32, /*single_steps=*/false);

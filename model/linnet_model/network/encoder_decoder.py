@@ -8,8 +8,11 @@ no state. An engine requires these methods of it (arguments and shapes: the meth
   step(tokens, ...)          -> logits, per row; changes `state` in place
   step_best(tokens, ...)     -> the highest logits and the log normalizer, per row; CPU only
   logits_of(features)        -> logits, per row
+  best_of(features, ...)     -> what step_best returns
   output_rows(tokens)        -> rows of the output table that give the logits of these tokens
   align(tokens, ...)         -> attention weights of the source's tokens in one decoder layer
+  align_features(tokens, ...) -> features and align together; without it and best_of the engine
+                                decodes a target once more for its alignment
   new_state(slots)           -> decoder state, per layer, in the module's type and device
   new_encoder_cache(...)     -> encoder KV cache in blocks, per layer with a source
   min_backpointers()         -> minimum number of columns of `backpointers`
@@ -281,10 +284,28 @@ class EncoderDecoder(nn.Module):
         layer, state: a ring [window, slots, ...] per layer  ->  features [R, d], the input of the
         output table.
         """
+        return self.align_features(
+            tokens, positions, backpointers, blocks, source_lengths, cache, state, -1
+        )[0]
+
+    @torch.jit.export
+    def align_features(
+        self,
+        tokens: Tensor,
+        positions: Tensor,
+        backpointers: Tensor,
+        blocks: Tensor,
+        source_lengths: Tensor,
+        cache: list[Tensor],
+        state: list[Tensor],
+        layer: int,
+    ) -> tuple[Tensor, Tensor]:
+        """Returns `features` and, if there is such a decoder layer with attention, `align`."""
         x, normed, norms = self.start_step(tokens, positions)
-        for i, layer in enumerate(self.decoder):
+        weights = normed
+        for i, decoder in enumerate(self.decoder):
             pool = cache[i] if self.has_source else x
-            x, normed = layer.step(
+            x, normed, rows = decoder.step(
                 x,
                 normed,
                 state[i],
@@ -294,8 +315,11 @@ class EncoderDecoder(nn.Module):
                 blocks,
                 source_lengths,
                 norms[i + 1],
+                i == layer,
             )
-        return normed
+            if i == layer:
+                weights = rows
+        return normed, weights
 
     @torch.jit.export
     def start_step(self, tokens: Tensor, positions: Tensor) -> tuple[Tensor, Tensor, list[Norm]]:
@@ -349,8 +373,15 @@ class EncoderDecoder(nn.Module):
         """As `step`, but returns of each row only the counts[r] highest logits and the logit of
         token also[r]: logits and tokens [R, N], and the log normalizers [R] (best_logits.h)."""
         x = self.features(tokens, positions, backpointers, blocks, source_lengths, cache, state)
+        return self.best_of(x, counts, also, temperatures)
+
+    @torch.jit.export
+    def best_of(
+        self, features: Tensor, counts: Tensor, also: Tensor, temperatures: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """features: [R, d] -> what `step_best` returns."""
         table = self.output_table()
-        return self.projection.best(x, table, self.output_bias, counts, also, temperatures)
+        return self.projection.best(features, table, self.output_bias, counts, also, temperatures)
 
     @torch.jit.export
     def logits_of(self, features: Tensor) -> Tensor:
@@ -386,7 +417,7 @@ class EncoderDecoder(nn.Module):
         for i, decoder in enumerate(self.decoder):
             if i < layer:
                 pool = cache[i] if self.has_source else x
-                x, normed = decoder.step(
+                x, normed, _ = decoder.step(
                     x,
                     normed,
                     state[i],
@@ -396,6 +427,7 @@ class EncoderDecoder(nn.Module):
                     blocks,
                     source_lengths,
                     norms[i + 1],
+                    False,
                 )
             elif i == layer and decoder.attention is not None:
                 weights = decoder.source_weights(

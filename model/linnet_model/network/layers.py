@@ -59,30 +59,28 @@ class EncoderAttention(nn.Module):
     @torch.jit.export
     def step(self, x: Tensor, pool: Tensor, blocks: Tensor, lengths: Tensor) -> Tensor:
         """x: [R, d], pool: [N, P, 2, d], blocks: [R, M], lengths: [R] -> [R, d]."""
-        return self.output.serve(self.mix(x, pool, blocks, lengths))
+        return self.output.serve(self.mix(self.query.serve(x), pool, blocks, lengths))
 
     @torch.jit.export
-    def mix(self, x: Tensor, pool: Tensor, blocks: Tensor, lengths: Tensor) -> Tensor:
-        """`step` without the last linear layer."""
-        query = self.query.serve(x)
+    def mix(self, query: Tensor, pool: Tensor, blocks: Tensor, lengths: Tensor) -> Tensor:
+        """`step` without the first and the last linear layer."""
         return torch.ops.linnet.source_attention(query, pool, blocks, lengths, self.heads)
 
     @torch.jit.export
-    def weights(self, x: Tensor, pool: Tensor, blocks: Tensor, lengths: Tensor) -> Tensor:
-        """Arguments as of `step` -> attention weights of the source tokens, of the alignment head
+    def weights(self, query: Tensor, pool: Tensor, blocks: Tensor, lengths: Tensor) -> Tensor:
+        """Arguments as of `mix` -> attention weights of the source tokens, of the alignment head
         or averaged over the heads: float32 [R, M * P], zero past the end of a source.
 
         On a GPU each row is computed by itself in the shape of its source, for batch invariance.
         """
-        query = self.query.serve(x)
-        if not x.is_cuda:
+        if not query.is_cuda:
             return torch.ops.linnet.source_attention_weights(
                 query, pool, blocks, lengths, self.heads, self.alignment_head
             )
         query = query.to(torch.float32)
         r, d = query.shape
         block, h = pool.size(1), self.heads
-        counts = torch.zeros([r, blocks.size(1) * block], dtype=torch.float32, device=x.device)
+        counts = torch.zeros([r, blocks.size(1) * block], dtype=torch.float32, device=query.device)
         sizes: list[int] = lengths.to(torch.int64).tolist()
         for i in range(r):
             size = sizes[i]
@@ -233,23 +231,30 @@ class DecoderLayer(nn.Module):
         blocks: Tensor,
         source_lengths: Tensor,
         next_norm: Norm,
-    ) -> tuple[Tensor, Tensor]:
+        align: bool,
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Decodes one position of every row; reads `pool` only with a source.
 
         x: [R, d] and normed: [R, d] are the residual and the input of the first block: first_norm
         of x in a pre-norm model, otherwise x. Returns the same two of the layer after this one,
         whose first norm is `next_norm`; a post-norm model does not read it. So each norm shares a
-        kernel with the residual sum before it.
+        kernel with the residual sum before it. With `align` the third is EncoderAttention.weights;
+        otherwise it has no meaning.
         """
         mixed = self.mixer.mix(normed, state, positions, backpointers)
         norm, bias = self.norm_after_mixer()
         x, normed = self.mixer.close(mixed, x, norm, bias, self.pre_norm)
+        weights = normed
         if self.attention is not None:
-            attended = self.attention.mix(normed, pool, blocks, source_lengths)
+            query = self.attention.query.serve(normed)
+            if align:
+                weights = self.attention.weights(query, pool, blocks, source_lengths)
+            attended = self.attention.mix(query, pool, blocks, source_lengths)
             norm, bias = self.norm_after_attention()
             x, normed = self.attention.output.close_step(attended, x, norm, bias, self.pre_norm)
         norm, bias = next_norm if self.pre_norm else (self.ffn_norm.weight, self.ffn_norm.bias)
-        return self.ffn.step(normed, x, norm, bias, self.pre_norm)
+        x, normed = self.ffn.step(normed, x, norm, bias, self.pre_norm)
+        return x, normed, weights
 
     @torch.jit.export
     def norm_after_mixer(self) -> Norm:
@@ -282,7 +287,8 @@ class DecoderLayer(nn.Module):
         norm, bias = self.norm_after_mixer()
         _, normed = self.mixer.close(mixed, x, norm, bias, self.pre_norm)
         assert self.attention is not None
-        return self.attention.weights(normed, pool, blocks, source_lengths)
+        query = self.attention.query.serve(normed)
+        return self.attention.weights(query, pool, blocks, source_lengths)
 
     @torch.jit.export
     def pack(self, kind: str) -> None:

@@ -81,13 +81,26 @@ void HostDecoder::Plan(std::span<RunningSequence> running) const {
   }
 }
 
-StepLogits HostDecoder::ComputeLogits(std::span<RunningSequence> running, bool whole_rows) {
+at::Tensor HostDecoder::CheckWeights(const at::Tensor& weights, int max_blocks) const {
+  if (weights.dim() != 2 || weights.size(0) != inputs_.rows() ||
+      weights.size(1) < max_blocks * kBlockTokens) {
+    throw std::runtime_error(absl::StrCat("the module gives attention weights of another shape ",
+                                          "than [", inputs_.rows(), " rows, ",
+                                          max_blocks * kBlockTokens, " tokens]"));
+  }
+  return weights.to(at::kCPU, at::kFloat).contiguous();
+}
+
+StepLogits HostDecoder::ComputeLogits(std::span<RunningSequence> running, bool whole_rows,
+                                      at::Tensor& weights) {
   const EngineInfo& info = context_.info;
   int max_blocks = 1, max_steps = 0;
+  bool align = false;
   for (const RunningSequence& sequence : running) {
     if (!InSearchStep(sequence)) continue;
     max_blocks = std::max(max_blocks, static_cast<int>(sequence.blocks.numbers().size()));
     max_steps = std::max(max_steps, sequence.search->steps() + sequence.ahead);
+    align = align || sequence.attention.has_value();
   }
   inputs_.Start(max_blocks, ReachAt(max_steps));
   std::vector<NarrowRows> narrow;
@@ -113,24 +126,33 @@ StepLogits HostDecoder::ComputeLogits(std::span<RunningSequence> running, bool w
   }
   const int rows = inputs_.rows();
   AddIdleRows();
-  return StepLogits(context_.model, inputs_, rows, info.vocabulary_size, cache_.layers(),
-                    context_.state, narrow);
+  StepWeights found = {.layer = context_.options.alignment_layer};
+  StepLogits logits(context_.model, inputs_, rows, info.vocabulary_size, cache_.layers(),
+                    context_.state, narrow, align ? &found : nullptr);
+  if (align) weights = CheckWeights(found.weights, max_blocks);
+  return logits;
 }
 
 void HostDecoder::AdvanceSearches(std::span<RunningSequence> running) {
   if (std::ranges::none_of(running, InSearchStep)) return;
-  StepLogits logits = ComputeLogits(running, /*whole_rows=*/false);
+  at::Tensor weights;
+  StepLogits logits = ComputeLogits(running, /*whole_rows=*/false, weights);
   // Rare. Repeating the step writes the same state to the same entries.
-  if (!AllSuffice(running, logits)) logits = ComputeLogits(running, /*whole_rows=*/true);
+  if (!AllSuffice(running, logits)) logits = ComputeLogits(running, /*whole_rows=*/true, weights);
   const int64_t values = logits.rows().front().logits.size();
   const auto advance = [&](int64_t begin, int64_t end) {
     for (RunningSequence& sequence : running.subspan(begin, end - begin)) {
       if (!InSearchStep(sequence)) continue;
-      auto rows = logits.rows().subspan(sequence.first_row, sequence.rows);
-      while (!rows.empty() && sequence.status.ok()) {
-        const int live = sequence.search->live();
-        sequence.status = sequence.search->Advance(rows.first(live));
-        rows = rows.subspan(live);
+      Search& search = *sequence.search;
+      for (int row = 0; row < sequence.rows && sequence.status.ok();) {
+        const int live = search.live(), first = sequence.first_row + row;
+        sequence.status = search.Advance(logits.rows().subspan(first, live));
+        row += live;
+        if (sequence.attention && sequence.status.ok()) {
+          const size_t width = weights.size(1);
+          sequence.attention->Add({weights.const_data_ptr<float>() + first * width, live * width},
+                                  width, search.parents(), search.tokens());
+        }
       }
     }
   };
@@ -164,17 +186,10 @@ void HostDecoder::AdvancePasses(std::span<RunningSequence> running) {
     }
   }
   AddIdleRows();
-  const at::Tensor weights = context_.model
-                                 .Align(inputs_.tensors(), cache_.layers(), context_.state,
-                                        context_.options.alignment_layer)
-                                 .to(at::kCPU, at::kFloat)
-                                 .contiguous();
-  if (weights.dim() != 2 || weights.size(0) != inputs_.rows() ||
-      weights.size(1) < max_blocks * kBlockTokens) {
-    throw std::runtime_error(absl::StrCat("align gives weights of another shape than [",
-                                          inputs_.rows(), " rows, ", max_blocks * kBlockTokens,
-                                          " tokens]"));
-  }
+  const at::Tensor weights =
+      CheckWeights(context_.model.Align(inputs_.tensors(), cache_.layers(), context_.state,
+                                        context_.options.alignment_layer),
+                   max_blocks);
   const size_t width = weights.size(1);
   const float* row = weights.const_data_ptr<float>();
   for (RunningSequence* sequence : aligned) {

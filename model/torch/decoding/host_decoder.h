@@ -11,9 +11,9 @@
 
 namespace linnet::model {
 
-// Decodes the sequences that are searched on the host, and runs the alignment passes of all
-// sequences: computes the rows of a step, waits for the logits or attention weights, and advances
-// every search or pass with them.
+// Decodes the sequences that are searched on the host, and runs the alignment passes of sequences
+// whose search gives no attention weights: computes the rows of a step, waits for the logits or
+// attention weights, and advances every search or pass with them.
 //
 // On the CPU all known tokens of a target go through in one step: a target to score, a prefix, and
 // the target of an alignment pass. Each token is a row, and the rows of a target are a run in one
@@ -30,6 +30,11 @@ class HostDecoder {
   // Starts a search or an alignment pass in the slots of the sequence.
   void Start(const RunningSequence& sequence) { backpointers_.Start(sequence.slots.numbers()); }
 
+  // True if searches give the weights of an alignment themselves, without a pass.
+  bool aligns_searches() const {
+    return context_.model.aligns_steps() && !context_.options.one_shape;
+  }
+
   // Decides on the rows of each sequence in the next step.
   void Plan(std::span<RunningSequence> running) const;
   // Each of these makes one step, as planned, for the sequences that are in that stage; others are
@@ -39,8 +44,12 @@ class HostDecoder {
   void AdvancePasses(std::span<RunningSequence> running);
 
  private:
-  // Logits of all searches: as much of each row as its search needs, or the whole rows.
-  StepLogits ComputeLogits(std::span<RunningSequence> running, bool whole_rows);
+  // Logits of all searches: as much of each row as its search needs, or the whole rows; and the
+  // weights of the alignment layer, if a search needs them.
+  StepLogits ComputeLogits(std::span<RunningSequence> running, bool whole_rows,
+                           at::Tensor& weights);
+  // The weights as float32 on the CPU. Throws std::runtime_error if they have another shape.
+  at::Tensor CheckWeights(const at::Tensor& weights, int max_blocks) const;
   int ReachAt(int steps) const;
   void AddIdleRows();
 

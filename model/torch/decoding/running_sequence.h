@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "model/runtime/engine.h"
 #include "model/torch/decoding/alignment_pass.h"
+#include "model/torch/decoding/search_attention.h"
 #include "model/torch/encoder/encoder_call.h"
 #include "model/torch/encoder/free_list.h"
 #include "model/torch/module/scripted_model.h"
@@ -29,10 +30,11 @@ struct RunningSequence {
   bool report_stable;
   bool align;
   std::optional<OutputRows> outputs;  // outputs of the shortlist; null: whole vocabulary
-  std::optional<AlignmentPass> pass = std::nullopt;  // after the search, in the first slot
-  EncodedSource encoded = {};                        // empty once the encoder is done
-  absl::Status status = {};                          // of the current step
-  bool paused = false;                               // Engine::Pause
+  std::optional<SearchAttention> attention = std::nullopt;  // of the search; then without a pass
+  std::optional<AlignmentPass> pass = std::nullopt;         // after the search, in the first slot
+  EncodedSource encoded = {};                               // empty once the encoder is done
+  absl::Status status = {};                                 // of the current step
+  bool paused = false;                                      // Engine::Pause
   // In the current step of the host decoder, as HostDecoder::Plan has decided.
   int rows = 0;   // 0: it waits; otherwise one per live hypothesis, and `ahead` more
   int ahead = 0;  // of the only hypothesis: known tokens behind the next one

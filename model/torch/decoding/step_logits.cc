@@ -19,11 +19,12 @@ namespace linnet::model {
 
 StepLogits::StepLogits(ScriptedModel& model, StepInputs& inputs, int rows, int vocabulary,
                        const std::vector<at::Tensor>& encoder_cache,
-                       const std::vector<at::Tensor>& state, std::span<const NarrowRows> narrow)
+                       const std::vector<at::Tensor>& state, std::span<const NarrowRows> narrow,
+                       StepWeights* weights)
     : rows_(rows) {
   if (!narrow.empty()) {
     const StepTensors tensors = inputs.tensors();
-    const at::Tensor features = model.Features(tensors, encoder_cache, state).contiguous();
+    const at::Tensor features = model.Features(tensors, encoder_cache, state, weights).contiguous();
     if (features.dim() != 2 || features.size(0) != inputs.rows()) {
       throw std::runtime_error(absl::StrCat("features gives another shape than [", inputs.rows(),
                                             " rows, d]: ", c10::str(features.sizes())));
@@ -42,9 +43,10 @@ StepLogits::StepLogits(ScriptedModel& model, StepInputs& inputs, int rows, int v
     }
     TakeNarrow(features, tensors, narrow);
   } else if (model.picks_best() && !inputs.whole_rows()) {
-    TakeBest(model.StepBest(inputs.tensors(), encoder_cache, state), inputs, rows);
+    TakeBest(model.StepBest(inputs.tensors(), encoder_cache, state, weights), inputs, rows);
   } else {
-    TakeWhole(model.Step(inputs.tensors(), encoder_cache, state), inputs, rows, vocabulary);
+    TakeWhole(model.Step(inputs.tensors(), encoder_cache, state, weights), inputs, rows,
+              vocabulary);
   }
 }
 

@@ -25,7 +25,7 @@ class StepLogits {
   // `narrow` is in the order of the rows; if it is not empty, model.packed() is required.
   StepLogits(ScriptedModel& model, StepInputs& inputs, int rows, int vocabulary,
              const std::vector<at::Tensor>& encoder_cache, const std::vector<at::Tensor>& state,
-             std::span<const NarrowRows> narrow = {});
+             std::span<const NarrowRows> narrow, StepWeights* weights);
 
   // In the order of the rows. Valid as long as this lives.
   std::span<const RowLogits> rows() const { return rows_; }

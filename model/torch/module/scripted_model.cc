@@ -196,7 +196,9 @@ ScriptedModel::ScriptedModel(at::Device device, ComputeType compute, torch::jit:
     : device_(device),
       compute_(compute),
       module_(std::move(module)),
-      has_step_best_(!module_.hasattr("picks_best") || module_.attr("picks_best").toBool()) {}
+      has_step_best_(!module_.hasattr("picks_best") || module_.attr("picks_best").toBool()),
+      has_align_features_(module_.find_method("align_features") && module_.find_method("best_of")) {
+}
 
 void ScriptedModel::ConvertLogitsToFloat32(int vocabulary_size) {
   if (device_.is_cpu() || TorchType(compute_) == at::kFloat) return;
@@ -239,7 +241,8 @@ std::vector<c10::IValue> ScriptedModel::Arguments(const StepTensors& rows,
 
 at::Tensor ScriptedModel::Step(const StepTensors& rows,
                                const std::vector<at::Tensor>& encoder_cache,
-                               const std::vector<at::Tensor>& state) {
+                               const std::vector<at::Tensor>& state, StepWeights* weights) {
+  if (weights != nullptr) return ComputeLogits(Features(rows, encoder_cache, state, weights));
   if (float_outputs_) {
     return ops::LinearInFloat32(Features(rows, encoder_cache, state), float_outputs_->weight,
                                 float_outputs_->bias);
@@ -249,24 +252,26 @@ at::Tensor ScriptedModel::Step(const StepTensors& rows,
 
 BestLogits ScriptedModel::StepBest(const StepTensors& rows,
                                    const std::vector<at::Tensor>& encoder_cache,
-                                   const std::vector<at::Tensor>& state) {
+                                   const std::vector<at::Tensor>& state, StepWeights* weights) {
   const int64_t count = rows.tokens.size(0), threads = at::get_num_threads();
   if (!packed() || threads < 2 || count < threads * kRowsOfPart) {
-    return StepBestOfPart(rows, encoder_cache, state);
+    return StepBestOfPart(rows, encoder_cache, state, weights);
   }
   const std::vector<int64_t> bounds = PartBounds(rows.backpointers, threads);
   for (int64_t i = 0; i < threads; ++i) {
     const int64_t part = bounds[i + 1] - bounds[i];
-    if (4 * part * threads < 3 * count) return StepBestOfPart(rows, encoder_cache, state);
+    if (4 * part * threads < 3 * count) return StepBestOfPart(rows, encoder_cache, state, weights);
   }
   // No row reads what a row of another part writes (ops/cpu/ring.h).
   std::vector<BestLogits> parts(threads);
+  std::vector<StepWeights> weights_of(threads, weights != nullptr ? *weights : StepWeights());
   std::vector<std::exception_ptr> errors(threads);
   ops::ParallelFor(threads, /*flops_per_item=*/int64_t{1} << 40, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const ThreadModes modes;
       try {
-        parts[i] = StepBestOfPart(SliceRows(rows, bounds[i], bounds[i + 1]), encoder_cache, state);
+        parts[i] = StepBestOfPart(SliceRows(rows, bounds[i], bounds[i + 1]), encoder_cache, state,
+                                  weights != nullptr ? &weights_of[i] : nullptr);
       } catch (...) {
         errors[i] = std::current_exception();
       }
@@ -275,17 +280,30 @@ BestLogits ScriptedModel::StepBest(const StepTensors& rows,
   for (const std::exception_ptr& error : errors) {
     if (error) std::rethrow_exception(error);
   }
+  if (weights != nullptr) {
+    std::vector<at::Tensor> tensors;
+    for (StepWeights& part : weights_of) tensors.push_back(std::move(part.weights));
+    weights->weights = at::cat(tensors);
+  }
   return Joined(parts);
 }
 
 BestLogits ScriptedModel::StepBestOfPart(const StepTensors& rows,
                                          const std::vector<at::Tensor>& encoder_cache,
-                                         const std::vector<at::Tensor>& state) {
-  std::vector<c10::IValue> arguments = Arguments(rows, encoder_cache, state);
+                                         const std::vector<at::Tensor>& state,
+                                         StepWeights* weights) {
+  std::vector<c10::IValue> arguments;
+  if (weights != nullptr) {
+    arguments.emplace_back(Features(rows, encoder_cache, state, weights));
+  } else {
+    arguments = Arguments(rows, encoder_cache, state);
+  }
   arguments.insert(arguments.end(), {rows.counts, rows.also, rows.temperatures});
-  const c10::IValue result = module_.get_method("step_best")(std::move(arguments));
+  const char* const method = weights != nullptr ? "best_of" : "step_best";
+  const c10::IValue result = module_.get_method(method)(std::move(arguments));
   if (!result.isTuple() || result.toTupleRef().elements().size() != 3) {
-    throw std::runtime_error("the module's method step_best must return a tuple of three tensors");
+    throw std::runtime_error(
+        absl::StrCat("the module's method ", method, " must return a tuple of three tensors"));
   }
   const auto& parts = result.toTupleRef().elements();
   return {parts[0].toTensor(), parts[1].toTensor(), parts[2].toTensor()};
@@ -293,8 +311,16 @@ BestLogits ScriptedModel::StepBestOfPart(const StepTensors& rows,
 
 at::Tensor ScriptedModel::Features(const StepTensors& rows,
                                    const std::vector<at::Tensor>& encoder_cache,
-                                   const std::vector<at::Tensor>& state) {
-  return module_.get_method("features")(Arguments(rows, encoder_cache, state)).toTensor();
+                                   const std::vector<at::Tensor>& state, StepWeights* weights) {
+  std::vector<c10::IValue> arguments = Arguments(rows, encoder_cache, state);
+  if (weights == nullptr) return module_.get_method("features")(std::move(arguments)).toTensor();
+  arguments.emplace_back(weights->layer);
+  const c10::IValue result = module_.get_method("align_features")(std::move(arguments));
+  if (!result.isTuple() || result.toTupleRef().elements().size() != 2) {
+    throw std::runtime_error("the module's method align_features must return a tuple of two");
+  }
+  weights->weights = result.toTupleRef().elements()[1].toTensor();
+  return result.toTupleRef().elements()[0].toTensor();
 }
 
 at::Tensor ScriptedModel::ComputeLogits(const at::Tensor& features) {

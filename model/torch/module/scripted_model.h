@@ -35,6 +35,12 @@ struct BestLogits {
   at::Tensor log_normalizers;  // float32 [R]
 };
 
+// Asks a step for attention weights as well: those of this decoder layer, as Align returns them.
+struct StepWeights {
+  int layer = 0;
+  at::Tensor weights = {};
+};
+
 // Rows of the output projection, for the logits of some tokens (ascending).
 struct OutputRows {
   std::vector<TokenId> tokens;
@@ -64,6 +70,8 @@ struct OutputRows {
 //       -> tuple of weight [n, d] and bias [n] or None, as best_logits takes them
 //   align(as step, layer)
 //       -> float32 [R, >= M * P]: weight of each source token in that decoder layer
+//   align_features(as step, layer), best_of(features, counts, also, temperatures); not required
+//       -> tuple of features and align; as step_best
 //   min_backpointers()
 //       -> int: B while no row has taken more than B - 1 steps
 //   pack(type)
@@ -86,13 +94,13 @@ class ScriptedModel {
   int MinBackpointers(int deepest);
   std::vector<at::Tensor> NewEncoderCache(int64_t blocks, int64_t block_tokens);
   std::vector<at::Tensor> Encode(const at::Tensor& source, const at::Tensor& lengths);
-  // Changes `state` in place.
+  // Changes `state` in place. Here and below, `weights` requires aligns_steps().
   at::Tensor Step(const StepTensors& rows, const std::vector<at::Tensor>& encoder_cache,
-                  const std::vector<at::Tensor>& state);
+                  const std::vector<at::Tensor>& state, StepWeights* weights = nullptr);
   // Requires picks_best(), or the logits would be computed in half precision. With many rows each
   // thread takes a part of them through the whole step.
   BestLogits StepBest(const StepTensors& rows, const std::vector<at::Tensor>& encoder_cache,
-                      const std::vector<at::Tensor>& state);
+                      const std::vector<at::Tensor>& state, StepWeights* weights = nullptr);
 
   // Weights after the last source token are undefined. The state of layers above `layer` is not
   // changed.
@@ -101,7 +109,7 @@ class ScriptedModel {
 
   // On the CPU the rows of OutputRowsFor are packed.
   at::Tensor Features(const StepTensors& rows, const std::vector<at::Tensor>& encoder_cache,
-                      const std::vector<at::Tensor>& state);
+                      const std::vector<at::Tensor>& state, StepWeights* weights = nullptr);
   at::Tensor ComputeLogits(const at::Tensor& features);
   OutputRows OutputRowsFor(std::vector<TokenId> tokens);
 
@@ -112,11 +120,14 @@ class ScriptedModel {
   bool packed() const { return device_.is_cpu() && compute_ != ComputeType::kBfloat16; }
   // StepBest can be used. An ensemble has only Step.
   bool picks_best() const { return device_.is_cpu() && has_step_best_; }
+  // A step can give attention weights as well. An ensemble, and a module that was exported by an
+  // earlier version, has only Align.
+  bool aligns_steps() const { return device_.is_cpu() && has_align_features_; }
 
  private:
   ScriptedModel(at::Device device, ComputeType compute, torch::jit::Module module);
   BestLogits StepBestOfPart(const StepTensors& rows, const std::vector<at::Tensor>& encoder_cache,
-                            const std::vector<at::Tensor>& state);
+                            const std::vector<at::Tensor>& state, StepWeights* weights);
   std::vector<c10::IValue> Arguments(const StepTensors& rows,
                                      const std::vector<at::Tensor>& encoder_cache,
                                      const std::vector<at::Tensor>& state) const;
@@ -125,6 +136,7 @@ class ScriptedModel {
   ComputeType compute_;
   torch::jit::Module module_;
   bool has_step_best_;
+  bool has_align_features_;
   std::optional<OutputRows> float_outputs_;  // set by ConvertLogitsToFloat32: the whole vocabulary
 };
 
