@@ -1,15 +1,19 @@
 """Tests of the shipped bundles: complete, small, and with the scores of their cards."""
 
+import io
+import re
 import shutil
 from pathlib import Path
 
 import pytest
+import torch
 
-from linnet_model.bundle import read_manifest
+from linnet_model.bundle import read_bundle_weights, read_manifest
 from linnet_model.config import Recipe, from_tables
 from linnet_model.export.attribution import ATTRIBUTION, data_of_stages
 from linnet_model.export.card import MAX_WORDS, write_card
 from linnet_model.json_files import read_json
+from linnet_model.network.encoder_decoder import EncoderDecoder
 from linnet_model.sources import sources_of
 from linnet_model.texts import card_examples
 from linnet_model.train.stages import read_stages
@@ -24,6 +28,25 @@ def test_shipped_bundle_is_complete_and_small(bundle: Path):
     manifest = read_manifest(bundle)  # checks sizes and sums of all files
     assert manifest["name"] == bundle.name
     assert sum(path.stat().st_size for path in bundle.iterdir()) <= MAX_BYTES
+
+
+@pytest.mark.parametrize("bundle", BUNDLES, ids=lambda path: path.name)
+def test_shipped_bundle_has_the_code_of_this_tree(bundle: Path):
+    """If not, convert it to the type that it has (linnet-model convert)."""
+    _, sizes = read_bundle_weights(bundle)
+    exported = torch.jit.script(EncoderDecoder(sizes).eval()).save_to_buffer()
+    modules = [
+        torch.jit.load(file, map_location="cpu")
+        for file in (io.BytesIO(exported), str(bundle / "model.pt"))
+    ]
+
+    def code(module: torch.jit.ScriptModule, method: str) -> str:
+        graph = str(getattr(module, method).inlined_graph)
+        return re.sub(r" #.*|___torch_mangle_\d+\.?", "", graph)
+
+    for method in modules[0]._c._method_names():
+        assert hasattr(modules[1], method)
+        assert code(modules[0], method) == code(modules[1], method)
 
 
 @pytest.mark.parametrize("bundle", BUNDLES, ids=lambda path: path.name)
