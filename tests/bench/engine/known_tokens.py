@@ -1,11 +1,11 @@
 """Measures targets whose tokens are known: scores and alignments, beside an earlier commit.
 
 linnet-decode of both commits answers the same lines in turn, each with bundles of its own code: a
-random model of base size, and bundles that are given. Sources and targets have 30 tokens. Scores:
-the time of a line with a target. Alignments: the time of a translation of a given length, with and
-without. Times are of processor and of the wall, medians of rounds; with one thread, which never
-waits for another one, that of the processor does not depend on what else runs. Writes
-DIR/MACHINE/known-tokens.json and .md.
+random model of base size, and bundles that are given, each as its commit has it. Sources and
+targets have 30 tokens. Scores: the time of a line with a target. Alignments: the time of a
+translation of a given length, with and without. Times are of processor and of the wall, medians of
+rounds; with one thread, which never waits for another one, that of the processor does not depend on
+what else runs. Writes DIR/MACHINE/known-tokens.json and .md.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ from decoding import SIZES
 
 ROOT = Path(__file__).resolve().parents[3]
 TOKENS, BEAM = 30, 4
-BATCHES = {1: 4, 32: 32}  # sequences in flight, and lines of a round
-TICKS = os.sysconf("SC_CLK_TCK")
+BATCHES = {1: 8, 32: 64}  # sequences in flight, and lines of a round
 Times = tuple[float, float]  # processor and wall seconds of a line
 
 
@@ -44,8 +43,8 @@ class Program:
         )
 
     def _processor(self) -> float:
-        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rsplit(") ", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS
+        tasks = Path(f"/proc/{self._process.pid}/task").glob("*/schedstat")
+        return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
 
     def answer(self, lines: list[dict[str, Any]]) -> Times:
         assert self._process.stdin is not None
@@ -101,7 +100,8 @@ def lines_of(bundle: Path, count: int) -> dict[str, list[dict[str, Any]]]:
 def measure(
     bundles: dict[str, Path], roots: dict[str, Path], compute: str, batch: int, options: Any
 ) -> dict[str, Any]:
-    """Medians of the rounds: {measurement: {commit: milliseconds of processor and wall}}."""
+    """Medians of the rounds: {measurement: {commit: milliseconds of processor and wall}}, and what
+    alignments add to the processor's time of a round, {"share": {commit: part}}."""
     lines = lines_of(bundles["after"], BATCHES[batch])
     programs = {
         name: Program(roots[name], bundles[name], compute, options.threads, batch) for name in roots
@@ -116,13 +116,19 @@ def measure(
                     found[what][name].append(times)
     for program in programs.values():
         program.close()
-    return {
+
+    def share(name: str) -> float:
+        pairs = zip(found["aligned"][name], found["translation"][name], strict=True)
+        return median(aligned[0] / plain[0] for aligned, plain in pairs) - 1
+
+    medians: dict[str, Any] = {
         what: {
             name: [1000 * median(column) for column in zip(*times, strict=True)]
             for name, times in of.items()
         }
         for what, of in found.items()
     }
+    return medians | {"share": {name: share(name) for name in roots}}
 
 
 def markdown(data: dict[str, Any]) -> str:
@@ -131,7 +137,8 @@ def markdown(data: dict[str, Any]) -> str:
         f"beam {BEAM}, threads {data['threads']}, medians of {data['rounds']} rounds in turn. "
         "Milliseconds of the processors "
         f"and of the wall for a line; before is {data['before']}. An alignment's share is what it "
-        f"adds to a translation's processor time. {machine.sentence(data['machine'])}."
+        "adds to a translation's processor time, the median of the rounds' ratios. "
+        f"{machine.sentence(data['machine'])}."
     )
     heads = ["model, type, batch", "score before", "after", "ratio", "translation before", "after"]
     heads += ["alignment before", "share", "alignment after", "share"]
@@ -148,7 +155,7 @@ def markdown(data: dict[str, Any]) -> str:
         cells += [both(plain[name]) for name in ("before", "after")]
         for name in ("before", "after"):
             added = [a - b for a, b in zip(aligned[name], plain[name], strict=True)]
-            cells += [both(added), f"{100 * added[0] / plain[name][0]:.0f} %"]
+            cells += [both(added), f"{100 * row['share'][name]:.0f} %"]
         rows.append(cells)
     return machine.report("Known tokens", about, heads, rows)
 
@@ -158,7 +165,7 @@ def main() -> None:
     add = parser.add_argument
     add("--before", type=Path, required=True, metavar="DIR",
         help="checkout of an earlier commit, with its build/release")  # fmt: skip
-    add("--bundles", type=Path, nargs="*", default=[], metavar="DIR", help="more models")
+    add("--bundles", type=Path, nargs="*", default=[], metavar="DIR", help="of both checkouts")
     add("--compute", nargs="+", default=["int8", "float32"])
     add("--threads", type=int, default=1)
     add("--rounds", type=int, default=5)
@@ -167,7 +174,10 @@ def main() -> None:
     machine.require_commit(options.out)
     roots = {"before": options.before.resolve(), "after": ROOT}
     models = [("random base", {name: random_bundle(root) for name, root in roots.items()})]
-    models += [(machine.bundle_name(b), dict.fromkeys(roots, b)) for b in options.bundles]
+    models += [
+        (machine.bundle_name(ROOT / bundle), {name: root / bundle for name, root in roots.items()})
+        for bundle in options.bundles
+    ]
     rows = []
     for name, bundles in models:
         for compute in options.compute:
