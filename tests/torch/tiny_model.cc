@@ -78,15 +78,18 @@ def output_rows(self, tokens: Tensor) -> Tuple[Tensor, Tensor]:
 
 // Not attention weights, but values that identify a step of a sequence.
 constexpr char kAlign[] = R"(
+def align(self, tokens: Tensor, positions: Tensor, backpointers: Tensor, blocks: Tensor, source_lengths: Tensor,
+          encoder_cache: List[Tensor], state: List[Tensor], layer: int) -> Tensor:
+    x = self.features(tokens, positions, backpointers, blocks, source_lengths, encoder_cache, state)
+    return x[:, 0:1] + torch.arange(blocks.size(1) * 16, device=x.device).to(x.dtype)
+)";
+
+constexpr char kAlignSteps[] = R"(
 def align_features(self, tokens: Tensor, positions: Tensor, backpointers: Tensor, blocks: Tensor,
                    source_lengths: Tensor, encoder_cache: List[Tensor], state: List[Tensor],
                    layer: int) -> Tuple[Tensor, Tensor]:
     x = self.features(tokens, positions, backpointers, blocks, source_lengths, encoder_cache, state)
     return x, x[:, 0:1] + torch.arange(blocks.size(1) * 16, device=x.device).to(x.dtype)
-
-def align(self, tokens: Tensor, positions: Tensor, backpointers: Tensor, blocks: Tensor, source_lengths: Tensor,
-          encoder_cache: List[Tensor], state: List[Tensor], layer: int) -> Tensor:
-    return self.align_features(tokens, positions, backpointers, blocks, source_lengths, encoder_cache, state, layer)[1]
 
 def best_of(self, features: Tensor, counts: Tensor, also: Tensor,
             temperatures: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
@@ -180,6 +183,11 @@ Bundle BundleOf(const std::string& source) {
 }
 
 const Bundle& TinyBundle() {
+  static const Bundle bundle = BundleOf(std::string(kSource) + kAlign + kAlignSteps);
+  return bundle;
+}
+
+const Bundle& PassAlignBundle() {
   static const Bundle bundle = BundleOf(std::string(kSource) + kAlign);
   return bundle;
 }
