@@ -5,9 +5,13 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
+#include <utility>
 #include <vector>
 
+#include "model/torch/module/scripted_model.h"
+#include "model/torch/scripted_engine.h"
 #include "model/torch/torch_engine.h"
 #include "tests/support/status_matchers.h"
 #include "tests/torch/decoding.h"
@@ -26,14 +30,20 @@ using Events = std::map<SequenceId, SequenceEvent>;
 
 constexpr int kLongest = TinyModel::kMaxTargetTokens;
 
-std::unique_ptr<Engine> MakeEngine(ComputeType compute, bool single_steps, int threads = 2) {
-  auto engine = MakeTorchEngine(TinyBundle(), {.compute = compute,
-                                               .threads = threads,
-                                               .rows = 40,
-                                               .encoder_cache_tokens = 640,
-                                               .batch_invariant = single_steps});
+std::unique_ptr<Engine> MakeEngine(ComputeType compute, int threads = 2) {
+  auto engine = MakeTorchEngine(
+      TinyBundle(),
+      {.compute = compute, .threads = threads, .rows = 40, .encoder_cache_tokens = 640});
   EXPECT_THAT(engine, IsOk());
   return engine.ok() ? *std::move(engine) : nullptr;
+}
+
+// An engine that takes single steps, and a pass for each alignment, as those on a GPU do.
+std::unique_ptr<Engine> MakeSingleSteps(ComputeType compute) {
+  auto model = ScriptedModel::Load(TinyBundle().model_file(), at::kCPU, compute);
+  EXPECT_THAT(model, IsOk());
+  return std::make_unique<ScriptedEngine>(*std::move(model), MakeEngine(compute)->info(),
+                                          ScriptedEngineOptions{.one_shape = true}, std::nullopt);
 }
 
 std::vector<TokenId> Tokens(int count, std::mt19937& random) {
@@ -103,10 +113,10 @@ TEST(KnownTokensTest, HaveTheAnswersOfSingleSteps) {
   for (SequenceId id = 1; id <= 80; ++id) inputs.push_back(KnownSequence(id));
   std::mt19937 random(3);
   for (const ComputeType compute : {ComputeType::kFloat32, ComputeType::kInt8}) {
-    const auto single = MakeEngine(compute, /*single_steps=*/true);
+    const auto single = MakeSingleSteps(compute);
     const Events want = DecodeAll(*single, inputs, random);
     for (const int threads : {1, 2}) {
-      const auto engine = MakeEngine(compute, /*single_steps=*/false, threads);
+      const auto engine = MakeEngine(compute, threads);
       const Events got = DecodeAll(*engine, inputs, random);
       ASSERT_EQ(got.size(), want.size());
       for (const auto& [id, event] : got) {
@@ -118,8 +128,8 @@ TEST(KnownTokensTest, HaveTheAnswersOfSingleSteps) {
 }
 
 TEST(KnownTokensTest, OtherSequencesAreNotChanged) {
-  const auto single = MakeEngine(ComputeType::kFloat32, /*single_steps=*/true);
-  const auto engine = MakeEngine(ComputeType::kFloat32, /*single_steps=*/false);
+  const auto single = MakeSingleSteps(ComputeType::kFloat32);
+  const auto engine = MakeEngine(ComputeType::kFloat32);
   std::mt19937 random(5);
   const auto want = DecodeInBatches(*single, 150, random);
   for (const auto& [id, hypotheses] : DecodeInBatches(*engine, 150, random)) {
@@ -130,7 +140,7 @@ TEST(KnownTokensTest, OtherSequencesAreNotChanged) {
 
 // The rows of a step are limited, and each step takes at least one target.
 TEST(KnownTokensTest, ManyTargetsWaitForEachOther) {
-  const auto engine = MakeEngine(ComputeType::kFloat32, /*single_steps=*/false);
+  const auto engine = MakeEngine(ComputeType::kFloat32);
   std::vector<SequenceInput> inputs;
   for (SequenceId id = 1; id <= 12; ++id) {
     std::mt19937 random(static_cast<uint32_t>(id));
