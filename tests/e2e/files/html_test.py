@@ -100,3 +100,14 @@ def test_xhtml_with_a_document_type_has_its_entities():
         '"http://www.w3.org/TR/xhtml1/DTD/xhtml1-strict.dtd"><p>a&nbsp;b</p>'
     )
     assert texts(page, "a.xhtml") == ["a\xa0b"]
+
+
+@pytest.mark.parametrize("note", ["<sup>1,2</sup>", "<sub>2</sub>", "<SUP><a href=x>[1]</a></SUP>"])
+def test_a_superscript_without_letters_is_copied(note: str):
+    page = f"<p>water{note} and the 5<sup>th</sup> day."
+    (fragment,) = read("a.html", page.encode()).fragments
+    assert fragment.text == "water and the 5th day."
+    assert [it.raw for it in fragment.codes] == [note, "<sup>", "</sup>"]
+    assert shouted("a.html", page.encode()).decode() == (
+        f"<p>WATER{note} AND THE 5<sup>TH</sup> DAY."
+    )

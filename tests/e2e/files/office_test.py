@@ -136,6 +136,25 @@ def test_a_field_is_one_code_and_a_link_is_a_pair():
     assert [it.kind for it in link.codes] == [1, -1]
 
 
+@pytest.mark.parametrize(
+    "properties",
+    ['<w:rPr><w:b/><w:vertAlign w:val="superscript"/></w:rPr>', '<w:rPr baseline="-25000"/>'],
+)
+def test_a_superscript_without_letters_is_copied_with_its_word(properties: str):
+    note = run("1,2", properties)
+    document = read("a.docx", word(f"<w:p>{run('results')}{note}{run(': good.')}</w:p>"))
+    fragment = document.fragments[0]
+    assert fragment.text == "results: good."
+    (code,) = fragment.codes
+    assert code.is_word
+    out = body_of(document.write([("Gute Ergebnisse", code, "."), None]))
+    assert note in out
+    assert re.sub("<[^>]*>", "", out) == "Gute Ergebnisse1,2."
+    assert texts(f"<w:p>{run('20 m')}{run('2', properties)}</w:p>") == ["20 m"]
+    assert texts(f"<w:p>{run('20 m')}{run('2', '<w:rPr><w:b/></w:rPr>')}</w:p>") == ["20 m2"]
+    assert texts(f"<w:p>{run('the 5')}{run('th', properties)}</w:p>") == ["the 5th"]
+
+
 def test_answers_may_move_runs():
     bold = "<w:rPr><w:b/></w:rPr>"
     document = read("a.docx", word(f"<w:p>{run('The dog ')}{run('barks', bold)}</w:p>"))

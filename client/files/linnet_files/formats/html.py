@@ -32,6 +32,9 @@ _INLINE = re.compile(
 ).fullmatch
 # Elements that stand for a word of the sentence and are not translated.
 _COPIED = {"code", "kbd", "samp", "var", "math", "svg"}
+# These are copied if they have no letters: the number of a note, a power, an index.
+_RAISED = {"sup", "sub"}
+_NOTE_TOKENS = 8  # at most, in one of them
 # Elements that are no text.
 _SKIPPED = {"script", "style", "textarea", "pre", "xmp", "iframe", "noembed", "noframes"}
 _SELF_ENDING = {"p", "li", "dt", "dd", "tr", "td", "th", "option"}
@@ -84,11 +87,12 @@ def page_slots(source: Source, tokens: Iterable[Token]) -> list[Slot]:
             collector.add(Code(token.raw), token.start, token.end)
         else:
             name = token.name.lower().rpartition(":")[2]
-            is_kept = name in _COPIED or _is_kept(token)
+            is_copied = name in _COPIED or (name in _RAISED and _is_note(found, position))
+            is_kept = is_copied or _is_kept(token)
             if token.kind == OPEN and (is_kept or name in _SKIPPED):
                 position = _end_of(found, position)
                 end = found[position - 1].end
-                if name in _COPIED or _INLINE(name):
+                if is_copied or _INLINE(name):
                     raw = source.text[token.start : end]
                     collector.add(Code(raw, is_word=True), token.start, end)
                 else:
@@ -114,6 +118,16 @@ def _is_kept(token: Token) -> bool:
         named.get("translate", "").lower() == "no"
         or "notranslate" in named.get("class", "").split()
     )
+
+
+def _is_note(tokens: list[Token], position: int) -> bool:
+    """True if the element that begins before `position` ends soon and has text without letters."""
+    name, text = tokens[position - 1].name, ""
+    for token in tokens[position : position + _NOTE_TOKENS]:
+        if token.kind == CLOSE and token.name == name:
+            return bool(text.strip()) and not any(map(str.isalpha, text))
+        text += html.unescape(token.raw) if token.kind == TEXT else ""
+    return False
 
 
 def _end_of(tokens: list[Token], position: int) -> int:

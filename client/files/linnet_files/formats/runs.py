@@ -42,6 +42,8 @@ _NO_RUN = {
 # Elements of a run that stand for a word: fields, formulas, and a word with its reading.
 _WORDS = {"fldSimple", "fld", "oMath", "sym", "ruby"}
 _BREAKS = {"br", "cr", "tab"}  # end a sentence
+# Properties of superscripts and subscripts, in text and in drawings.
+_RAISED = re.compile(r"""vertAlign\b[^>]*\bval=["']su|\bbaseline=["']-?[1-9]""")
 _NOISE = re.compile(r"<[\w:]*(?:lang|noProof)\b[^>]*/>")
 
 
@@ -154,7 +156,7 @@ class _Paragraph:
             is_last = end == last
             after = tokens[-1].end if is_last else tokens[end - 1].end
             pieces = len(self._pieces)
-            if name == "t":
+            if name == "t" and not _is_note(tokens[position:end], properties):
                 opening = f"<{prefix}r>", f"<{token.name}>"
                 self._text(tokens[position:end], properties, opening, begun, after)
                 begun = after
@@ -166,7 +168,7 @@ class _Paragraph:
             elif not (token.kind == TEXT and not token.raw.strip()):
                 raw = self._source.text[token.start : tokens[end - 1].end]
                 whole = "" if name in _DROPPED else f"<{prefix}r>{properties}{raw}</{prefix}r>"
-                self._add(Code(whole, ALONE, name in _WORDS), begun, after)
+                self._add(Code(whole, ALONE, name in _WORDS or name == "t"), begun, after)
                 if name in ("fldChar", "instrText", *_BREAKS):
                     self._pieces[-1].tags = (name, raw)
                 if len(tokens[position:end]) > 2:
@@ -187,11 +189,7 @@ class _Paragraph:
         start: int | None = None,
         end: int | None = None,
     ) -> None:
-        text = "".join(
-            token.raw[9:-3] if token.kind == RAW else html.unescape(token.raw)
-            for token in tokens
-            if token.kind in (TEXT, RAW)
-        )
+        text = _characters(tokens)
         if self._kind.has_space and 'xml:space="preserve"' not in tokens[0].raw:
             text = text.strip(BLANKS)
         self._pieces.append(
@@ -271,6 +269,20 @@ class _Paragraph:
         fragment = Fragment(core, place)
         codes = [(it.part, it.start, it.end) for it in pieces if isinstance(it.part, Code)]
         yield nested(self._source, start, end, fragment, codes, inner, write)
+
+
+def _characters(tokens: Sequence[Token]) -> str:
+    return "".join(
+        token.raw[9:-3] if token.kind == RAW else html.unescape(token.raw)
+        for token in tokens
+        if token.kind in (TEXT, RAW)
+    )
+
+
+def _is_note(tokens: Sequence[Token], properties: str) -> bool:
+    """True for the number of a note, a power or an index: it stays as it is beside its word."""
+    text = _characters(tokens)
+    return bool(text.strip() and _RAISED.search(properties) and not any(map(str.isalpha, text)))
 
 
 def _written(parts: Sequence[Part], base: str, tags: tuple[str, str], has_space: bool) -> str:
