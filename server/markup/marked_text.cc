@@ -53,7 +53,7 @@ class MarkedText::Reader {
         ReadToken(token);
       }
     }
-    if (copied_.has_value()) EndCopied(static_cast<int>(fragment_.size()));
+    if (copied_.has_value()) EndCopied(static_cast<int>(fragment_.size()), /*whole=*/false);
     EndBlock();
     for (const Open& open : open_) Unpair(open);
   }
@@ -88,9 +88,17 @@ class MarkedText::Reader {
         return ReadEnd(token);
       case TokenKind::kCopied:
       case TokenKind::kOther:
-        if (token.kind == TokenKind::kCopied) return AddCopied({token.begin, token.end});
-        return AddCode(Code::Kind::kEmpty, {token.begin, token.end});
+        if (token.kind == TokenKind::kCopied && !IsCutOff(token))
+          return AddCopied({token.begin, token.end});
+        return AddCode(Code::Kind::kEmpty, {token.begin, token.end},
+                       token.kind == TokenKind::kCopied);
     }
+  }
+
+  // True for a CDATA section or a template tag without its end.
+  bool IsCutOff(const MarkupToken& token) const {
+    const absl::string_view text = fragment_.substr(token.begin, token.end - token.begin);
+    return !absl::EndsWith(text, "]]>") && !absl::EndsWith(text, "%>");
   }
 
   // True for <sub> and <sup> with digits and marks alone, as in H2O and in marks of notes.
@@ -189,18 +197,19 @@ class MarkedText::Reader {
     if (start) {
       if (!KindOf(token, options_).empty) ++copied_->depth;
     } else if (--copied_->depth == 0) {
-      EndCopied(token.end);
+      EndCopied(token.end, /*whole=*/true);
     }
   }
 
-  void EndCopied(int end) {
+  // What the fragment cuts off stays at its end.
+  void EndCopied(int end, bool whole) {
     const Copied copied = *std::exchange(copied_, std::nullopt);
     if (copied.kind.splits) {
       EndBlock();
-    } else if (copied.kind.visible) {
+    } else if (copied.kind.visible && whole) {
       AddCopied({copied.begin, end});
     } else {
-      AddCode(Code::Kind::kEmpty, {copied.begin, end});
+      AddCode(Code::Kind::kEmpty, {copied.begin, end}, copied.kind.visible);
     }
   }
 

@@ -32,7 +32,7 @@ constexpr const char* kBuiltIn =
     R"re(\{\{[^{}\n]+\}\}\}?|\{\{\{[^{}\n]+\}\}\}|[$%#]\{[^{}\n]+\}|\$t\([^()\n]+\))re"
     R"re(|\{%[^{}\n]*%\}|<%[^%\n]*%>)re"
     // Lines to fill in, and leaders of dots.
-    R"re(|_{3,}|\.{4,})re"
+    R"re(|_{3,}(?:[-/. ]_{2,})*|\.{4,})re"
     // ICU, Python and Rust: {}, {0}, {name!r:>8}, {n, plural, one {# file} other {# files}}.
     R"re(|\{[ \t]*[\w.$:!?<>^#+\-\[\]]*[ \t]*(?:,[^{}]*(?:\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}[^{}]*)*)?\})re"
     // printf and Python: %s, %-5.2f, %1$s, %lld, %(name)s, %@.

@@ -87,6 +87,11 @@ TEST(MarkedTextTest, CharactersStandForWhatIsCopied) {
   EXPECT_EQ(text.SourceOf(4, 8), (ByteRange{7, 19}));
 }
 
+TEST(MarkedTextTest, WhatIsCutOffStaysAtTheEnd) {
+  EXPECT_EQ(PlainText("a <code>b <i c='"), "a \n");
+  EXPECT_EQ(PlainText("a <![CDATA[b", kXml), "a \n");
+}
+
 TEST(MarkedTextTest, FewCharactersStandForWhatIsCopied) {
   EXPECT_EQ(PlainText("<p><kbd>1</kbd> <kbd>2</kbd> <kbd>3</kbd> <kbd>4</kbd>. "
                       "<kbd>5</kbd> <kbd>6</kbd> <kbd>7</kbd> <kbd>8</kbd> a <kbd>9</kbd>.<p>"

@@ -54,7 +54,7 @@ TEST(ProtectedTextTest, FindsVariables) {
 
 TEST(ProtectedTextTest, FindsLinesToFillIn) {
   EXPECT_THAT(Found("Name: ____ Date: ___/___/____ a___b Page ..... 5 and so on..."),
-              ElementsAre("____", "___", "___", "____", "....."));
+              ElementsAre("____", "___/___/____", "....."));
 }
 
 TEST(ProtectedTextTest, FindsAddresses) {
@@ -85,7 +85,7 @@ TEST(ProtectedTextTest, FindsPatternsOfTheRequest) {
   // One that begins anywhere in a long text is found whole, unless it is too long itself.
   for (const int before : {0, 200, 255, 256, 257, 500, 512, 700}) {
     const std::string text =
-        absl::StrCat(std::string(before, '.'), " x", std::string(250, 'y'), " ");
+        absl::StrCat(std::string(before, ','), " x", std::string(250, 'y'), " ");
     EXPECT_THAT(Found(text, {"\\bxy+\\b"}), ElementsAre(text.substr(before + 1, 251)));
   }
   EXPECT_EQ(Found(std::string(600, 'x'), {"x+"}).front().size(), 512U);
