@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "server/admission/recent_ratio.h"
 #include "server/admission/safety_factor.h"
-#include "server/admission/step_cost.h"
 #include "server/base/caller.h"
+#include "server/schedule/recent_ratio.h"
+#include "server/schedule/step_cost.h"
 #include "server/schedule/step_report.h"
 
 namespace linnet::server {

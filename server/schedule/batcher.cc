@@ -1,10 +1,13 @@
 #include "server/schedule/batcher.h"
 
 #include <algorithm>
+#include <initializer_list>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "proto/status_macros.h"
 #include "server/base/errors.h"
 
@@ -28,6 +31,12 @@ void EndEach(SharedRun::Sequences sequences, const absl::Status& status) {
 }
 
 }  // namespace
+
+struct Batcher::Taken {
+  std::map<uint64_t, int> calls;             // rows
+  std::map<absl::string_view, int> clients;  // rows
+  int rows = 0, batch_rows = 0, batch_tokens = 0;
+};
 
 Batcher::Batcher(model::Engine& engine, const BatcherOptions& options)
     : engine_(engine),
@@ -64,9 +73,9 @@ absl::Status Batcher::Add(std::unique_ptr<Sequence>& sequence, absl::Time now) {
     sequence->input.report_stable = true;  // for those that share the result
     if (Share(sequence, now)) return absl::OkStatus();
   }
-  Call& call = calls_[sequence->caller.call];
-  ++call.waiting;
-  waiting_.Push(std::move(sequence), /*started=*/call.started);
+  Count(sequence->caller, {.waiting = 1});
+  const bool started = calls_.at(sequence->caller.call).started;
+  waiting_.Push(std::move(sequence), started);
   return absl::OkStatus();
 }
 
@@ -76,8 +85,10 @@ StepReport Batcher::Step(absl::FunctionRef<absl::Time()> clock) {
   const int64_t examined = waiting_.examined();
   EndCancelledAndExpired(now, report);
   Shed(now, report);
-  AdmitWaiting(clock, report);
+  ObserveClasses(now);
+  const int wanted = AdmitWaiting(clock, report);
   shed_.Step(waiting_.any_unstarted(), now);
+  ChooseRuns(wanted, now, report);
   Advance(clock, report);
   report.examined += static_cast<int>(waiting_.examined() - examined);
   report.waiting = waiting();
@@ -91,6 +102,9 @@ void Batcher::EndAll(const absl::Status& running, const absl::Status& waiting) {
   auto from_queue = waiting_.TakeAll();
   auto ended = std::exchange(running_, {});
   calls_.clear();
+  clients_.clear();
+  classes_ = {};
+  waiting_clients_ = 0;
   running_keys_.clear();
   joined_ = 0;
   for (const auto& [id, run] : ended) engine_.Release(id);
@@ -99,16 +113,23 @@ void Batcher::EndAll(const absl::Status& running, const absl::Status& waiting) {
 }
 
 WaitingQueue::Sequences Batcher::TakeOutOfQueue(WaitingQueue::Sequences sequences) {
-  for (const auto& sequence : sequences) {
-    --calls_[sequence->caller.call].waiting;
-    EraseIfEmpty(sequence->caller.call);
-  }
+  for (const auto& sequence : sequences) Count(sequence->caller, {.waiting = -1});
   return sequences;
 }
 
-void Batcher::EraseIfEmpty(uint64_t id) {
-  const auto call = calls_.find(id);
-  if (call->second.waiting == 0 && call->second.running == 0) calls_.erase(call);
+void Batcher::Count(const Caller& caller, const Held& change) {
+  const auto call = calls_.try_emplace(caller.call).first;
+  const auto client = clients_.try_emplace(caller.client).first;
+  waiting_clients_ -= client->second.waiting > 0 ? 1 : 0;
+  for (Held* held :
+       std::initializer_list<Held*>{&call->second, &client->second, &this->held(caller.priority)}) {
+    held->waiting += change.waiting;
+    held->running += change.running;
+    held->rows += change.rows;
+  }
+  waiting_clients_ += client->second.waiting > 0 ? 1 : 0;
+  if (call->second.empty()) calls_.erase(call);
+  if (client->second.empty()) clients_.erase(client);
 }
 
 void Batcher::EndCancelledAndExpired(absl::Time now, StepReport& report) {
@@ -140,7 +161,21 @@ void Batcher::EndCancelledAndExpired(absl::Time now, StepReport& report) {
 void Batcher::Shed(absl::Time now, StepReport& report) {
   const absl::Duration max = shed_.max_wait(now);
   if (max == absl::InfiniteDuration()) return;
-  for (auto& sequence : TakeOutOfQueue(waiting_.TakeSubmittedBefore(now - max))) {
+  // A caller without rows is not shed before one that has too many: the rows that become free are
+  // for it. More callers than the engine has rows would wait for too long.
+  std::optional<bool> hoards;
+  int spared = 0;
+  const auto keep = [&](const Sequence& sequence) {
+    if (spared == engine_.info().rows || clients_.at(sequence.caller.client).rows > 0) return false;
+    if (!hoards) {
+      const bool now_hoards = SomeoneHoardsRows();
+      // Rows that have just become free are still for the callers that wait for them.
+      hoards = std::exchange(hoarded_, now_hoards) || now_hoards;
+    }
+    spared += *hoards ? 1 : 0;
+    return *hoards;
+  };
+  for (auto& sequence : TakeOutOfQueue(waiting_.TakeSubmittedBefore(now - max, keep))) {
     ++report.shed;
     // Spread the retry delays: calls that are shed together must not all retry together.
     const absl::Duration delay = max * (0.75 + 0.05 * (sequence->input.id % 11));
@@ -149,10 +184,45 @@ void Batcher::Shed(absl::Time now, StepReport& report) {
   }
 }
 
-std::vector<WaitingQueue::Ticket> Batcher::FindEligible(bool& full, StepReport& report) {
-  const int max_rows = static_cast<int>(options_.max_call_rows_ratio * engine_.info().rows);
-  std::map<uint64_t, int> rows;  // of the eligible sequences, by call
-  std::set<std::string> keys;    // of the eligible sequences
+bool Batcher::SomeoneHoardsRows() const {
+  int highest = 0, widest = 0;
+  for (const auto& [id, run] : running_) {
+    highest = std::max(highest, clients_.at(run.first().caller.client).rows);
+    widest = std::max(widest, run.first().rows);
+  }
+  return highest > engine_.info().rows / std::ssize(clients_) + widest;
+}
+
+void Batcher::ObserveClasses(absl::Time now) {
+  const Held& interactive = held(Priority::kInteractive);
+  pause_.Observe({.normal = !held(Priority::kNormal).empty(),
+                  .interactive_waits = interactive.waiting > 0,
+                  .interactive_runs = interactive.running > 0},
+                 now);
+}
+
+bool Batcher::MayTake(WaitingQueue::Queue::Cursor& at, Taken& taken) const {
+  const Sequence& sequence = **at;
+  const Caller& caller = sequence.caller;
+  const auto exceeds = [&](int rows) { return rows > 0 && rows + sequence.rows > MaxRows(); };
+  if (exceeds(calls_.at(caller.call).rows + taken.calls[caller.call])) {
+    at.SkipCall();
+    return false;
+  }
+  bool may = waiting_clients_ < 2 ||
+             !exceeds(clients_.at(caller.client).rows + taken.clients[caller.client]);
+  if (may && caller.priority == Priority::kBatch) {
+    const int batch_rows = held(Priority::kBatch).rows + taken.batch_rows;
+    may = !(pause_.leaves_rows() && exceeds(batch_rows)) &&
+          pause_.Admits(engine_.rows_in_use() + taken.rows, batch_rows, taken.batch_tokens);
+  }
+  if (!may) at.SkipClient();
+  return may;
+}
+
+std::vector<WaitingQueue::Ticket> Batcher::FindEligible(const Sequence*& full, StepReport& report) {
+  Taken taken;
+  std::set<std::string> keys;  // of the eligible sequences
   std::vector<WaitingQueue::Ticket> eligible;
   // Moved out of the waiting sequences and back again: HasRoom takes a contiguous span.
   std::vector<model::SequenceInput> inputs;
@@ -160,14 +230,11 @@ std::vector<WaitingQueue::Ticket> Batcher::FindEligible(bool& full, StepReport& 
   for (auto at = waiting_.cursor(); !at.done();) {
     ++report.examined;
     Sequence& sequence = waiting_.at(at.ticket());
-    full = options_.max_sequences > 0 && running() + std::ssize(inputs) >= options_.max_sequences;
-    if (full) break;
-    int& of_call = rows[sequence.caller.call];
-    const int before = of_call + calls_[sequence.caller.call].rows;
-    if (before > 0 && before + sequence.rows > max_rows) {
-      at.SkipCall();
-      continue;
+    if (options_.max_sequences > 0 && running() + std::ssize(inputs) >= options_.max_sequences) {
+      full = &sequence;
+      break;
     }
+    if (!MayTake(at, taken)) continue;
     if (!sequence.key.empty() && !keys.insert(sequence.key).second) {
       at.Take();  // it joins the run of the identical one
       continue;
@@ -178,10 +245,16 @@ std::vector<WaitingQueue::Ticket> Batcher::FindEligible(bool& full, StepReport& 
     if (!engine_.HasRoom(inputs)) {
       sequence.input = std::move(inputs.back());
       inputs.pop_back();
-      full = true;
+      full = &sequence;
       break;
     }
-    of_call += sequence.rows;
+    taken.calls[sequence.caller.call] += sequence.rows;
+    taken.clients[sequence.caller.client] += sequence.rows;
+    taken.rows += sequence.rows;
+    if (sequence.caller.priority == Priority::kBatch) {
+      taken.batch_rows += sequence.rows;
+      taken.batch_tokens += sequence.source_tokens;
+    }
     eligible.push_back(at.ticket());
     at.Take();
   }
@@ -189,12 +262,19 @@ std::vector<WaitingQueue::Ticket> Batcher::FindEligible(bool& full, StepReport& 
   return eligible;
 }
 
-void Batcher::AdmitWaiting(absl::FunctionRef<absl::Time()> clock, StepReport& report) {
-  bool full = false;
+int Batcher::AdmitWaiting(absl::FunctionRef<absl::Time()> clock, StepReport& report) {
+  const Sequence* full = nullptr;
   const std::vector<WaitingQueue::Ticket> eligible = FindEligible(full, report);
+  // An interactive sequence does not wait for the sake of the others.
+  const Held& interactive = held(Priority::kInteractive);
+  const auto urgent = std::ranges::count_if(eligible, [&](const WaitingQueue::Ticket& ticket) {
+    return waiting_.at(ticket).caller.priority == Priority::kInteractive;
+  });
   const bool now =
-      policy_.EncodeNow(static_cast<int>(eligible.size()), running(), engine_.encoding());
-  report.full = full && (now || eligible.empty());
+      policy_.EncodeNow(static_cast<int>(eligible.size()),
+                        urgent > 0 ? interactive.running : running(), engine_.encoding());
+  report.full = full != nullptr && (now || eligible.empty());
+  const int wanted = full != nullptr && interactive.waiting > urgent ? full->rows : 0;
   if (now) {
     std::vector<int> lengths;
     for (const auto& sequence : eligible)
@@ -216,6 +296,7 @@ void Batcher::AdmitWaiting(absl::FunctionRef<absl::Time()> clock, StepReport& re
                                          first->input.source.size(), " tokens"));
     End(std::move(first), std::move(status));
   }
+  return wanted;
 }
 
 void Batcher::AdmitGroup(const std::vector<WaitingQueue::Ticket>& group,
@@ -223,11 +304,9 @@ void Batcher::AdmitGroup(const std::vector<WaitingQueue::Ticket>& group,
   std::vector<model::SequenceInput> inputs;
   for (const WaitingQueue::Ticket& which : group) {
     std::unique_ptr<Sequence> added = waiting_.Serve(which);
-    Call& call = calls_[added->caller.call];
-    --call.waiting;
-    call.started = true;
-    ++call.running;
-    call.rows += added->rows;
+    Count(added->caller, {.waiting = -1, .running = 1, .rows = added->rows});
+    calls_.at(added->caller.call).started = true;
+    if (added->caller.priority == Priority::kBatch) pause_.Added(added->source_tokens);
     inputs.push_back(std::move(added->input));
     const std::string key = added->key;
     const model::SequenceId id = inputs.back().id;
@@ -264,19 +343,40 @@ void Batcher::Encode(std::span<const model::SequenceInput> inputs,
     return;
   }
   size_t longest = 0;
+  const int encoded = report.encoded_tokens;
   for (const auto& input : inputs) {
     longest = std::max(longest, input.source.size());
     report.encoded_tokens += static_cast<int>(input.source.size());
     running_.at(input.id).SetEncoded(before, after, steps_);
   }
+  pause_.RecordEncoding(report.encoded_tokens - encoded, after - before);
   report.padded_encoded_tokens += static_cast<int>(longest * inputs.size());
   report.added += static_cast<int>(inputs.size());
 }
 
+void Batcher::ChooseRuns(int wanted, absl::Time now, StepReport& report) {
+  ObserveClasses(now);
+  int higher = 0;
+  for (const auto& [id, run] : running_) {
+    if (run.priority() != Priority::kBatch) higher += run.first().rows;
+  }
+  pause_.Choose(higher, wanted);
+  for (auto& [id, run] : running_) {
+    const bool decodes = run.priority() != Priority::kBatch || pause_.Decodes(run.first().rows);
+    if (decodes) {
+      ++report.sequences;
+      report.rows += run.first().rows;
+    } else {
+      report.full = false;  // it says nothing about the rows of a full engine
+    }
+    if (decodes != run.paused()) continue;
+    run.SetPaused(!decodes, steps_);
+    decodes ? engine_.Resume(id) : engine_.Pause(id);
+  }
+}
+
 void Batcher::Advance(absl::FunctionRef<absl::Time()> clock, StepReport& report) {
   if (running_.empty()) return;
-  report.sequences = running();
-  report.rows = engine_.rows_in_use();
   report.stepped = true;
   ++steps_;
   const absl::Time before = clock();
@@ -284,6 +384,7 @@ void Batcher::Advance(absl::FunctionRef<absl::Time()> clock, StepReport& report)
   const absl::Time after = clock();
   report.decode = after - before;
   report.ended = after;
+  pause_.RecordStep(report.rows, report.decode, after);
   if (!events.ok()) {
     // The engine has dropped all running sequences; the waiting ones are not affected.
     report.failed += running() + joined_;
@@ -306,8 +407,10 @@ void Batcher::Advance(absl::FunctionRef<absl::Time()> clock, StepReport& report)
 
 void Batcher::Finish(Running::iterator which, model::SequenceEvent event, absl::Time now,
                      StepReport& report) {
-  const int64_t steps = steps_ - which->second.first_step();
+  const int64_t steps = which->second.Steps(steps_);
   const Sequence& first = which->second.first();
+  if (first.caller.priority == Priority::kInteractive)
+    pause_.RecordInteractive(now - first.times.added);
   if (event.status.ok() && first.cache != nullptr && !first.key.empty())
     first.cache->Insert(first.key, which->second.MakeAnswer(event));
   SharedRun::Sequences ended = Remove(which);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <span>
@@ -14,6 +15,7 @@
 #include "server/schedule/batch_snapshot.h"
 #include "server/schedule/batcher_options.h"
 #include "server/schedule/encode_policy.h"
+#include "server/schedule/pause_policy.h"
 #include "server/schedule/sequence.h"
 #include "server/schedule/shared_run.h"
 #include "server/schedule/shed_policy.h"
@@ -26,9 +28,10 @@ namespace linnet::server {
 //
 // A waiting sequence is added between two steps, in the order of FairQueue, when its rows and
 // encoder cache are free and EncodePolicy allows an encoder call. It is overtaken only while its
-// call already holds max_call_rows_ratio of the rows. A running sequence leaves the batch at the
-// step in which it finishes, is cancelled or expires. ShedPolicy may end the waiting sequences of
-// calls that have not started.
+// call, its client or batch work holds max_rows_ratio of the rows, or PausePolicy makes batch work
+// wait. A running sequence leaves the batch at the step in which it finishes, is cancelled or
+// expires. ShedPolicy may end the waiting sequences of calls that have not started. A caller
+// without rows is spared while a client holds more than its share.
 //
 // Identical sequences (Sequence::key) wait separately, each in its own turn, so none waits longer
 // because of another. As soon as one of them is added, the others join its run (SharedRun), and
@@ -72,21 +75,36 @@ class Batcher {
   int sequences() const { return waiting() + running() + joined_; }
 
  private:
-  // The waiting and running sequences of one call.
-  struct Call {
+  // The waiting and running sequences of a call, client or priority.
+  struct Held {
     int waiting = 0;
     int running = 0;
-    int rows = 0;          // of the running ones
+    int rows = 0;  // of the running ones
+    bool empty() const { return waiting == 0 && running == 0; }
+  };
+  struct Call : Held {
     bool started = false;  // a sequence of it was added
   };
+  // Rows and tokens that FindEligible has given away.
+  struct Taken;
 
   void EndCancelledAndExpired(absl::Time now, StepReport& report);
   void Shed(absl::Time now, StepReport& report);
-  void AdmitWaiting(absl::FunctionRef<absl::Time()> clock, StepReport& report);
+  // True if a client holds more rows than its equal share and one sequence more.
+  bool SomeoneHoardsRows() const;
+  // Returns the rows that an interactive sequence waits for.
+  int AdmitWaiting(absl::FunctionRef<absl::Time()> clock, StepReport& report);
+  // Pauses and resumes runs as PausePolicy decides, and reports the rows of the step.
+  void ChooseRuns(int wanted, absl::Time now, StepReport& report);
   void Advance(absl::FunctionRef<absl::Time()> clock, StepReport& report);
-  // Returns the waiting sequences that fit into the engine now, in queue order. Sets `full` if the
-  // next one after them did not fit.
-  std::vector<WaitingQueue::Ticket> FindEligible(bool& full, StepReport& report);
+  // Returns the waiting sequences that fit into the engine now, in queue order. Sets `full` to the
+  // next one after them, if it did not fit.
+  std::vector<WaitingQueue::Ticket> FindEligible(const Sequence*& full, StepReport& report);
+  // True if neither a limit on rows nor PausePolicy makes the next sequence wait. Moves the cursor
+  // on otherwise.
+  bool MayTake(WaitingQueue::Queue::Cursor& at, Taken& taken) const;
+  void ObserveClasses(absl::Time now);
+  int MaxRows() const { return static_cast<int>(options_.max_rows_ratio * engine_.info().rows); }
   // Moves the sequences to the running batch and encodes them as one batch, or as smaller ones if
   // the engine runs out of memory.
   void AdmitGroup(const std::vector<WaitingQueue::Ticket>& group,
@@ -109,12 +127,16 @@ class Batcher {
   SharedRun::Sequences Remove(Running::iterator which);
   void Finish(Running::iterator which, model::SequenceEvent event, absl::Time now,
               StepReport& report);
-  void EraseIfEmpty(uint64_t call);
+  // Adds `change` to what the caller's call, client and priority hold.
+  void Count(const Caller& caller, const Held& change);
+  Held& held(Priority priority) { return classes_[static_cast<size_t>(priority)]; }
+  const Held& held(Priority priority) const { return classes_[static_cast<size_t>(priority)]; }
 
   model::Engine& engine_;
   BatcherOptions options_;
   EncodePolicy policy_;
   ShedPolicy shed_;
+  PausePolicy pause_;
   model::SequenceId next_id_ = 1;
   int64_t steps_ = 0;  // engine steps so far
   WaitingQueue waiting_;
@@ -123,6 +145,10 @@ class Batcher {
   int joined_ = 0;         // sequences of the runs beside the first of each
   StepReport since_step_;  // what Add has counted
   std::map<uint64_t, Call> calls_;
+  std::map<std::string, Held> clients_;
+  std::array<Held, 3> classes_ = {};
+  int waiting_clients_ = 0;  // clients with waiting sequences
+  bool hoarded_ = false;     // SomeoneHoardsRows, when a call would have been shed last
 };
 
 }  // namespace linnet::server

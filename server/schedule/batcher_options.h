@@ -32,9 +32,11 @@ struct BatcherOptions {
   // Max running sequences; 0 = limited by the engine's rows alone.
   int max_sequences = 0;
   // Max part of the engine's rows that one call may hold (a document is one call, with all its
-  // lines). One sequence of a call is always added. The quarter that is left serves others at once
-  // (tests/bench/server/overload.py measures two unequal clients). A constant, not a setting.
-  double max_call_rows_ratio = 0.75;
+  // lines); and all calls of a client, while other clients wait; and all batch calls, while or soon
+  // after others are there. One sequence of each is always added. The quarter that is left serves
+  // others at once (tests/bench/server/overload.py measures two unequal clients). A constant, not a
+  // setting.
+  double max_rows_ratio = 0.75;
   EncodeOptions encode = {};
   ShedOptions shed = {};
 };

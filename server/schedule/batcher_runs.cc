@@ -22,9 +22,8 @@ bool Batcher::Share(std::unique_ptr<Sequence>& sequence, absl::Time now) {
 
 void Batcher::Join(SharedRun& run, std::unique_ptr<Sequence> sequence, absl::Time now,
                    StepReport& report) {
-  Call& call = calls_[sequence->caller.call];
-  ++call.running;
-  call.started = true;
+  Count(sequence->caller, {.running = 1});
+  calls_.at(sequence->caller.call).started = true;
   waiting_.MarkStarted(sequence->caller.call);
   ++joined_;
   ++report.coalesced;
@@ -34,23 +33,20 @@ void Batcher::Join(SharedRun& run, std::unique_ptr<Sequence> sequence, absl::Tim
 SharedRun::Sequences Batcher::Leave(Running::iterator which,
                                     absl::FunctionRef<SharedRun::Sequences(SharedRun&)> take) {
   SharedRun& run = which->second;
-  const uint64_t owner = run.first().caller.call;
+  const Caller& owner = run.first().caller;
   const int rows = run.first().rows;
   SharedRun::Sequences left = take(run);
   if (left.empty()) return left;
-  calls_[owner].rows -= rows;
+  Count(owner, {.rows = -rows});
   joined_ -= static_cast<int>(left.size());
   if (run.empty()) {
     ++joined_;  // the first is not counted
     running_keys_.erase(left.front()->key);
     running_.erase(which);
   } else {
-    calls_[run.first().caller.call].rows += rows;
+    Count(run.first().caller, {.rows = rows});
   }
-  for (const auto& sequence : left) {
-    --calls_[sequence->caller.call].running;
-    EraseIfEmpty(sequence->caller.call);
-  }
+  for (const auto& sequence : left) Count(sequence->caller, {.running = -1});
   return left;
 }
 
@@ -72,7 +68,7 @@ BatchSnapshot Batcher::Snapshot(int max) const {
          .rows = joined ? 0 : sequence.rows,
          .source_tokens = sequence.source_tokens,
          .max_target_tokens = sequence.max_target_tokens,
-         .steps = running ? static_cast<int>(steps_ - run->first_step()) : 0,
+         .steps = running ? static_cast<int>(run->Steps(steps_)) : 0,
          .submitted = sequence.times.submitted,
          .added_at = running ? sequence.times.added : absl::InfiniteFuture(),
          .deadline = sequence.deadline});

@@ -232,6 +232,8 @@ class FairQueue {
     }
     // Moves on and skips all further items of this item's call.
     void SkipCall() { clients_.Leave(); }
+    // The same for its client and priority.
+    void SkipClient() { clients_.Find(); }
 
    private:
     // Iterates over the nodes of a level in the order of their next items. Merges the nodes that

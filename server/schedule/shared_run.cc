@@ -24,6 +24,17 @@ void SharedRun::SetEncoded(absl::Time added, absl::Time encoded, int64_t step) {
   }
 }
 
+Priority SharedRun::priority() const {
+  int highest = static_cast<int>(Priority::kInteractive);
+  while (highest > 0 && priorities_[highest] == 0) --highest;
+  return static_cast<Priority>(highest);
+}
+
+void SharedRun::SetPaused(bool paused, int64_t step) {
+  if (!paused) first_step_ += step - *paused_;
+  paused_ = paused ? std::optional(step) : std::nullopt;
+}
+
 void SharedRun::Join(std::unique_ptr<Sequence> sequence, absl::Time now) {
   sequence->origin = ResultOrigin::kCoalesced;
   if (encoded_ != absl::InfiniteFuture()) sequence->times.added = sequence->times.encoded = now;
@@ -35,6 +46,7 @@ void SharedRun::Push(std::unique_ptr<Sequence> owned) {
   const uint64_t position = next_++;
   Sequence& sequence = *owned;
   sequences_.emplace(position, std::move(owned));
+  ++priorities_[static_cast<int>(sequence.caller.priority)];
   try {
     if (sequence.deadline != absl::InfiniteFuture())
       deadlines_.emplace(sequence.deadline, position);
@@ -50,6 +62,7 @@ std::unique_ptr<Sequence> SharedRun::Take(uint64_t position) {
   const auto at = sequences_.find(position);
   std::unique_ptr<Sequence> sequence = std::move(at->second);
   sequences_.erase(at);
+  --priorities_[static_cast<int>(sequence->caller.priority)];
   streams_.erase(position);
   deadlines_.erase({sequence->deadline, position});
   const auto call = cancellations_.find(sequence->cancelled.get());
@@ -84,6 +97,7 @@ SharedRun::Sequences SharedRun::TakeAll() {
   deadlines_.clear();
   cancellations_.clear();
   streams_.clear();
+  priorities_ = {};
   return taken;
 }
 

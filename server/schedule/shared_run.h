@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -35,7 +37,14 @@ class SharedRun {
   const Sequence& first() const { return *sequences_.begin()->second; }
   // In the order in which they joined.
   const std::map<uint64_t, std::unique_ptr<Sequence>>& sequences() const { return sequences_; }
-  int64_t first_step() const { return first_step_; }
+  // The highest of its sequences.
+  Priority priority() const;
+  // Steps in which it was decoded, once `step` were made in all.
+  int64_t Steps(int64_t step) const { return (paused_ ? *paused_ : step) - first_step_; }
+
+  bool paused() const { return paused_.has_value(); }
+  // Before step number `step`, which will decode it or not.
+  void SetPaused(bool paused, int64_t step);
 
   // The encoder call is over; the sequences run from step number `step` on.
   void SetEncoded(absl::Time added, absl::Time encoded, int64_t step);
@@ -60,9 +69,11 @@ class SharedRun {
   std::map<const Cancellation*, std::set<uint64_t>> cancellations_;
   std::map<uint64_t, Sequence*> streams_;  // those that get stable prefixes
   absl::Time encoded_ = absl::InfiniteFuture();
-  int64_t first_step_ = 0;
-  std::vector<model::TokenId> stable_ = {};  // the last prefix; kept if the run has a key
-  std::vector<int> stable_ends_ = {};        // lengths of all prefixes so far
+  int64_t first_step_ = 0;                        // later, by the steps in which it was paused
+  std::optional<int64_t> paused_ = std::nullopt;  // since this step
+  std::array<int, 3> priorities_ = {};            // number of sequences of each
+  std::vector<model::TokenId> stable_ = {};       // the last prefix; kept if the run has a key
+  std::vector<int> stable_ends_ = {};             // lengths of all prefixes so far
 };
 
 // Ends the sequence with an answer of the cache.

@@ -15,8 +15,8 @@ struct StepReport {
   int examined = 0;               // waiting sequences that the step inspected
   int running = 0;                // after the step
   int examined_running = 0;       // calls in runs, and sequences, whose end the step looked for
-  int sequences = 0;              // running during the engine's step
-  int rows = 0;                   // engine rows in use during the engine's step
+  int sequences = 0;              // that the engine's step decodes, so without the paused ones
+  int rows = 0;                   // of these
   int added = 0;                  // encoded and added to the running batch
   int encoder_calls = 0;          // calls of Engine::Add
   int encoded_tokens = 0;         // source tokens of the added sequences, without padding

@@ -90,12 +90,19 @@ WaitingQueue::Sequences WaitingQueue::TakeCancelled() {
   return taken;
 }
 
-WaitingQueue::Sequences WaitingQueue::TakeSubmittedBefore(absl::Time time) {
+WaitingQueue::Sequences WaitingQueue::TakeSubmittedBefore(
+    absl::Time time, absl::FunctionRef<bool(const Sequence&)> keep) {
   Sequences taken;
-  while (!oldest_.empty() && oldest_.begin()->first < time) {
+  for (auto next = oldest_.begin(); next != oldest_.end() && next->first < time;) {
     ++examined_;
-    const Ticket ticket = unstarted_.at(oldest_.begin()->second).begin()->second;
+    const Ticket ticket = unstarted_.at(next->second).begin()->second;
+    if (keep(at(ticket))) {
+      ++next;
+      continue;
+    }
+    const auto key = *next;
     taken.push_back(Drop(ticket));
+    next = oldest_.lower_bound(key);
   }
   return taken;
 }

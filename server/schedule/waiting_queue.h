@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
 #include "server/schedule/cancellation.h"
 #include "server/schedule/fair_queue.h"
@@ -33,7 +34,8 @@ class WaitingQueue {
   // Remove and return sequences, oldest first.
   Sequences TakeExpired(absl::Time now);  // those whose deadline is not after `now`
   Sequences TakeCancelled();
-  Sequences TakeSubmittedBefore(absl::Time time);  // only those of calls that have not started
+  // Only those of calls that have not started. `keep`: leaves this one and the rest of its call.
+  Sequences TakeSubmittedBefore(absl::Time time, absl::FunctionRef<bool(const Sequence&)> keep);
   Sequences TakeAll();
   // Those with this key, which must not be empty, to share a run: no flow is charged for them. The
   // other waiting sequences of their calls can no longer be shed.

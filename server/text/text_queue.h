@@ -6,9 +6,9 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "server/admission/recent_ratio.h"
 #include "server/base/monotonic.h"
 #include "server/schedule/fair_queue.h"
+#include "server/schedule/recent_ratio.h"
 
 namespace linnet::server {
 

@@ -57,7 +57,7 @@ std::unique_ptr<Sequence> OfCall(uint64_t call, std::unique_ptr<Sequence> sequen
 TEST(BatcherAdmissionTest, LimitsTheRowsOfOneCall) {
   std::vector<Outcome> lines(20);  // outlive the batcher, which ends the remaining sequences
   Outcome other;
-  BatcherFixture fixture({.rows = 8}, {.max_call_rows_ratio = 0.75});
+  BatcherFixture fixture({.rows = 8}, {.max_rows_ratio = 0.75});
   for (Outcome& line : lines) fixture.Add(OfCall(7, Say({5, 6, 7}, line, /*beam_size=*/2)));
   EXPECT_EQ(fixture.Step().rows, 6);
   fixture.Add(OfCall(8, Say({9}, other, /*beam_size=*/2)));
@@ -69,7 +69,7 @@ TEST(BatcherAdmissionTest, LimitsTheRowsOfOneCall) {
 
 TEST(BatcherAdmissionTest, AdmitsOneSequenceBeyondTheRowLimitOfACall) {
   Outcome outcome;
-  BatcherFixture fixture({.rows = 8}, {.max_call_rows_ratio = 0.1});
+  BatcherFixture fixture({.rows = 8}, {.max_rows_ratio = 0.1});
   fixture.Add(OfCall(7, Say({5}, outcome, /*beam_size=*/4)));
   EXPECT_EQ(fixture.Step().rows, 4);
   fixture.StepsUntilIdle();

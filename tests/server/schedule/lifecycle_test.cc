@@ -70,7 +70,7 @@ TEST_P(LifecycleTest, EverySequenceEndsOnceWithBatchInvariance) {
                            .not_a_number = kNotANumber});
   Batcher batcher(engine, {.max_encode_tokens = 8 + static_cast<int>(random() % 64),
                            .max_sequences = static_cast<int>(random() % 8),
-                           .max_call_rows_ratio = 0.25 * (1 + random() % 4),
+                           .max_rows_ratio = 0.25 * (1 + random() % 4),
                            .shed = {.interval = absl::Milliseconds(50 + random() % 200),
                                     .max_wait = absl::Milliseconds(20 + random() % 50)}});
   const auto cases = RandomCases(random, 80);

@@ -1,4 +1,4 @@
-#include "server/admission/step_cost.h"
+#include "server/schedule/step_cost.h"
 
 #include <random>
 

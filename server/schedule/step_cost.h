@@ -1,9 +1,10 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 
 #include "absl/time/time.h"
-#include "server/admission/recent_ratio.h"
+#include "server/schedule/recent_ratio.h"
 
 namespace linnet::server {
 
@@ -22,14 +23,18 @@ class StepCost {
   // Zero before the first step. Below the smallest recorded number of rows the cost is constant,
   // above the largest it is proportional to the rows: both overestimate.
   absl::Duration Of(double rows) const;
+  // True if a step of about so many rows, or of fewer, was recorded.
+  bool Knows(int rows) const;
 
  private:
   struct Bucket {
     RecentRatio rows, seconds;  // means over its steps; seconds at scale 1
   };
+  static size_t IndexOf(int rows);
   double Shape(double rows) const;
 
-  std::array<Bucket, 24> buckets_;  // by bit width of the rows
+  static constexpr size_t kBuckets = 24;
+  std::array<Bucket, kBuckets> buckets_;  // by bit width of the rows
   RecentRatio scale_;
   absl::Time last_ = absl::InfinitePast();
 };

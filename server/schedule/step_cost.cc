@@ -1,4 +1,4 @@
-#include "server/admission/step_cost.h"
+#include "server/schedule/step_cost.h"
 
 #include <algorithm>
 #include <bit>
@@ -19,8 +19,7 @@ constexpr double kMaxOverEstimate = 4;
 
 void StepCost::Record(int rows, absl::Duration step, absl::Time now) {
   if (rows <= 0) return;
-  const auto width = static_cast<size_t>(std::bit_width(static_cast<uint32_t>(rows)));
-  Bucket& bucket = buckets_[std::min(width, buckets_.size() - 1)];
+  Bucket& bucket = buckets_[IndexOf(rows)];
   double seconds = absl::ToDoubleSeconds(step);
   if (bucket.seconds.known()) {
     seconds = std::min(seconds, kMaxOverEstimate * absl::ToDoubleSeconds(Of(rows)));
@@ -36,6 +35,16 @@ void StepCost::Record(int rows, absl::Duration step, absl::Time now) {
   const double keep = std::exp2(-1 / kHalfLifeSteps);
   bucket.rows.Add(rows, 1, keep);
   bucket.seconds.Add(seconds / scale_.value(), 1, keep);
+}
+
+size_t StepCost::IndexOf(int rows) {
+  const auto width = static_cast<size_t>(std::bit_width(static_cast<uint32_t>(rows)));
+  return std::min(width, kBuckets - 1);
+}
+
+bool StepCost::Knows(int rows) const {
+  const auto end = buckets_.begin() + IndexOf(rows) + 1;
+  return std::any_of(buckets_.begin(), end, [](const Bucket& each) { return each.rows.known(); });
 }
 
 absl::Duration StepCost::Of(double rows) const {
