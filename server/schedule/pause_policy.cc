@@ -11,6 +11,8 @@ constexpr double kHalfLifeTokens = 2000;
 constexpr double kHalfLifeSequences = 20;
 // A wait that nobody notices.
 constexpr absl::Duration kMinTarget = absl::Milliseconds(10);
+// Less than what a step needs that costs nothing.
+constexpr absl::Duration kNothing = -absl::Nanoseconds(1);
 
 }  // namespace
 
@@ -34,7 +36,7 @@ absl::Duration PausePolicy::EncodingOf(int tokens) const {
 }
 
 bool PausePolicy::Admits(int rows, int batch_rows, int tokens) const {
-  if (runs_) return left_ > EncodingOf(tokens);
+  if (runs_) return left_ >= EncodingOf(tokens);
   if (waits_) return false;
   return !recently_ || (EncodingOf(tokens) < Target() &&
                         steps_.Of(rows) - steps_.Of(rows - batch_rows) < Target());
@@ -45,17 +47,17 @@ void PausePolicy::Added(int tokens) { left_ -= EncodingOf(tokens); }
 void PausePolicy::Choose(int rows, int wanted) {
   rows_ = rows;
   wanted_ = wanted;
-  if (runs_) {
-    // Before a step so small was made, its cost is unknown: make one.
-    const absl::Duration alone = steps_.Knows(rows) ? steps_.Of(rows) : absl::ZeroDuration();
-    left_ = std::min(left_, absl::ZeroDuration()) + kShare * alone;
+  if (!runs_) {
+    left_ = wanted > 0 ? kNothing : recently_ ? Target() : absl::InfiniteDuration();
+  } else if (steps_.Knows(rows)) {
+    left_ = std::min(left_, absl::ZeroDuration()) + kShare * steps_.Of(rows);
   } else {
-    left_ = wanted > 0 ? absl::ZeroDuration() : recently_ ? Target() : absl::InfiniteDuration();
+    left_ = kNothing;  // the cost of a step so small is unknown: make one
   }
 }
 
 bool PausePolicy::Decodes(int rows) {
-  if (wanted_ <= 0 && left_ <= absl::ZeroDuration()) return false;
+  if (wanted_ <= 0 && left_ < absl::ZeroDuration()) return false;
   wanted_ -= rows;
   left_ -= std::max(absl::ZeroDuration(), steps_.Of(rows_ + rows) - steps_.Of(rows_));
   rows_ += rows;

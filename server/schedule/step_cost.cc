@@ -31,9 +31,9 @@ void StepCost::Record(int rows, absl::Duration step, absl::Time now) {
     scale_.Add(seconds, seconds, 1);
     last_ = now;
   }
-  if (!scale_.known() || scale_.value() <= 0) return;  // durations of zero carry no information
   const double keep = std::exp2(-1 / kHalfLifeSteps);
   bucket.rows.Add(rows, 1, keep);
+  if (!scale_.known() || scale_.value() <= 0) return;  // durations of zero carry no information
   bucket.seconds.Add(seconds / scale_.value(), 1, keep);
 }
 

@@ -60,6 +60,14 @@ TEST(PausePolicyTest, DecodesAllWhereRowsCostNothing) {
   EXPECT_EQ(Decoded(policy, 4, 1), 100);
 }
 
+TEST(PausePolicyTest, DecodesAllWhereStepsTakeNoTime) {
+  PausePolicy policy;
+  policy.RecordStep(4, absl::ZeroDuration(), kNow);
+  policy.Observe({.interactive_runs = true}, kNow);
+  EXPECT_EQ(Decoded(policy, 4, 1), 100);
+  EXPECT_TRUE(policy.Admits(4, 0, 0));
+}
+
 TEST(PausePolicyTest, FirstStepWithFewRowsShowsTheirCost) {
   PausePolicy policy;
   policy.RecordStep(128, absl::Milliseconds(13), kNow);
