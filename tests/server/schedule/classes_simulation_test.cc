@@ -228,9 +228,14 @@ Client File() {
 }
 
 TEST(ClassesSimulationTest, InteractiveCallsAreFastBesideAFileThatKeepsItsPace) {
-  const std::pair<const char*, Costs> engines[] = {
-      {"small", kSmall}, {"large", kLarge}, {"gpu", kGpu}};
-  for (const auto& [name, costs] : engines) {
+  // A step of a GPU costs nearly the same with fewer rows, so the quarter that batch work leaves to
+  // others costs it more.
+  const struct {
+    const char* name;
+    Costs costs;
+    double pace;
+  } engines[] = {{"small", kSmall, 0.85}, {"large", kLarge, 0.85}, {"gpu", kGpu, 0.8}};
+  for (const auto& [name, costs, least] : engines) {
     // Steps of a GPU are short, so that there are many.
     const absl::Duration time =
         costs.row < absl::Microseconds(1) ? absl::Seconds(20) : absl::Minutes(2);
@@ -251,7 +256,7 @@ TEST(ClassesSimulationTest, InteractiveCallsAreFastBesideAFileThatKeepsItsPace) 
                 100 * pace);
     EXPECT_LE(times(0.5), 2) << name;
     EXPECT_LE(times(0.99), 4) << name;
-    EXPECT_GE(pace, 0.85) << name;
+    EXPECT_GE(pace, least) << name;
   }
 }
 
