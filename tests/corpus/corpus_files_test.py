@@ -71,13 +71,14 @@ def test_lines_that_cannot_be_read_are_errors_of_their_rows(tmp_path):
     path.write_bytes(b'{"id": 0, "text": "z"}\n' * 1000 + b"\n".join(lines))
     source = Input.count(str(path), 100)
     rows, errors = read(source, 1000, 1007)
-    assert [row["text"] for row in rows] == ["a", None, None, None, None, None, "c"]
+    assert [row["text"] for row in rows] == ["a", None, None, None, "b", None, "c"]
+    assert [row["id"] for row in rows] == [1, None, None, None, None, None, 1]
     assert [errors.get(number, "").partition(":")[0] for number in range(7)] == [
         "",
         "the line is not JSON",
         "the line is not a JSON object",
         "the line is not UTF-8",
-        "a value has another type than before",
+        "the value of id has another type than in most lines",
         "the line is not JSON",
         "",
     ]
@@ -87,9 +88,24 @@ def test_key_that_is_no_column_is_an_error_unless_columns_are_named(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "a"}\n' * 1000 + '{"text": "b", "other": 1}\n')
     source = Input.count(str(path), 100)
-    assert read(source, 1000, 1001)[1] == {0: "the first 1000 lines have no other: see --keep"}
+    rows, errors = read(source, 1000, 1001)
+    assert errors == {0: "the first 1000 lines have no other: see --keep"}
+    assert rows == [{"text": "b"}]
     table, errors = Reader(source).read(1000, 1001, source.schema(), all_keys=False)
     assert (table.to_pylist(), errors) == ([{"text": "b"}], {})
+
+
+def test_types_are_those_of_most_lines_and_columns_those_of_all(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": 42}\n{"text": "a", "id": 1}\n{"text": "b", "id": "two"}\n{"id": 3}\n')
+    source = Input.count(str(path), 100)
+    assert source.schema() == pa.schema([("text", pa.string()), ("id", pa.int64())])
+    rows, errors = read(source, 0, 4)
+    assert [tuple(row.values()) for row in rows] == [(None, None), ("a", 1), ("b", None), (None, 3)]
+    assert errors == {
+        0: "the value of text has another type than in most lines",
+        2: "the value of id has another type than in most lines",
+    }
 
 
 def test_line_of_another_number_of_columns_is_an_error(tmp_path):

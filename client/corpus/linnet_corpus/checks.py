@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -37,12 +37,13 @@ def verify(output: Output, backend: Backend | None, sample: float = 1e-4, seed: 
     chosen = random.Random(seed)
     for chunk in output.done():
         try:
-            table = _checked(output, job, chunk, report)
+            table, unread = _checked(output, job, chunk, report)
         except (OSError, ValueError, KeyError, pa.ArrowException) as error:
             report.faults.append(f"{chunk.name}: cannot be read: {error}")
             continue
         report.chunks, report.rows = report.chunks + 1, report.rows + len(table)
         numbers = [number for number in range(len(table)) if chosen.random() < sample]
+        numbers = [number for number in numbers if number not in unread]
         if backend and numbers:
             _decode_again(output, job, chunk, table.take(numbers), numbers, backend, report)
     return report
@@ -55,8 +56,11 @@ def _gaps(job: Job, done: Sequence[Chunk]) -> list[str]:
     return faults + [f"{name}: no chunk of this job" for name in sorted(names - wanted)]
 
 
-def _checked(output: Output, job: Job, chunk: Chunk, report: Report) -> pa.Table:
-    """The table of a chunk, compared with its manifest and the inputs."""
+def _checked(
+    output: Output, job: Job, chunk: Chunk, report: Report
+) -> tuple[pa.Table, Collection[int]]:
+    """The table of a chunk, compared with its manifest and the inputs, and the rows that were not
+    translated, since they could not be read; without the input all that have an error."""
     manifest = output.manifest(chunk)
     table = output.table(chunk)
     expected = {
@@ -73,13 +77,14 @@ def _checked(output: Output, job: Job, chunk: Chunk, report: Report) -> pa.Table
     if wrong:
         report.faults.append(f"{chunk.name}: {', '.join(wrong)} of the manifest differ")
     try:
-        source, _ = job.read(chunk)
+        source, unread = job.read(chunk)
     except CorpusError as error:
         report.notes.append(f"{chunk.name}: not compared with its input: {error}")
-    else:
-        if source_digest(job.columns, source) != expected["source"]:
-            report.faults.append(f"{chunk.name}: its texts are not those of the input")
-    return table
+        errors = [table["error" + suffix].to_pylist() for _, suffix in job.columns.suffixes()]
+        return table, {number for each in errors for number, it in enumerate(each) if it}
+    if source_digest(job.columns, source) != expected["source"]:
+        report.faults.append(f"{chunk.name}: its texts are not those of the input")
+    return table, unread
 
 
 def _decode_again(

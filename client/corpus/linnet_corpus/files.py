@@ -18,6 +18,7 @@ import io
 import json
 import os
 import uuid
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -190,12 +191,13 @@ class Input:
             count = sample[0].count(b"\t") + 1 if sample else 1
             return pa.schema([(f"c{number}", pa.string()) for number in range(1, count + 1)])
         rows = [row for row, error in map(_json_row, sample) if not error]
-        try:
-            return pa.Table.from_pylist(rows).schema if rows else pa.schema([])
-        except pa.ArrowException as error:
-            raise CorpusError(
-                f"{self.name}: the values of a key have several types: {error}"
-            ) from None
+        names = dict.fromkeys(name for row in rows for name in row)
+        return pa.schema(
+            [
+                (name, _type_of([row[name] for row in rows if row.get(name) is not None]))
+                for name in names
+            ]
+        )
 
 
 class Reader:
@@ -214,8 +216,8 @@ class Reader:
         self, begin: int, end: int, schema: pa.Schema, *, all_keys: bool
     ) -> tuple[pa.Table, dict[int, str]]:
         """The rows from `begin` up to `end` as a table with this schema, and the errors of rows
-        that cannot be read, whose values are null. With `all_keys` a JSON object with a key that is
-        no column is such a row; without it, the key is left out."""
+        that cannot be read, whose values are null where they do not fit. With `all_keys` a JSON
+        object with a key that is no column is such a row; without it, the key is left out."""
         self._source.check()
         if self._kind == "parquet":
             return _read_parquet(self._place, begin, end, schema), {}
@@ -237,6 +239,23 @@ class Reader:
         return _table(self._kind, lines, schema, all_keys, self._width)
 
 
+def _type_of(values: Sequence[Any]) -> pa.DataType:
+    """The type of all values, or else that of most of them."""
+    try:
+        return pa.array(values).type
+    except _WRONG_VALUES:
+        ((common, _),) = Counter(map(type, values)).most_common(1)
+        return pa.array([next(value for value in values if type(value) is common)]).type
+
+
+def _fits(value: object, field: pa.Field) -> bool:
+    try:
+        pa.array([value], field.type)
+    except _WRONG_VALUES:
+        return False
+    return True
+
+
 def _table(
     kind: str, lines: Sequence[bytes], schema: pa.Schema, all_keys: bool, width: int
 ) -> tuple[pa.Table, dict[int, str]]:
@@ -251,17 +270,18 @@ def _table(
         if unknown:
             error = f"the first {SAMPLE_ROWS} lines have no {', '.join(unknown)}: see --keep"
         if error:
-            errors[number], row = error, {}
+            errors[number] = error
         rows.append(row)
     try:
         return pa.Table.from_pylist(rows, schema), errors
     except _WRONG_VALUES:
         pass
-    for number, row in enumerate(rows):  # find the rows whose values have other types
-        try:
-            pa.Table.from_pylist([row], schema)
-        except _WRONG_VALUES as error:
-            errors[number], rows[number] = f"a value has another type than before: {error}", {}
+    for number, row in enumerate(rows):  # find the values that have other types
+        wrong = [it.name for it in schema if not _fits(row.get(it.name), it)]
+        if wrong:
+            said = f"the value of {', '.join(wrong)} has another type than in most lines"
+            errors[number] = said
+            rows[number] = {name: value for name, value in row.items() if name not in wrong}
     return pa.Table.from_pylist(rows, schema), errors
 
 
@@ -274,12 +294,13 @@ def _text_of(line: bytes) -> tuple[str, str]:
 
 def _text_row(line: bytes) -> tuple[dict[str, Any], str]:
     text, error = _text_of(line)
-    return {"text": text}, error
+    return {} if error else {"text": text}, error
 
 
 def _tsv_row(line: bytes) -> tuple[dict[str, Any], str]:
     text, error = _text_of(line)
-    return {f"c{number}": cell for number, cell in enumerate(text.split("\t"), 1)}, error
+    cells = [] if error else text.split("\t")
+    return {f"c{number}": cell for number, cell in enumerate(cells, 1)}, error
 
 
 def _json_row(line: bytes) -> tuple[dict[str, Any], str]:

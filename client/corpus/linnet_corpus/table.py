@@ -115,10 +115,10 @@ def _answers(
     keys: list[bytes | None] = []
     found: dict[bytes, Answer] = {}
     wanted: dict[bytes, Row] = {}
-    for row in rows:
+    for number, row in enumerate(rows):
         key = row.key() if row is not None else None
         keys.append(key)
-        if row is None or key is None or key in found or key in wanted:
+        if row is None or key is None or number in errors or key in found or key in wanted:
             continue
         known = memory.get(key)
         if known is not None:
