@@ -187,6 +187,7 @@ EXCEPTIONS = {
     "tests/e2e/http/*_test.py": "tests/deploy http browser",  # programs of Debian and PyPI
     "tests/bench/server/http_*.py": "client http tests/e2e",  # clients, and the slope of memory
     "tests/bench/server/peer_libretranslate.py": "sentencepiece",
+    "tests/bench/engine/corpus_ray.py": "sentencepiece",
     "bench_echo_server": "grpc",
     "bench_batching": "json",
     "tests/conftest.py": "python-tests",

@@ -220,6 +220,24 @@ def calls_of_one_connection() -> str:
     return f"{table(heads, rows)}\n\n{on(results)}"
 
 
+def corpus_costs() -> str:
+    """What the chunks of a job mean for many workers."""
+    results = result("corpus-costs")
+    plan = results["plan"]
+    rows = [
+        [
+            f"{each['chunk_rows']:,}",
+            f"{each['writes_a_second'] + each['reads_a_second']:,.0f}",
+            f"{each['lost_by_a_kill_seconds']:.0f} s",
+            f"{100 * each['last_chunk_share_of_job']:g} %",
+        ]
+        for each in plan["chunks"]
+    ]
+    heads = ["rows of a chunk", "store requests a second", "lost by a kill"]
+    heads.append(f"last chunk of {plan['rows']:,} rows")
+    return f"{table(heads, rows)}\n\n{plan['workers']:,} workers. {on(results)}"
+
+
 def language_check() -> str:
     results = json.loads((RESULTS / "language-check.json").read_text())
     rows = []
@@ -513,6 +531,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "capacity-search": lambda: capacity_table("search"),
     "capacity-two": lambda: capacity_table("two"),
     "compute-types": compute_types,
+    "corpus-costs": corpus_costs,
     "decoding-beam-5": decoding_beam_5,
     "fetched-model": fetched_model,
     "first-start": first_start,

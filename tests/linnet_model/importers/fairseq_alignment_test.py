@@ -86,7 +86,10 @@ def test_attention_of_one_head_is_the_alignment(tmp_path):
     width = attention.query.in_features
     query, keys = torch.randn(1, width), torch.randn(1, 5, 2, width)
     found = attention.weights(
-        query, keys, torch.zeros([1, 1], dtype=torch.int32), torch.tensor([5], dtype=torch.int32)
+        attention.query(query),
+        keys,
+        torch.zeros([1, 1], dtype=torch.int32),
+        torch.tensor([5], dtype=torch.int32),
     )
     size = width // 4
     projected = attention.query(query)[0, :size]
