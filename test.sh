@@ -37,6 +37,7 @@ and
   unicode    100,000 texts of any characters, each answered with text
   imports    2000 damaged models of each family, imported
   markup     100,000 fragments of markup, whose tags return once and in their tree
+  protected  20,000 texts with spans that come back once, whatever the model says
   simulation a million calls against admission, batching and supervision on a virtual clock
   long       what pytest marks as long
 
