@@ -30,23 +30,6 @@ constexpr std::array<uint16_t, 32> kWindows1252 = {
     0x2039, 0x0152, 0,      0x017D, 0,      0,      0x2018, 0x2019, 0x201C, 0x201D, 0x2022,
     0x2013, 0x2014, 0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0,      0x017E, 0x0178};
 
-void AppendUtf8(uint32_t c, std::string& out) {
-  const auto byte = [&out](uint32_t value) { out.push_back(static_cast<char>(value)); };
-  if (c < 0x80) return byte(c);
-  if (c < 0x800) {
-    byte(0xC0 | (c >> 6));
-  } else {
-    if (c < 0x10000) {
-      byte(0xE0 | (c >> 12));
-    } else {
-      byte(0xF0 | (c >> 18));
-      byte(0x80 | ((c >> 12) & 0x3F));
-    }
-    byte(0x80 | ((c >> 6) & 0x3F));
-  }
-  byte(0x80 | (c & 0x3F));
-}
-
 const NamedReference* Find(absl::string_view name) {
   const auto* const found = std::lower_bound(
       std::begin(kNamed), std::end(kNamed), name,
@@ -80,6 +63,23 @@ int DecodeNumber(absl::string_view text, int at, MarkupSyntax syntax, std::strin
 }
 
 }  // namespace
+
+void AppendUtf8(uint32_t c, std::string& out) {
+  const auto byte = [&out](uint32_t value) { out.push_back(static_cast<char>(value)); };
+  if (c < 0x80) return byte(c);
+  if (c < 0x800) {
+    byte(0xC0 | (c >> 6));
+  } else {
+    if (c < 0x10000) {
+      byte(0xE0 | (c >> 12));
+    } else {
+      byte(0xF0 | (c >> 18));
+      byte(0x80 | ((c >> 12) & 0x3F));
+    }
+    byte(0x80 | ((c >> 6) & 0x3F));
+  }
+  byte(0x80 | (c & 0x3F));
+}
 
 int EntityLength(absl::string_view text, int at) {
   size_t end = at + 1;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -21,6 +22,9 @@ int DecodeReference(absl::string_view text, int at, MarkupSyntax syntax, bool in
 
 // The length of "&name;" at text[at], which is '&', or 0. In XML it refers to an entity of a DTD.
 int EntityLength(absl::string_view text, int at);
+
+// Appends the UTF-8 of a code point.
+void AppendUtf8(uint32_t c, std::string& out);
 
 // Appends a character of text, with '&', '<' and '>' as references.
 void AppendEscaped(char c, std::string& out);

@@ -204,14 +204,15 @@ void MarkedAnswer::WriteTranslation(const Segment& segment, const SegmentCodes& 
       write_to(placed.at);
       const auto before = static_cast<int>(out.size());
       if (code.stand_in != 0 && stand_ins.at(code.stand_in).at == placed.at) {
-        part.AddPiece(placed.at, before);  // the range of the stand-in is that of the code
+        part.AddPiece(static_cast<int>(written),
+                      before);  // the range of the stand-in is that of the code
         out += Copy(code.source.begin, code.source.end);
         continue;
       }
       if (code.visible && placed.behind && code.space_before) out += ' ';
       out += Copy(code.source.begin, code.source.end);
       if (code.visible && !placed.behind && code.space_after) out += ' ';
-      part.AddPiece(placed.at, before);
+      part.AddPiece(static_cast<int>(written), before);
     }
   }
   write_to(translation.size());

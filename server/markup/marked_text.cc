@@ -16,12 +16,6 @@ using TokenKind = MarkupToken::Kind;
 
 bool IsLetterOrDigit(char c) { return absl::ascii_isalnum(c) || static_cast<uint8_t>(c) >= 0x80; }
 
-std::string Utf8OfStandIn(char32_t c) {
-  const auto byte = [](char32_t value) { return static_cast<char>(value); };
-  return {byte(0xF0 | c >> 18), byte(0x80 | (c >> 12 & 0x3F)), byte(0x80 | (c >> 6 & 0x3F)),
-          byte(0x80 | (c & 0x3F))};
-}
-
 template <typename T>
 int64_t BytesOf(const std::vector<T>& items) {
   return static_cast<int64_t>(items.capacity() * sizeof(T));
@@ -87,11 +81,10 @@ class MarkedText::Reader {
       case TokenKind::kEndTag:
         return ReadEnd(token);
       case TokenKind::kCopied:
+        if (!IsCutOff(token)) return AddCopied({token.begin, token.end});
+        return AddCode(Code::Kind::kEmpty, {token.begin, token.end}, /*visible=*/true);
       case TokenKind::kOther:
-        if (token.kind == TokenKind::kCopied && !IsCutOff(token))
-          return AddCopied({token.begin, token.end});
-        return AddCode(Code::Kind::kEmpty, {token.begin, token.end},
-                       token.kind == TokenKind::kCopied);
+        return AddCode(Code::Kind::kEmpty, {token.begin, token.end});
     }
   }
 
@@ -201,7 +194,7 @@ class MarkedText::Reader {
     }
   }
 
-  // What the fragment cuts off stays at its end.
+  // `whole` is false for an element that the end of the fragment cuts off: it must stay there.
   void EndCopied(int end, bool whole) {
     const Copied copied = *std::exchange(copied_, std::nullopt);
     if (copied.kind.splits) {
@@ -223,7 +216,9 @@ class MarkedText::Reader {
     Code& code = out_.codes_.back();
     code.stand_in = kFirstStandIn + static_cast<char32_t>(number);
     ++code.at;
-    AddTo(block_, block_pieces_, Utf8OfStandIn(code.stand_in), source, /*same=*/false);
+    decoded_.clear();
+    AppendUtf8(code.stand_in, decoded_);
+    AddTo(block_, block_pieces_, decoded_, source, /*same=*/false);
   }
 
   void EndSentence() {
@@ -445,7 +440,7 @@ const AttributeText* MarkedText::AttributeAt(int at) const {
 bool MarkedText::HasCodes(int begin, int end) const {
   auto next = std::upper_bound(codes_.begin(), codes_.end(), begin,
                                [](int at, const Code& code) { return at < code.at; });
-  while (next != codes_.end() && next->stand_in != 0) ++next;
+  while (next != codes_.end() && next->at < end && next->stand_in != 0) ++next;
   return next != codes_.end() && next->at < end;
 }
 
