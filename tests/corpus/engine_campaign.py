@@ -30,7 +30,7 @@ from campaign import children, write_lines
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 OPTIONS = ("--option", "beam_size=1", "--option", "max_target_tokens=8")
-# What is killed, and a part of its command line.
+# The processes that are killed, by a part of their command line.
 VICTIMS = {
     "ray": {"actor": "ray::MapWorker", "child": "linnet-decode"},
     "executors": {

@@ -42,8 +42,11 @@ def verify(output: Output, backend: Backend | None, sample: float = 1e-4, seed: 
             report.faults.append(f"{chunk.name}: cannot be read: {error}")
             continue
         report.chunks, report.rows = report.chunks + 1, report.rows + len(table)
-        numbers = [number for number in range(len(table)) if chosen.random() < sample]
-        numbers = [number for number in numbers if number not in unread]
+        numbers = [
+            number
+            for number in range(len(table))
+            if chosen.random() < sample and number not in unread
+        ]
         if backend and numbers:
             _decode_again(output, job, chunk, table.take(numbers), numbers, backend, report)
     return report

@@ -50,9 +50,8 @@ class Place:
         try:
             if "://" in str(name):
                 address = str(name)
-                if address.startswith(
-                    "s3://"
-                ):  # a small object takes one request in place of three
+                if address.startswith("s3://"):
+                    # A small object then takes one request in place of three.
                     address += f"{'&' if '?' in address else '?'}allow_delayed_open=true"
                 return cls(*fs.FileSystem.from_uri(address))
         except (OSError, ValueError) as error:

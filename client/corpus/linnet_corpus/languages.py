@@ -7,8 +7,8 @@ from typing import Any
 
 from .rows import CorpusError
 
-# Another language must be so many times as likely. Of lines of 20 characters, 1 to 3 in a hundred
-# are then refused wrongly, of longer ones 0 to 2; of those in another language 86 and 96 are found.
+# A text is refused if another language is this many times as likely. This refuses 1 to 3 of 100
+# right lines of 20 characters and 0 to 2 longer ones, and finds 86 and 96 of 100 wrong ones.
 _RATIO = 10
 _RENAMED = {"nb": "no", "iw": "he"}
 _NO_LANGUAGE = "zxx"  # numbers, codes

@@ -19,8 +19,8 @@ _LINE_END = re.compile(r"\r\n?|\n")
 # A line that is no continuation of the line before.
 _BEGINS = re.compile(r"(?:[-*•]|\d{1,3}[.)]|\(?[a-z]\))\s|[>#|]")
 _SENTENCE_END = re.compile(r"[.!?:。！？]\W?$")
-# Of lines without a blank one between them: a text ends with a sentence after the first number,
-# and in any case after the second, so that the server takes it.
+# A block of lines is cut into texts that the server takes: at the first end of a sentence from the
+# first number of lines on, and in any case at the second.
 _LINES, _MAX_LINES = 20, 100
 
 
