@@ -104,8 +104,11 @@ WordLinks LinksOfOther(const WordLinks& best, absl::string_view translation,
 // Writes the answer of a fragment from that of its plain text.
 class FragmentWriter {
  public:
-  explicit FragmentWriter(const Fragment& fragment)
-      : fragment_(fragment), answer_(*fragment.source, *fragment.marked) {}
+  // With `has_warnings` it keeps what InAnswer needs.
+  FragmentWriter(const Fragment& fragment, bool has_warnings)
+      : fragment_(fragment),
+        answer_(*fragment.source, *fragment.marked),
+        has_warnings_(has_warnings) {}
 
   // Changes the segment from a place in the plain answer, where it is `translation`, to its place
   // in the answer, and returns what it adds to that. `align` aligns its pieces.
@@ -132,7 +135,7 @@ class FragmentWriter {
     const int plain = segment.target_begin();
     const MarkedAnswer::Part part = answer_.Add(added);
     Move(part, segment);
-    written_.push_back({plain, begin_, part});
+    if (has_warnings_) written_.push_back({plain, begin_, part});
     begin_ += static_cast<int>(part.text().size());
     ++next_;
     return part.text();
@@ -200,6 +203,7 @@ class FragmentWriter {
 
   const Fragment& fragment_;
   MarkedAnswer answer_;
+  const bool has_warnings_;
   std::vector<Written> written_;
   size_t next_ = 0;  // segment
   int begin_ = 0;    // bytes of the answer
@@ -285,7 +289,8 @@ class WriteMarkupStage final : public MarkupStage {
     }
     text_ += plain->text();
     if (!plain->has_segment()) return std::nullopt;
-    if (writer_ == nullptr) writer_ = std::make_unique<FragmentWriter>(fragment);
+    if (writer_ == nullptr)
+      writer_ = std::make_unique<FragmentWriter>(fragment, /*has_warnings=*/false);
     Segment& segment = *plain->mutable_segment();
     const int size = segment.target_end() - segment.target_begin();
     const std::string translation = text_.substr(segment.target_begin() - dropped_, size);
@@ -315,7 +320,7 @@ class WriteMarkupStage final : public MarkupStage {
 
  private:
   void Write(const std::vector<DecodedText>& texts, Translation& translation) const {
-    FragmentWriter writer(fragments_->all[next_]);
+    FragmentWriter writer(fragments_->all[next_], translation.warnings_size() > 0);
     const std::string plain = std::move(*translation.mutable_text());
     std::string text;
     int index = 0;
