@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <iterator>
+#include <limits>
 #include <list>
 #include <map>
 #include <memory>
@@ -150,7 +152,7 @@ class ResultWriter {
   // A line was taken: its result will come.
   void Expect() { ++unwritten_; }
   void Store(int64_t number, Result result, Held held) {
-    if (dropped_) {
+    if (dropped_ || (keep_order_ && number > first_unanswered_)) {
       --unwritten_;
     } else {
       blank_bytes_ += held.blank_bytes;
@@ -159,6 +161,18 @@ class ResultWriter {
                        std::pair(std::move(result), std::move(held)));
     }
     ++answered_;
+  }
+  // A line will have no result, and neither will, in order, the lines after it.
+  void LeaveUnanswered(int64_t number) {
+    --unwritten_;
+    if (!keep_order_) return;
+    first_unanswered_ = std::min(first_unanswered_, number);
+    const auto after = results_.upper_bound(number);
+    for (auto each = after; each != results_.end(); ++each) {
+      blank_bytes_ -= each->second.second.blank_bytes;
+      --unwritten_;
+    }
+    results_.erase(after, results_.end());
   }
   // The next result to be written.
   std::optional<Result> Take() {
@@ -200,6 +214,7 @@ class ResultWriter {
   int64_t blank_bytes_ = 0;
   int64_t next_ = 0;
   int64_t answered_ = 0;
+  int64_t first_unanswered_ = std::numeric_limits<int64_t>::max();
 };
 
 }  // namespace linnet::server

@@ -314,6 +314,14 @@ void DocumentStream<Types>::LineDone(Line line, absl::Status status) {
 
 template <typename Types>
 void DocumentStream<Types>::Answer(Line line, const absl::Status& status) {
+  // The client sends such a line to another server when the document ends. A result with this error
+  // would keep it from doing so.
+  if (absl::IsUnavailable(status)) {
+    EndWith(status);
+    writer_.LeaveUnanswered(line->number);
+    window_.Remove(line);
+    return;
+  }
   try {
     Result result;
     result.set_sequence_id(line->sequence_id);
@@ -323,7 +331,6 @@ void DocumentStream<Types>::Answer(Line line, const absl::Status& status) {
       *result.mutable_error() = ToProto(LineError(status));
     }
     writer_.Store(line->number, std::move(result), {std::move(line->permit)});
-    if (absl::IsUnavailable(status)) EndWith(status);
     window_.Remove(line);
   } catch (...) {  // without memory for the result of a line, the document fails
     window_.Remove(line);

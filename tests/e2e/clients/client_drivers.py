@@ -49,6 +49,12 @@ class Threads:
     def failed(self, error) -> Failed:
         return Failed(error.code.name, error.message, error.retry_delay)
 
+    def _text(self, result) -> str:
+        """The text of a document's line. Raises the line's error."""
+        if isinstance(result, self._linnet.LinnetError):
+            raise result
+        return result.translations[0].text
+
     def translate(self, address: str, texts: list[str], settings: Settings) -> list[str]:
         try:
             with self._linnet.Client(self.options(address, settings)) as client:
@@ -70,7 +76,7 @@ class Threads:
             with self._linnet.Client(self.options(address, settings)) as client:
                 for number, result in client.translate_document(self.request(), lines):
                     assert number == len(said)
-                    said.append(result.translations[0].text)
+                    said.append(self._text(result))
         except self._linnet.LinnetError as error:
             raise self.failed(error) from error
         return said
@@ -107,7 +113,7 @@ class Asyncio(Threads):
                 results = client.translate_document(self.request(), asynchronous())
                 async for number, result in results:
                     assert number == len(said)
-                    said.append(result.translations[0].text)
+                    said.append(self._text(result))
             return said
 
         return self._run(run())

@@ -22,6 +22,7 @@ using Document = DocumentStream<TranslateDocumentTypes>;
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 TranslateDocumentRequest Lines(std::vector<std::string> texts, int64_t first_id) {
   TranslateDocumentRequest message;
@@ -358,8 +359,42 @@ TEST(DocumentStreamTest, ShutdownEndsTheDocument) {
   fixture.calls->Drain(MonotonicTime::max());
   reader.Send(Lines({"The dog runs."}, 7));
   EXPECT_EQ(reader.ReadToTheEnd().code(), absl::StatusCode::kUnavailable);
-  ASSERT_EQ(reader.results.size(), 1);
-  EXPECT_EQ(reader.results[0].error().code(), 14);
+  EXPECT_THAT(Ids(reader), IsEmpty()) << "the client sends the line to the next server";
+}
+
+TEST(DocumentStreamTest, ShutdownAfterALineLeavesTheNextUnanswered) {
+  for (const bool keep_order : {false, true}) {
+    TextFixture fixture;
+    Reader reader(fixture);
+    reader.Send(Settings(keep_order));
+    reader.Send(Lines({"The dog runs."}, 1));
+    reader.ReadWhile([&] { return reader.results.empty(); });
+    fixture.calls->Drain(MonotonicTime::max());
+    reader.Send(Lines({"A bird sings.", ""}, 2));
+    EXPECT_EQ(reader.ReadToTheEnd().code(), absl::StatusCode::kUnavailable);
+    EXPECT_THAT(Ids(reader), ElementsAre(1));
+    EXPECT_EQ(fixture.admission.bytes(), 0);
+  }
+}
+
+TEST(ResultWriterTest, InOrderNoResultPassesALineWithoutOne) {
+  for (const bool in_order : {true, false}) {
+    ResultWriter<int> writer;
+    if (in_order) writer.KeepOrder();
+    for (int line = 0; line < 4; ++line) writer.Expect();
+    writer.Store(0, 0, {});
+    writer.Store(2, 2, {.permit = nullptr, .blank_bytes = 5});
+    writer.LeaveUnanswered(1);
+    writer.Store(3, 3, {});
+    std::vector<int> taken;
+    while (const auto result = writer.Take()) {
+      taken.push_back(*result);
+      writer.Written();
+    }
+    EXPECT_THAT(taken, ElementsAreArray(in_order ? std::vector{0} : std::vector{0, 2, 3}));
+    EXPECT_EQ(writer.unwritten(), 0);
+    EXPECT_EQ(writer.blank_bytes(), 0);
+  }
 }
 
 TEST(DocumentStreamTest, DrainEndsADocumentThatWaitsForItsClient) {
