@@ -14,8 +14,9 @@ MACHINE = "amd-epyc-2-cores-vnni"
 
 
 def result(name: str) -> Any:
-    """The result of MACHINE, or of another one if it was not measured there."""
-    found = [RESULTS / MACHINE / f"{name}.json", *sorted(RESULTS.glob(f"*/{name}.json"))]
+    """The result of MACHINE, of another one if it was not measured there, or of no machine."""
+    file = f"{name}.json"
+    found = [RESULTS / MACHINE / file, *sorted(RESULTS.glob(f"*/{file}")), RESULTS / file]
     return json.loads(next(path for path in found if path.exists()).read_text())
 
 

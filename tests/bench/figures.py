@@ -9,7 +9,6 @@ except in the lines that it lists: limits, defaults, goals, examples.
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Callable
@@ -19,22 +18,20 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-for folder in ("engine", "security", "server"):
+for folder in ("engine", "server"):
     sys.path.insert(0, str(Path(__file__).resolve().parent / folder))
 import beams  # noqa: E402
 import capacity  # noqa: E402
-import compute_types as by_type  # noqa: E402
 import decoding_report  # noqa: E402
 import families  # noqa: E402
 import gpu_figures  # noqa: E402
-import machine  # noqa: E402
 import memory_floor as floor  # noqa: E402
-import one_connection  # noqa: E402
 import profile_step  # noqa: E402
+import quality_figures  # noqa: E402
 import real_models  # noqa: E402
+import security_figures  # noqa: E402
 import server_overhead  # noqa: E402
-import unauthenticated  # noqa: E402
-from committed import RESULTS, ROOT, on, on_context, result, table  # noqa: E402
+from committed import ROOT, on, on_context, result, table  # noqa: E402
 
 PAGES = (
     *("README.md", "SECURITY.md", "CONTRIBUTING.md"),
@@ -125,26 +122,6 @@ def memory_floor() -> str:
     return f"{table(floor.HEADS, floor.rows_of(results))}\n\n{on(results)}"
 
 
-def compute_types() -> str:
-    """The results of all machines: not every processor has every type."""
-    heads = ["compared with float32", "change", "answers worded differently"]
-    parts = []
-    for path in sorted(RESULTS.glob("*/compute-types.json")):
-        results, rows = json.loads(path.read_text()), []
-        for test in results["tests"]:
-            for compute in by_type.types_of(test):
-                found, base = test[compute], test["float32"]
-                changes = [
-                    f"{name} {value - base['measures'][name]:+.2f}"
-                    for name, value in found["measures"].items()
-                ]
-                other = f"{found['other_answers'] / test['rows']:.0%}"
-                what = f"{test['bundle']}, {test['domain']}, {compute}"
-                rows.append([what, ", ".join(changes), other])
-        parts.append(f"{table(heads, rows)}\n\n{on(results)}")
-    return "\n\n".join(parts)
-
-
 def whole_table(name: str, heads: list[str], rows: Callable[[Any], list[list[str]]]) -> str:
     """All rows of a result, with its machine."""
     results = result(name)
@@ -156,68 +133,6 @@ def imported_models() -> str:
     rows = families.rows_of(results)
     note = f"Random weights, {results['compute']}, {results['threads']} threads, beam 5."
     return f"{table(families.HEADS, rows)}\n\n{note} {on(results)}"
-
-
-def attack() -> str:
-    results = result("attack")
-    resident, polite = results["resident_mb"], results["polite"]
-    rows = [
-        ["resident memory, idle", f"{resident['idle']} MB"],
-        ["resident memory, median under attack", f"{resident['median']} MB"],
-        ["resident memory, highest", f"{resident['max']} MB"],
-        ["limit of the memory", f"{results['limit_bytes'] / 1e6:.0f} MB"],
-        ["calls of the normal client answered", f"{polite['answered']}"],
-        ["its median latency", f"{polite['median_seconds']:.1f} s"],
-    ]
-    heads = [f"{results['seconds'] / 60:.0f} minutes", ""]
-    return f"{table(heads, rows)}\n\n{on(results)}"
-
-
-def unauthenticated_beyond_goal() -> str:
-    results = result("unauthenticated")
-    rows, direct = [], []
-    for row in results["rows"]:
-        if row["server"] != "proxy":
-            direct.append(row)
-        if unauthenticated.beyond_goal(row):
-            cost = [f"{row['kib']:.1f}", f"{row['milliseconds']:.1f}", f"{row['open']}"]
-            name = f"{row['attack']}, {unauthenticated.KINDS[row['server']]}"
-            rows.append([name, *cost, unauthenticated.commit_of(row, results)])
-    memory = max(direct, key=lambda row: row["kib"])
-    cpu = max(direct, key=lambda row: row["milliseconds"])
-    connections = results["settings"]["connections"]
-    heads = ["beyond the goal", "KiB", "ms of CPU", f"open of {connections}", "Linnet"]
-    ours = [
-        f"{row['attack']}, Linnet {unauthenticated.commit_of(row, results)}"
-        for row in (memory, cpu)
-    ]
-    note = (
-        f"Without a proxy the most is {memory['kib']:.1f} KiB ({ours[0]}) and "
-        f"{cpu['milliseconds']:.1f} ms ({ours[1]})."
-    )
-    return f"{table(heads, rows)}\n\n{note} {machine.hardware(results['machine'])}."
-
-
-def soak() -> str:
-    results = result("soak")
-    growth, low, high = (f"{results[key]:+.1%}" for key in ("per_hour", "low", "high"))
-    rows = [
-        ["resident memory at the end", f"{results['resident_bytes'] / 1e6:.0f} MB"],
-        ["its growth in an hour", f"{growth} ({low} to {high})"],
-    ]
-    heads = [f"{results['minutes']:.0f} minutes", ""]
-    return f"{table(heads, rows)}\n\n{on(results)}"
-
-
-def calls_of_one_connection() -> str:
-    results = result("one-connection")
-    growth, slower = one_connection.changes(results)
-    rows = [
-        ["memory a call", f"{growth:.1f} bytes"],
-        ["CPU time of a call, the last compared with the first", f"{slower:.2f} ×"],
-    ]
-    heads = [f"{one_connection.total_of(results):,} calls of two tokens on one connection", ""]
-    return f"{table(heads, rows)}\n\n{on(results)}"
 
 
 def corpus_costs() -> str:
@@ -238,49 +153,6 @@ def corpus_costs() -> str:
     return f"{table(heads, rows)}\n\n{plan['workers']:,} workers. {on(results)}"
 
 
-def language_check() -> str:
-    results = json.loads((RESULTS / "language-check.json").read_text())
-    rows = []
-    for language, found in results["total"].items():
-        kind = "wrong" if language == results["reads"] else "right"
-        counts = [f"{found['texts']:,}", f"{found['warned']:,} {kind} ones"]
-        rows.append([f"{language}, for a model that reads {results['reads']}", *counts])
-    heads = ["lines of the test sets", "lines", "warnings"]
-    return f"{table(heads, rows)}\n\nLinnet {results['version']}."
-
-
-def prose() -> str:
-    results = json.loads((RESULTS / "prose.json").read_text())
-    named = {
-        "messages-test-en": "messages written as tests",
-        "messages-en": "messages written for training",
-        "points-en": "points written for training",
-    }
-    rows = [
-        [named.get(name, f"files: {name}"), f"{found['texts']:,}", f"{found['warned']:,}"]
-        for kind in ("prose", "other")
-        for name, found in results[kind].items()
-    ]
-    notes = f"Linnet {results['version']}."
-    return f"{table(['texts', 'number', 'with a warning'], rows)}\n\n{notes}"
-
-
-def projection() -> str:
-    results = json.loads((RESULTS / "projection.json").read_text())
-    named = {
-        "linnet": "Linnet",
-        "bergamot": "the rule of Bergamot",
-        "text_nodes": "each text node translated alone",
-    }
-    rows = [
-        [name, *(f"{results[way][key]:.1f}" for key in ("precision", "recall", "f1"))]
-        for way, name in named.items()
-    ]
-    heads = ["tags over words, %", "precision", "recall", "F1"]
-    notes = f"{results['lines']:,} lines, {results['bundle']}, Linnet {results['version']}."
-    return f"{table(heads, rows)}\n\n{notes}"
-
-
 def markup_cost() -> str:
     results = result("markup-cost")
     named = {
@@ -299,67 +171,6 @@ def markup_cost() -> str:
     return f"{table(heads, rows)}\n\n{notes} {results['bundle']}. {on(results)}"
 
 
-def summary_rules() -> str:
-    results = json.loads((RESULTS / "summary-rules.json").read_text())
-    rows = [
-        [style, str(it["texts"]), str(it["changed"])]
-        + [
-            " / ".join(f"{score:.1f}" for score in it[key].values())
-            for key in ("without_rules", "with_rules")
-        ]
-        for style, it in results["styles"].items()
-    ]
-    heads = ["ROUGE-1 / 2 / L", "messages", "answers that differ", "without", "with the rules"]
-    notes = f"en-summary {results['bundle']}, Linnet {results['version']}."
-    return f"{table(heads, rows)}\n\n{notes}"
-
-
-def sentences() -> str:
-    results = json.loads((RESULTS / "sentences.json").read_text())
-    names = ["icu", "moses", "pysbd", "linnet"]
-    rows = []
-    for language, found in results["languages"].items():
-        scores = [found["f1"][name] for name in names]
-        cells = ["" if score is None else f"{score:.1f}" for score in scores]
-        rows.append([language, f"{found['boundaries']:,}", *cells])
-    mean = results["means"]
-    peers = [f"{mean[name]['peer']:.1f}" for name in names[:-1]]
-    rows.append(["mean of the languages that it knows", "", *peers, f"{mean['icu']['linnet']:.1f}"])
-    same = [f"{mean[name]['linnet']:.1f}" for name in names[:-1]]
-    rows.append(["Linnet in the same languages", "", *same, f"{mean['icu']['linnet']:.1f}"])
-    heads = ["F1 of boundaries, %", "boundaries", "ICU", "Moses", "pysbd", "Linnet"]
-    peers_of = results["peers"]
-    notes = f"Moses: {peers_of['moses']}, {peers_of['pysbd']}, Linnet {results['version']}."
-    return f"{table(heads, rows)}\n\n{notes}"
-
-
-def detection() -> str:
-    results = json.loads((RESULTS / "detection.json").read_text())
-    names = {
-        "linnet": "Linnet",
-        "cld2": "CLD2",
-        "cld2-best-effort": "CLD2, best effort",
-        "gcld3": "gcld3",
-        "langid": "langid",
-        "fasttext": "fastText lid.176.ftz",
-        "lingua": "lingua",
-    }
-    rows = [
-        [name, *(f"{share:.1f}" for share in results[key].values())]
-        for key, name in names.items()
-        if key in results
-    ]
-    sure = results["linnet_reliable"].values()
-    rows.append(["Linnet: is sure", *(f"{each['reliable']:.1f}" for each in sure)])
-    rows.append(["Linnet: right if sure", *(f"{each['right_if_reliable']:.1f}" for each in sure)])
-    cases = [case.replace(" characters, ", "/") for case in results["linnet"]]
-    heads = ["per cent of texts", *(case.replace(" languages", "") for case in cases)]
-    return (
-        f"{table(heads, rows)}\n\n{results['texts']:,} texts in {len(results['languages'])} "
-        f"languages. Linnet {results['version']}."
-    )
-
-
 def fetched_model() -> str:
     results = result("real-models")
     rows = table(["one thread", *real_models.HEADS[1:]], real_models.rows_of(results))
@@ -368,7 +179,7 @@ def fetched_model() -> str:
 
 def differences() -> str:
     """The counts of docs/DIFFERENCES.md."""
-    results = json.loads((RESULTS / "differences.json").read_text())
+    results = result("differences")
     versions, sources = results["versions"], results["sources"]
     ours, theirs = results["linnet"], results["ctranslate2"]
     hf, rust = results["transformers"], results["tokenizers"]
@@ -426,61 +237,6 @@ def step_while_many_wait() -> str:
     return f"{table(heads, rows)}\n\n{on_context(results)}"
 
 
-def alignments() -> str:
-    """Shares of right alignments of the step that chooses the token, per decoder layer."""
-    results = result("words")
-    found = [row for row in results["alignments"]["rows"] if not row["next_step"]]
-    layers = sorted({row["layer"] for row in found})
-    kinds = {"aligned words": "word pairs", "same words": "identical words"}
-    share = {(row["layer"], row["kind"]): f"{row['share']:.1%}" for row in found}
-    rows = [[f"{layer}", *(share[layer, kind] for kind in kinds)] for layer in layers]
-    counts = [f"{name} ({results['alignments']['pairs'][kind]:,})" for kind, name in kinds.items()]
-    return f"{table(['decoder layer', *counts], rows)}\n\n{results['bundle']}. {on(results)}"
-
-
-def glossaries() -> str:
-    results = result("words")
-    rows = [
-        [
-            f"beam {row['beam']}, {row['terms']:,} terms, at most {row['max_terms']} in a sentence",
-            *(f"{row[key]:.0%}" for key in ("met_without", "met")),
-            *(f"{row[key]:.1f}" for key in ("bleu_without", "bleu")),
-        ]
-        for row in results["glossaries"]
-    ]
-    heads = ["", "in the answer without glossary", "with it", "BLEU without", "with it"]
-    count = f"{results['sentences']:,} sentences"
-    return f"{table(heads, rows)}\n\n{results['bundle']}, {count}. {on(results)}"
-
-
-def refused_connections() -> str:
-    limits = {"BM_RefusalAtTheLimitOfAll": "all", "BM_RefusalAtTheLimitOfAnAddress": "its address"}
-    results = result("connections")
-    rows = []
-    for it in results["benchmarks"]:
-        name, _, count = it["name"].partition("/open:")
-        rows.append([f"{int(count):,} open, limit of {limits[name]}", f"{it['real_time']:.0f} ns"])
-    return f"{table(['one more connection is refused', ''], rows)}\n\n{on_context(results)}"
-
-
-def robustness() -> str:
-    results = result("robustness")
-
-    def row(what: str, run: dict[str, Any], *counts: str) -> list[str]:
-        lasted = f", {run['seconds'] / 60:.0f} minutes" if "seconds" in run else ""
-        return [what + lasted, ", ".join(f"{run[it]:,} {it}" for it in counts), run["version"]]
-
-    rows = [row(f"fuzz target {name}", run, "inputs") for name, run in results["fuzz"].items()]
-    rows += [
-        row("connections of any bytes to a server", results["transport"], "inputs"),
-        row("imports of damaged checkpoints", results["imports"], "models"),
-        row("translations of any characters", results["unicode"], "texts"),
-        row("deterministic simulation", results["simulation"], "calls", "restarts", "reloads"),
-    ]
-    heads = ["without a failure", "", "Linnet"]
-    return f"{table(heads, rows)}\n\n{machine.hardware(results['machine'])}."
-
-
 def first_start() -> str:
     results = result("first-start")
     rows = []
@@ -522,40 +278,27 @@ def capacity_example() -> str:
 
 
 FIGURES: dict[str, Callable[[], str]] = {
-    "alignments": alignments,
-    "attack": attack,
+    **gpu_figures.FIGURES,
+    **quality_figures.FIGURES,
+    **security_figures.FIGURES,
     "beam-sizes": lambda: whole_table("beams", ["float32", *beams.COLUMNS], beams.table_rows),
-    "calls-of-one-connection": calls_of_one_connection,
     "capacity-example": capacity_example,
     "capacity-one": lambda: capacity_table("one"),
     "capacity-search": lambda: capacity_table("search"),
     "capacity-two": lambda: capacity_table("two"),
-    "compute-types": compute_types,
     "corpus-costs": corpus_costs,
     "decoding-beam-5": decoding_beam_5,
     "fetched-model": fetched_model,
     "first-start": first_start,
-    "glossaries": glossaries,
-    **gpu_figures.FIGURES,
     "imported-models": imported_models,
     "inner-loop": inner_loop,
     "differences": differences,
-    "language-check": language_check,
-    "detection": detection,
     "memory": memory,
     "memory-floor": memory_floor,
     "overhead": overhead,
     "profile-of-a-step": profile_of_a_step,
-    "refused-connections": refused_connections,
-    "robustness": robustness,
     "markup-cost": markup_cost,
-    "projection": projection,
-    "prose": prose,
-    "sentences": sentences,
-    "summary-rules": summary_rules,
-    "soak": soak,
     "step-while-many-wait": step_while_many_wait,
-    "unauthenticated-beyond-goal": unauthenticated_beyond_goal,
 }
 
 

@@ -6,8 +6,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+import committed
 import figures
 import pytest
+import security_figures
 
 # Numbers with these units are measured, unless they are limits, defaults, goals, or a paper's.
 MEASURED = re.compile(
@@ -115,7 +117,7 @@ def unmarked(page: str) -> str:
 
 @pytest.mark.parametrize("name", figures.PAGES)
 def test_tables_are_those_of_the_results(name: str):
-    page = (figures.ROOT / name).read_text()
+    page = (committed.ROOT / name).read_text()
     assert page == figures.filled(page), "run tests/bench/figures.py"
 
 
@@ -126,7 +128,7 @@ def test_no_figure_stands_outside_of_the_tables(name: str):
     allowed = ALLOWED.get(name, {})
     found = [
         line
-        for line in unmarked((figures.ROOT / name).read_text()).splitlines()
+        for line in unmarked((committed.ROOT / name).read_text()).splitlines()
         if MEASURED.search(line) and not any(part in line for part in allowed)
     ]
     assert found == []
@@ -134,13 +136,13 @@ def test_no_figure_stands_outside_of_the_tables(name: str):
 
 def test_every_allowed_line_is_on_its_page():
     for name, allowed in ALLOWED.items():
-        page = (figures.ROOT / name).read_text()
+        page = (committed.ROOT / name).read_text()
         assert [part for part in allowed if part not in page] == [], name
 
 
 def test_every_table_is_on_a_page():
     planned = {"first-start"}  # tests/deploy/first_start.py takes an hour; not measured yet
-    pages = "".join((figures.ROOT / name).read_text() for name in figures.PAGES)
+    pages = "".join((committed.ROOT / name).read_text() for name in figures.PAGES)
     assert {match[2] for match in figures.MARKED.finditer(pages)} | planned == set(figures.FIGURES)
 
 
@@ -184,8 +186,10 @@ def test_maximum_has_the_commit_of_its_row(monkeypatch: pytest.MonkeyPatch):
         "settings": {"connections": 500},
         "rows": [row("resets", 3.0, 1.0, linnet="old"), row("floods", 1.0, 2.0)],
     }
-    monkeypatch.setattr(figures, "result", lambda name: results)
-    (line,) = [it for it in figures.unauthenticated_beyond_goal().splitlines() if "most" in it]
+    monkeypatch.setattr(security_figures, "result", lambda name: results)
+    (line,) = [
+        it for it in security_figures.unauthenticated_beyond_goal().splitlines() if "most" in it
+    ]
     assert line == (
         "Without a proxy the most is 3.0 KiB (resets, Linnet old) and 2.0 ms (floods, Linnet new). "
         "X, 2 cores (avx2)."
@@ -202,15 +206,15 @@ def test_each_long_run_has_its_commit(monkeypatch: pytest.MonkeyPatch):
         "unicode": {"texts": 7, **one},
         "simulation": {"calls": 4000, "restarts": 2, "reloads": 1, "version": "new"},
     }
-    monkeypatch.setattr(figures, "result", lambda name: results)
-    lines = figures.robustness().splitlines()
+    monkeypatch.setattr(security_figures, "result", lambda name: results)
+    lines = security_figures.robustness().splitlines()
     assert lines[2] == "| fuzz target request, 10 minutes | 1,000 inputs | new |"
     assert "| imports of damaged checkpoints, 20 minutes | 14,000 models | old |" in lines
     last = "| deterministic simulation | 4,000 calls, 2 restarts, 1 reloads | new |"
     assert lines[6:] == [last, "", "X, 2 cores (avx2)."]
     del results["imports"]
     with pytest.raises(KeyError):
-        figures.robustness()
+        security_figures.robustness()
 
 
 def test_overhead_has_rows_of_each_type(monkeypatch: pytest.MonkeyPatch):
@@ -253,8 +257,8 @@ def test_example_of_capacity_is_of_the_measured_replica(monkeypatch: pytest.Monk
 def test_results_come_from_a_commit():
     """A result must say which code it measured."""
     dirty = [
-        str(path.relative_to(figures.ROOT))
-        for path in sorted(figures.RESULTS.glob("*/*.*"))
+        str(path.relative_to(committed.ROOT))
+        for path in sorted(committed.RESULTS.glob("*/*.*"))
         if "-dirty" in path.read_text()
     ]
     assert dirty == []
