@@ -6,12 +6,14 @@ import base64
 import json
 import re
 import shutil
+import sys
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from linnet_corpus import Columns
-from linnet_corpus.job import Chunk, Output, answer_digests
+from linnet_corpus import Columns, CorpusError, Embedded
+from linnet_corpus.job import Chunk, Output, Worker, answer_digests
 from shouting import write_bundle
 
 LINES = [f"line {number % 40}" for number in range(95)]
@@ -78,6 +80,25 @@ def test_rerun_makes_what_is_missing_and_nothing_else(job, tmp_path):
     assert kept.stat().st_mtime_ns == before
     summary = json.loads((tmp_path / "out/summary-0-of-1.json").read_text())
     assert (summary["chunks"], summary["already_done"], summary["rows"]) == (2, 8, 20)
+
+
+def test_finished_job_starts_no_process(job, decode):
+    files = job()
+    decode.write_text("#!/bin/sh\nexit 2\n")
+    assert job() == files
+
+
+def test_worker_with_another_bundle_than_its_job_is_refused(job, tmp_path):
+    job()
+    other = write_bundle(tmp_path / "other", "b" * 64)
+    with pytest.raises(CorpusError, match=r"needs the bundle a{64} in int8, this worker has"):
+        Worker(str(tmp_path / "out"), partial(Embedded, other), "", str(tmp_path))
+
+
+def test_engine_that_is_not_installed_is_named(job, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    said = job("out", "--engine", "ray", status=1)
+    assert re.search(r"--engine ray: .*; python -m pip install 'linnet-corpus\[ray\]'", said)
 
 
 def test_full_disk_ends_the_run_and_the_next_goes_on(job, small_files, tmp_path):

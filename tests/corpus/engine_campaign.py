@@ -1,10 +1,11 @@
-"""Kills actors of Ray, executors and workers of Spark, and their linnet-decode, at random.
+"""Kills drivers, actors of Ray, executors and workers of Spark, and their linnet-decode, at random.
 
-    .venv/bin/python tests/corpus/engine_campaign.py --bundle BUNDLE --engines ray executors
+    .venv/bin/python tests/corpus/engine_campaign.py --bundle BUNDLE
 
-Each engine translates the same rows in two actors, or on two executors, while its processes get
-SIGKILL. Its rows, sorted by their ids, must be, byte for byte, those of one linnet-corpus that
-nobody disturbs. The counts and the facts of the machine are written to --out.
+The same rows are translated in two actors, or on two executors, while these processes get SIGKILL:
+as a data set of the engine, and as a job of linnet-corpus, whose driver is killed too and started
+again. The sorted rows of a data set, and the files of a job, must be, byte for byte, those of one
+linnet-corpus that nobody disturbs. The counts and the facts of the machine are written to --out.
 """
 
 from __future__ import annotations
@@ -20,25 +21,38 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import engines
 import pyarrow as pa
 import pyarrow.parquet as pq
-from campaign import children, write_lines
+from campaign import children, files_of, write_lines
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 OPTIONS = ("--option", "beam_size=1", "--option", "max_target_tokens=8")
 # The processes that are killed, by a part of their command line.
-VICTIMS = {
-    "ray": {"actor": "ray::MapWorker", "child": "linnet-decode"},
-    "executors": {
-        "executor": "CoarseGrainedExecutorBackend",
-        "Python worker": "pyspark.daemon",
-        "child": "linnet-decode",
-    },
+RAY = {"actor": "ray::MapWorker", "child": "linnet-decode"}
+SPARK = {
+    "executor": "CoarseGrainedExecutorBackend",
+    "Python worker": "pyspark.daemon",
+    "child": "linnet-decode",
 }
+DRIVER = {"driver": ""}
+VICTIMS = {"ray": RAY, "executors": SPARK, "ray job": RAY | DRIVER, "spark job": SPARK | DRIVER}
+# Spark gives a job up after a few failures; the campaign makes more.
+SUBMIT = " ".join(
+    (
+        "--master local-cluster[2,1,1024]",
+        "--conf spark.driver.memory=1g",
+        "--conf spark.ui.enabled=false",
+        "--conf spark.task.maxFailures=20",
+        "--conf spark.stage.maxConsecutiveAttempts=1000",
+        "--conf spark.deploy.maxExecutorRetries=-1",
+        "pyspark-shell",
+    )
+)
 
 
 def descendants(pid: int) -> list[int]:
@@ -71,25 +85,32 @@ def rows_digest(path: Path) -> str:
 def hurt(
     command: list[str], victims: dict[str, str], faults: int, interval: float, rng: random.Random
 ) -> Counter[str]:
-    """Runs a driver and makes faults once rows are decoded. Raises SystemExit if it fails."""
+    """Runs a driver and makes faults while rows are decoded. A driver that was killed is started
+    again. Raises SystemExit if it fails."""
     done: Counter[str] = Counter()
+    # Ray runs its workers with niceness 15, which stalls them on a busy machine.
+    environment = {**os.environ, "RAY_worker_niceness": "0", "PYSPARK_PYTHON": command[0]}
+    environment |= {"PYSPARK_SUBMIT_ARGS": SUBMIT}
     with tempfile.TemporaryFile() as said:
-        # Ray runs its workers with niceness 15, which stalls them on a busy machine.
-        environment = {**os.environ, "RAY_worker_niceness": "0"}
-        driver = subprocess.Popen(command, stdout=said, stderr=said, env=environment)
-        while not find(driver.pid, "linnet-decode") and driver.poll() is None:
-            time.sleep(0.1)
-        while driver.poll() is None and done.total() < faults:
-            kind = rng.choice(sorted(victims))
-            if found := find(driver.pid, victims[kind]):
-                try:
-                    os.kill(rng.choice(found), signal.SIGKILL)
-                except ProcessLookupError:
-                    continue
-                done[f"{kind} killed"] += 1
-                time.sleep(rng.uniform(0, 2 * interval))
-            else:
+
+        def start() -> subprocess.Popen[bytes]:
+            return subprocess.Popen(command, stdout=said, stderr=said, env=environment)
+
+        driver = start()
+        while True:
+            while driver.poll() is None and not find(driver.pid, "linnet-decode"):
                 time.sleep(0.1)
+            if driver.poll() is not None or done.total() == faults:
+                break
+            time.sleep(rng.uniform(0, 2 * interval))
+            kind = rng.choice(sorted(victims))
+            found = [driver.pid] if kind == "driver" else find(driver.pid, victims[kind])
+            with suppress(IndexError, ProcessLookupError):  # there is none, or it has ended
+                os.kill(rng.choice(found), signal.SIGKILL)
+                done[f"{kind} killed"] += 1
+                if kind == "driver":
+                    driver.wait()
+                    driver = start()
         if driver.wait():
             said.seek(0)
             raise SystemExit(said.read().decode(errors="replace")[-4000:])
@@ -113,34 +134,47 @@ def run(
     texts = (folder / "lines.txt").read_text().splitlines()
     source = folder / "in.parquet"
     pq.write_table(pa.table({"id": range(lines), "text": texts}), source, row_group_size=block)
-    corpus = [sys.executable, "-m", "linnet_corpus.command"]
-    begin = time.monotonic()
-    flags = ["-o", str(folder / "quiet"), "--bundle", str(bundle), "--threads", "1", *OPTIONS]
-    subprocess.run([*corpus, "run", str(source), *flags], check=True, stdout=subprocess.DEVNULL)
-    quiet = time.monotonic() - begin
-    merged = ["merge", str(folder / "quiet"), "-o", str(folder / "quiet.parquet")]
-    subprocess.run([*corpus, *merged], check=True, stdout=subprocess.DEVNULL)
-    expected = rows_digest(folder / "quiet.parquet")
-    counts: dict[str, object] = {"lines": lines, "block": block, "quiet_seconds": round(quiet, 1)}
+    program = ["-m", "linnet_corpus.command"]
+    flags = ["--bundle", str(bundle), "--threads", "1", "--chunk-rows", str(block), *OPTIONS]
+    begin, quiet = time.monotonic(), folder / "quiet"
+    command = [sys.executable, *program, "run", str(source), "-o", str(quiet), *flags]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    seconds = time.monotonic() - begin
+    command = [sys.executable, *program, "merge", str(quiet), "-o", f"{quiet}.parquet"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    counts: dict[str, object] = {"lines": lines, "block": block, "quiet_seconds": round(seconds, 1)}
     rng = random.Random(seed)
     for engine in engines_used:
-        begin, output = time.monotonic(), folder / f"{engine}.parquet"
-        command = [python, str(HERE / "engine_runs.py"), engine, str(source), str(output)]
-        command += [str(bundle), "--block", str(block), *OPTIONS]
-        found = hurt(command, VICTIMS[engine], faults, interval, rng)
-        if rows_digest(output) != expected:
-            raise SystemExit(f"the rows of {engine} differ from those of a quiet run")
-        seconds = round(time.monotonic() - begin, 1)
-        counts[engine] = {"faults": dict(sorted(found.items())), "hurt_seconds": seconds}
+        begin, output = time.monotonic(), folder / engine
+        name, _, is_job = engine.partition(" ")
+        if is_job:
+            command = [python, *program, "run", str(source), "-o", str(output), *flags]
+            command += ["--engine", name, "--actors", "2"]
+        else:
+            command = [python, str(HERE / "engine_runs.py"), engine, str(source), str(output)]
+            command += [str(bundle), "--block", str(block), *OPTIONS]
+        faults_made = hurt(command, VICTIMS[engine], faults, interval, rng)
+        if is_job:
+            is_same = files_of(output) == files_of(quiet)
+        else:
+            is_same = rows_digest(output) == rows_digest(folder / "quiet.parquet")
+        if not is_same:
+            raise SystemExit(f"the output of {engine} differs from that of a quiet run")
+        counts[engine] = {
+            "faults": dict(sorted(faults_made.items())),
+            "hurt_seconds": round(time.monotonic() - begin, 1),
+        }
     return counts
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--bundle", type=Path, required=True)
-    parser.add_argument("--engines", nargs="+", choices=VICTIMS, default=list(VICTIMS))
+    parser.add_argument(
+        "--engines", nargs="+", choices=VICTIMS, metavar="ENGINE", default=list(VICTIMS)
+    )
     parser.add_argument("--lines", type=int, default=200_000)
-    parser.add_argument("--faults", type=int, default=50, help="of each engine, at most")
+    parser.add_argument("--faults", type=int, default=25, help="of each, at most")
     parser.add_argument("--block", type=int, default=2_000, help="rows of a block or partition")
     parser.add_argument("--interval", type=float, default=3.0, help="seconds between two faults")
     parser.add_argument("--seed", type=int, default=1)

@@ -12,10 +12,12 @@ import engines
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from campaign import files_of
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 PAGE = (ROOT / "docs/CORPUS.md").read_text()
+FLAGS = ["--bundle", "model/bundles/en-de", "--option", "beam_size=2", "--chunk-rows", "30"]
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 pytestmark = pytest.mark.slow
@@ -53,6 +55,7 @@ def folder(tmp_path_factory, binaries) -> Path:
 def in_folder(folder, program):
     """Runs a command in the folder."""
     environment = {**os.environ, "LINNET_DECODE": str(program("linnet-decode"))}
+    environment["RAY_worker_niceness"] = "0"  # Ray's 15 stalls workers on a busy machine
 
     def run(*command: str | Path) -> None:
         words = [str(word) for word in command]
@@ -64,8 +67,7 @@ def in_folder(folder, program):
 @pytest.fixture(scope="module")
 def shell(in_folder, folder) -> pa.Table:
     command = [sys.executable, "-m", "linnet_corpus.command"]
-    flags = ["--bundle", "model/bundles/en-de", "--option", "beam_size=2", "--chunk-rows", "30"]
-    in_folder(*command, "run", "in.parquet", "-o", "shell", *flags, "--children", "2")
+    in_folder(*command, "run", "in.parquet", "-o", "shell", *FLAGS, "--children", "2")
     in_folder(*command, "merge", "shell", "-o", "shell.parquet")
     return pq.read_table(folder / "shell.parquet").replace_schema_metadata()
 
@@ -76,6 +78,38 @@ def test_engine_gives_the_rows_of_the_shell(python, in_folder, folder, shell, en
     flags = ["--option", "beam_size=2"]
     in_folder(python, HERE / "engine_runs.py", engine, "in.parquet", out, bundle, *flags)
     assert pq.read_table(folder / out).replace_schema_metadata() == shell
+
+
+@pytest.mark.parametrize("engine", ["ray", "spark"])
+def test_job_on_an_engine_has_the_files_of_the_shell(python, in_folder, folder, shell, engine):
+    out = f"{engine}-job"
+    run = [python, "-m", "linnet_corpus.command", "run", "in.parquet", "-o", out, *FLAGS]
+    in_folder(*run, "--threads", "1", "--engine", engine, "--actors", "2")
+    assert files_of(folder / out) == files_of(folder / "shell")
+
+
+def test_columns_in_another_order_than_spark_expects_are_refused(python, in_folder):
+    # Spark takes columns by their position: source and target would change places in silence.
+    code = """
+import pickle, pyarrow as pa
+from linnet_corpus import Columns, CorpusError, SCHEMA, spark
+from shouting import Shouting
+
+batch = pa.record_batch({"text": ["a"], "target": ["b"]})
+
+def translate(*names):
+    made = pickle.dumps(Shouting)
+    return next(spark._translate(made, Columns(), [*names, *SCHEMA.names], iter([batch])))
+
+assert translate("text", "target")["translation"].to_pylist() == ["A"]
+try:
+    translate("target", "text")
+except CorpusError as error:
+    assert "Spark expects ['target', 'text'" in str(error)
+else:
+    raise SystemExit("not refused")
+"""
+    in_folder("env", f"PYTHONPATH={HERE}", python, "-c", code)
 
 
 @pytest.mark.parametrize(

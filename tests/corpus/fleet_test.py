@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+from functools import partial
 from types import SimpleNamespace
 
 import grpc
@@ -101,6 +103,12 @@ def test_servers_must_serve_the_same_weights_for_the_languages():
         Fleet(["a", "other"], SETTINGS)
     with pytest.raises(CorpusError, match="a has 0 models for these languages: name one of en-de"):
         Fleet(["a"], linnet.TranslateRequest(target_language_code="fr"))
+
+
+def test_what_makes_a_fleet_can_be_sent_to_a_worker_where_its_channels_are_made():
+    make = pickle.loads(pickle.dumps(partial(Fleet, ["a"], SETTINGS)))
+    (answer,) = make().answers([Row("a")])
+    assert answer.translation == "A"
 
 
 def test_seed_of_a_row_needs_a_bundle():

@@ -6,7 +6,6 @@ import os
 import pty
 import sys
 import termios
-from itertools import count
 from types import SimpleNamespace
 
 import pytest
@@ -22,12 +21,12 @@ def shown(monkeypatch):
     def shown(columns: int) -> str:
         master, slave = pty.openpty()
         termios.tcsetwinsize(slave, (24, columns))
-        hours = count(0, 3600)
-        monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(hours)))
+        clock = iter([0, 0, 3600])  # begin, a chunk, an answer
+        monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(clock)))
         with os.fdopen(slave, "w") as terminal:
             monkeypatch.setattr(sys, "stderr", terminal)
             bar = progress.Bar(50_000_000)
-            bar.chunk(41_999)
+            bar.chunk(progress.Summary(rows=41_999))
             bar.came(Answer(error="INTERNAL", tokens=7200))
             bar.end()
         said = b""

@@ -6,22 +6,25 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import linnet
+import pyarrow as pa
 from google.protobuf.json_format import MessageToDict
 
 from .checks import merge, verify
 from .embedded import Embedded
 from .files import find_inputs
 from .fleet import Fleet
-from .job import Job, Output, kept_answers, translate_chunk
+from .job import Chunk, Done, Job, Output, Worker
 from .languages import check_expected
 from .progress import Bar, Summary, plot
-from .rows import Backend, CorpusError, Memory
+from .rows import Backend, CorpusError
 from .table import Columns
 from .version import __version__
 
@@ -74,6 +77,8 @@ def _add_output(command: argparse.ArgumentParser, name: str) -> None:
     add("--keep", action="append", default=[], metavar="COLUMN", help="of the input [all]")
     add("--only-changed", metavar="OUTPUT", help="keep the answers of that job to equal rows")
     add("--plots", type=Path, metavar="DIR", help="write histograms of lengths and scores")
+    add("--engine", choices=("ray", "spark"), help="spread the chunks over its workers")
+    add("--actors", type=_count, default=1, metavar="N", help="with --engine ray [1]")
 
 
 def _add_backend(command: argparse.ArgumentParser) -> None:
@@ -140,18 +145,15 @@ def _option(text: str) -> tuple[str, Value]:
     return name, found
 
 
-@contextmanager
-def _backend(given: argparse.Namespace) -> Iterator[tuple[Backend, dict[str, Any]]]:
-    """The back end of the arguments, with what its answers depend on."""
+def _backend(given: argparse.Namespace) -> tuple[Callable[[], Backend], dict[str, Any]]:
+    """Makes the back end of the arguments, in any process; and what its answers depend on."""
     options = dict(given.option)
     if given.bundle:
         for name in ("source", "model", "glossary"):
             if getattr(given, name):
                 raise CorpusError(f"--{name.replace('source', 'from')} is for --server")
         fixed = {"target_language": given.to, "decoding": options}
-        with closing(_embedded(given, given.compute, fixed)) as backend:
-            yield backend, fixed
-        return
+        return _embedded(given, given.compute, fixed), fixed
     settings = linnet.TranslateRequest(
         source_language_code=given.source, target_language_code=given.to, model=given.model
     )
@@ -162,12 +164,14 @@ def _backend(given: argparse.Namespace) -> Iterator[tuple[Backend, dict[str, Any
                 raise CorpusError(f"{given.glossary}: line {number} is no SOURCE<tab>TARGET")
             source, target = line.split("\t")
             settings.glossary.entries.add(source_text=source, target_text=target)
-    with closing(Fleet(given.server.split(","), settings)) as fleet:
-        yield fleet, MessageToDict(settings)
+    return partial(Fleet, given.server.split(","), settings), MessageToDict(settings)
 
 
-def _embedded(given: argparse.Namespace, compute: str, fixed: dict[str, Any]) -> Embedded:
-    return Embedded(
+def _embedded(
+    given: argparse.Namespace, compute: str, fixed: dict[str, Any]
+) -> Callable[[], Embedded]:
+    return partial(
+        Embedded,
         given.bundle,
         compute=compute,
         options=fixed["decoding"],
@@ -178,6 +182,32 @@ def _embedded(given: argparse.Namespace, compute: str, fixed: dict[str, Any]) ->
         decode=given.decode,
         stall_timeout=given.stall_timeout,
     )
+
+
+def _translated(
+    given: argparse.Namespace, left: Sequence[Chunk], make: Callable[[], Backend], bar: Bar
+) -> Iterator[tuple[Done, pa.Table]]:
+    """Translates chunks, here or in the workers of an engine. Yields each when it is done."""
+    make_worker = partial(Worker, given.output, make, given.only_changed or "", os.getcwd())
+    if not left:
+        return
+    if not given.engine:
+        with closing(make_worker()) as worker:
+            for chunk in left:
+                yield worker.translate(chunk, bar.came)
+        return
+    try:
+        engine = import_module(f".{given.engine}", __package__)
+    except ImportError as error:
+        raise CorpusError(
+            f"--engine {given.engine}: {error}; python -m pip install "
+            f"'linnet-corpus[{given.engine}]'"
+        ) from None
+    actors = (given.actors, given.children * given.threads) if given.engine == "ray" else ()
+    finished = engine.translate_chunks(left, make_worker, *actors)
+    output = Output(given.output)
+    for done in finished:
+        yield done, output.table(done.chunk)
 
 
 def _run(given: argparse.Namespace) -> int:
@@ -191,7 +221,8 @@ def _run(given: argparse.Namespace) -> int:
     if given.expect:
         check_expected(given.expect)
     output = Output(given.output)
-    with _backend(given) as (backend, options):
+    make, options = _backend(given)
+    with closing(make()) as backend:  # starts nothing until it has rows
         wanted = Job(
             inputs=(),
             columns=columns,
@@ -202,20 +233,16 @@ def _run(given: argparse.Namespace) -> int:
             compute=backend.compute,
             options=options,
         )
-        job = output.begin(wanted, find_inputs(given.inputs))
-        earlier = kept_answers(Output(given.only_changed), job) if given.only_changed else {}
-        memory = Memory(kept=earlier)
-        index, count = given.shard
-        chunks = job.shard(index, count)
-        left = [chunk for chunk in chunks if not output.is_done(chunk)]
-        summary = Summary(already_done=len(chunks) - len(left))
-        bar = Bar(sum(chunk.end - chunk.begin for chunk in left))
-        for chunk in left:
-            table = translate_chunk(output, job, chunk, backend, memory, bar.came)
-            bar.chunk(len(table))
-            summary.add(columns, table, chunk.begin, backend.bundle)
-        bar.end()
-    summary.decoded, summary.tokens = memory.decoded, bar.tokens
+    job = output.begin(wanted, find_inputs(given.inputs))
+    index, count = given.shard
+    chunks = job.shard(index, count)
+    left = [chunk for chunk in chunks if not output.is_done(chunk)]
+    summary = Summary(already_done=len(chunks) - len(left))
+    bar = Bar(sum(chunk.end - chunk.begin for chunk in left), has_engine=bool(given.engine))
+    for done, table in _translated(given, left, make, bar):
+        summary.add(job, done, table)
+        bar.chunk(summary)
+    bar.end()
     summary.seconds = round(bar.seconds(), 3)
     name = f"summary-{index}-of-{count}.json"
     said = json.dumps(vars(summary), indent=1) + "\n"
@@ -234,7 +261,7 @@ def _verify(given: argparse.Namespace) -> int:
     elif job.backend != "embedded":
         raise CorpusError(f"{given.output} was translated by servers: leave out --bundle")
     else:
-        with closing(_embedded(given, job.compute, job.options)) as backend:
+        with closing(_embedded(given, job.compute, job.options)()) as backend:
             report = verify(output, backend, given.sample, given.seed)
     for note in report.notes:
         print(f"note: {note}", file=sys.stderr)

@@ -78,7 +78,7 @@ class Embedded:
         for name, value in {**flags, **(options or {})}.items():
             shown = str(value).lower() if isinstance(value, bool) else str(value)
             self._command.append(f"--{name.replace('_', '-')}={shown}")
-        self._children = [_Child(self._command) for _ in range(children)]
+        self._count, self._children = children, list[_Child]()  # they start with the first row
 
     def close(self) -> None:
         for child in self._children:
@@ -87,10 +87,12 @@ class Embedded:
 
     def answers(self, rows: Sequence[Row], came: Came = ignore) -> list[Answer]:
         lines = [self._line(row) for row in rows]
-        for number, child in enumerate(self._children):
-            if child.is_gone():  # while there was nothing to do
-                child.kill()
-                self._children[number] = _Child(self._command)
+        for child in [it for it in self._children if it.is_gone()]:  # while there were no rows
+            child.kill()
+            self._children.remove(child)
+        if rows:
+            missing = self._count - len(self._children)
+            self._children += [_Child(self._command) for _ in range(missing)]
         found: dict[int, Answer] = {}
         for number, said in self._decode(lines):
             found[number] = self._answer(rows[number], said)

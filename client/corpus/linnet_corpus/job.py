@@ -16,10 +16,11 @@ import base64
 import hashlib
 import io
 import json
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -218,21 +219,54 @@ class Output:
         (self.place / f"{chunk.name}.json").write(_json(manifest))
 
 
-def translate_chunk(
-    output: Output,
-    job: Job,
-    chunk: Chunk,
-    backend: Backend,
-    memory: Memory,
-    came: Came = ignore,
-) -> pa.Table:
-    """Reads, translates and commits a chunk."""
-    table, errors = job.read(chunk)
-    done = translate_table(
-        table, backend, job.columns, memory=memory, errors=errors, came=came
-    ).combine_chunks()
-    output.commit(job, chunk, done, backend.processor)
-    return done
+class Done(NamedTuple):
+    """A chunk that is committed."""
+
+    chunk: Chunk
+    decoded: int  # rows; the others were equal to earlier ones, blank or kept
+    tokens: int  # of the decoded rows
+
+
+class Worker:
+    """Translates chunks of a job, one after the other. Has a back end, which close() ends.
+
+    `earlier` names the output whose answers are kept; "": none. Names of files are relative to
+    `folder`, which becomes that of the process: an engine starts its workers elsewhere."""
+
+    def __init__(self, output: str, make: Callable[[], Backend], earlier: str, folder: str):
+        os.chdir(folder)
+        self._output = Output(output)
+        self._job = self._output.job()
+        self._memory = Memory(kept=kept_answers(Output(earlier), self._job) if earlier else None)
+        self._backend = make()
+        found, wanted = (
+            f"the bundle {it.bundle} in {it.compute}" for it in (self._backend, self._job)
+        )
+        if found != wanted:
+            raise CorpusError(f"the job needs {wanted}, this worker has {found}")
+
+    def translate(self, chunk: Chunk, came: Came = ignore) -> tuple[Done, pa.Table]:
+        """Reads, translates and commits a chunk. Returns its rows as well."""
+        answers: list[Answer] = []
+
+        def counted(answer: Answer) -> None:
+            answers.append(answer)
+            came(answer)
+
+        table, errors = self._job.read(chunk)
+        table = translate_table(
+            table,
+            self._backend,
+            self._job.columns,
+            memory=self._memory,
+            errors=errors,
+            came=counted,
+        ).combine_chunks()
+        self._output.commit(self._job, chunk, table, self._backend.processor)
+        return Done(chunk, len(answers), sum(answer.tokens for answer in answers)), table
+
+    def close(self) -> None:
+        self._backend.close()
 
 
 def source_digest(columns: Columns, table: pa.Table) -> str:

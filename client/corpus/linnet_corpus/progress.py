@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from .job import Done, Job
 from .rows import Answer
-from .table import Columns
 
 _BAR = 24  # characters at most
 _LONGEST = 5  # rows
@@ -38,22 +38,23 @@ class Summary:
     lengths: Counter[int] = field(default_factory=Counter)  # rows by their tokens
     scores: Counter[float] = field(default_factory=Counter)  # rows by their score, in steps of 0.1
 
-    def add(self, columns: Columns, table: pa.Table, begin: int, bundle: str) -> None:
-        """Counts the rows of a chunk that begins with the row `begin`."""
+    def add(self, job: Job, done: Done, table: pa.Table) -> None:
+        """Counts a chunk."""
         self.chunks, self.rows = self.chunks + 1, self.rows + len(table)
-        for _, suffix in columns.suffixes():
+        self.decoded, self.tokens = self.decoded + done.decoded, self.tokens + done.tokens
+        for _, suffix in job.columns.suffixes():
             for error in table["error" + suffix].to_pylist():
                 if error is not None:
                     self.errors[error.partition(":")[0]] += 1
             for warnings in table["warnings" + suffix].to_pylist():
                 self.warnings.update(warnings)
             self.cut += table["finish_reason" + suffix].to_pylist().count("LENGTH")
-            self.kept += sum(it != bundle for it in table["bundle" + suffix].to_pylist())
+            self.kept += sum(it != job.bundle for it in table["bundle" + suffix].to_pylist())
             tokens = table["tokens" + suffix].to_pylist()
             self.lengths.update(tokens)
             scores = [it for it in table["score" + suffix].to_pylist() if it is not None]
             self.scores.update(round(math.floor(it / _BIN) * _BIN, 6) for it in scores)
-            numbered = [(count, begin + number) for number, count in enumerate(tokens)]
+            numbered = [(count, done.chunk.begin + number) for number, count in enumerate(tokens)]
             self.longest = sorted(self.longest + numbered, key=lambda it: (-it[0], it[1]))[
                 :_LONGEST
             ]
@@ -85,34 +86,36 @@ def _counts(found: Counter[str]) -> str:
 
 
 class Bar:
-    """Rows, speed, time left and errors, on standard error if that is a terminal."""
+    """Rows, speed, time left and errors, on standard error if that is a terminal. An engine has a
+    display of its own."""
 
-    def __init__(self, total: int):
-        self._total, self._is_shown = total, sys.stderr.isatty()
+    def __init__(self, total: int, has_engine: bool = False):
+        self._total, self._is_shown = total, sys.stderr.isatty() and not has_engine
         self._rows = self._decoded = self._tokens = self._errors = 0
         self._begin = self._shown = time.monotonic()
 
     def came(self, answer: Answer) -> None:
+        """A row of the chunk that is being translated has its answer."""
         self._decoded, self._tokens = self._decoded + 1, self._tokens + answer.tokens
         self._errors += answer.error is not None
-        now = time.monotonic()
-        if self._is_shown and now - self._shown > 0.2:
-            self._shown = now
-            self._show(min(self._rows + self._decoded, self._total), now - self._begin)
+        self._show()
 
-    def chunk(self, rows: int) -> None:
+    def chunk(self, summary: Summary) -> None:
         """A chunk is committed; some of its rows were not decoded."""
-        self._rows, self._decoded = self._rows + rows, 0
-
-    @property
-    def tokens(self) -> int:
-        return self._tokens
+        self._rows, self._decoded = summary.rows, 0
+        self._tokens, self._errors = summary.tokens, summary.errors.total()
+        self._show()
 
     def seconds(self) -> float:
         return time.monotonic() - self._begin
 
-    def _show(self, rows: int, seconds: float) -> None:
-        """One line of the terminal, however narrow that is now."""
+    def _show(self) -> None:
+        """One line of the terminal, however narrow that is now, five times a second at most."""
+        now = time.monotonic()
+        if not self._is_shown or now - self._shown <= 0.2:
+            return
+        self._shown, seconds = now, now - self._begin
+        rows = min(self._rows + self._decoded, self._total)
         columns = os.get_terminal_size(sys.stderr.fileno()).columns or 80
         minutes, left = divmod(round(seconds / rows * (self._total - rows)), 60)
         eta = f"ETA {minutes // 60}:{minutes % 60:02}:{left:02}"

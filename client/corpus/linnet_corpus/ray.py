@@ -12,17 +12,36 @@ must stay in order; else sort by an id. Ray needs a CPU for itself beside those 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
+import ray.data
 from ray.data import ActorPoolStrategy, Dataset
 from ray.util.metrics import Counter
 
+from .job import Chunk, Done, Worker
 from .rows import Answer, Backend, Memory
 from .table import Columns, translate_table
 
 MakeBackend = Callable[[], Backend]
+
+
+class _Metrics:
+    """Of Ray: what an actor has decoded."""
+
+    def __init__(self) -> None:
+        self._rows = Counter("linnet_corpus_rows_total", "Rows that were decoded.")
+        self._tokens = Counter("linnet_corpus_tokens_total", "Target tokens of these rows.")
+        self._errors = Counter("linnet_corpus_errors_total", "Rows that have an error.")
+
+    def came(self, answer: Answer) -> None:
+        self._rows.inc()
+        if answer.tokens:
+            self._tokens.inc(answer.tokens)
+        if answer.error is not None:
+            self._errors.inc()
 
 
 class Translator:
@@ -32,23 +51,12 @@ class Translator:
 
     def __init__(self, make: MakeBackend, columns: Columns | None = None):
         self._backend, self._columns, self._memory = make(), columns, Memory()
-        self._rows = Counter("linnet_corpus_rows_total", "Rows that were decoded.")
-        self._tokens = Counter("linnet_corpus_tokens_total", "Target tokens of these rows.")
-        self._errors = Counter("linnet_corpus_errors_total", "Rows that have an error.")
+        self._metrics = _Metrics()
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        came: list[Answer] = []
-        done = translate_table(
-            table, self._backend, self._columns, memory=self._memory, came=came.append
+        return translate_table(
+            table, self._backend, self._columns, memory=self._memory, came=self._metrics.came
         )
-        for counter, count in (
-            (self._rows, len(came)),
-            (self._tokens, sum(answer.tokens for answer in came)),
-            (self._errors, sum(answer.error is not None for answer in came)),
-        ):
-            if count:
-                counter.inc(count)
-        return done
 
 
 def translate(
@@ -74,3 +82,34 @@ def translate(
         compute=ActorPoolStrategy(min_size=fewest, max_size=most),
         **options,
     )
+
+
+class ChunkTranslator:
+    """An actor that does chunks of a job of linnet-corpus."""
+
+    def __init__(self, make: Callable[[], Worker]):
+        self._worker, self._metrics = make(), _Metrics()
+
+    def __call__(self, chunks: pa.Table) -> pa.Table:
+        found = []
+        for row in chunks.to_pylist():
+            done, _ = self._worker.translate(Chunk(**row), self._metrics.came)
+            found.append(row | {"decoded": done.decoded, "tokens": done.tokens})
+        return pa.Table.from_pylist(found)
+
+
+def translate_chunks(
+    chunks: Sequence[Chunk], make: Callable[[], Worker], actors: int, num_cpus: float
+) -> Iterator[Done]:
+    """Spreads the chunks of a job over actors, and yields each when it is done."""
+    items = [asdict(chunk) for chunk in chunks]
+    dataset = ray.data.from_items(items, override_num_blocks=len(items))
+    done = dataset.map_batches(
+        ChunkTranslator,
+        fn_constructor_args=(make,),
+        batch_format="pyarrow",
+        num_cpus=num_cpus,
+        compute=ActorPoolStrategy(size=actors),
+    )
+    for row in done.iter_rows():
+        yield Done(Chunk(row["begin"], row["end"]), row["decoded"], row["tokens"])

@@ -99,13 +99,11 @@ class Memory:
     def __init__(self, max_rows: int = 200_000, kept: Mapping[bytes, Answer] | None = None):
         self._max_rows, self._kept = max_rows, kept or {}
         self._answers: OrderedDict[bytes, Answer] = OrderedDict()
-        self.decoded = 0  # rows that were not known
 
     def get(self, key: bytes) -> Answer | None:
         return self._answers.get(key) or self._kept.get(key)
 
     def put(self, key: bytes, answer: Answer) -> None:
-        self.decoded += 1
         self._answers[key] = answer
         if len(self._answers) > self._max_rows:
             self._answers.popitem(last=False)

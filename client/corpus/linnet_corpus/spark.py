@@ -12,23 +12,28 @@ after a lost executor, have the same answers. PYSPARK_PYTHON names a Python with
 
 from __future__ import annotations
 
+import os
 import pickle
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import pandas_udf
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
+from .job import Chunk, Done, Worker
 from .rows import SCHEMA, Backend, CorpusError, Memory
 from .table import Columns, translate_table
 
 MakeBackend = Callable[[], Backend]
 
-_backends: dict[bytes, tuple[Backend, Memory]] = {}  # of this worker
+# Of this Python worker, by how they are made.
+_backends: dict[bytes, tuple[Backend, Memory]] = {}
+_workers: dict[bytes, Worker] = {}
 
 
 def translate(frame: DataFrame, make: MakeBackend, columns: Columns | None = None) -> DataFrame:
@@ -71,3 +76,18 @@ def _translate(
         if done.column_names != names:
             raise CorpusError(f"the columns are {done.column_names}, Spark expects {names}")
         yield from done.combine_chunks().to_batches()
+
+
+def translate_chunks(chunks: Sequence[Chunk], make: Callable[[], Worker]) -> Iterator[Done]:
+    """Spreads the chunks of a job over executors, a task each. Yields them when all are done."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    context = SparkSession.builder.getOrCreate().sparkContext
+    parts = context.parallelize(chunks, len(chunks)).setName("linnet-corpus")
+    yield from parts.map(partial(_translate_chunk, pickle.dumps(make))).collect()
+
+
+def _translate_chunk(made: bytes, chunk: Chunk) -> Done:
+    if made not in _workers:
+        _workers[made] = pickle.loads(made)()
+    done, _ = _workers[made].translate(chunk)
+    return done

@@ -29,8 +29,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import machine
-from linnet_corpus import Answer, Columns, Embedded, Memory, Row
-from linnet_corpus.job import Job, Output, translate_chunk
+from linnet_corpus import Answer, Columns, Embedded, Row
+from linnet_corpus.job import Job, Output, Worker
 from moto.server import ThreadedMotoServer
 from pyarrow import fs
 
@@ -67,11 +67,12 @@ def job_of(chunk_rows: int, backend: Any) -> Job:
 
 def work(inputs: str, place: str, chunk_rows: int) -> int:
     """Does a whole job and returns the number of its chunks."""
-    backend, output = Echo(), Output(place)
-    job = output.begin(job_of(chunk_rows, backend), [inputs])
+    output = Output(place)
+    job = output.begin(job_of(chunk_rows, Echo()), [inputs])
     chunks = [chunk for chunk in job.chunks() if not output.is_done(chunk)]
+    worker = Worker(place, Echo, "", os.getcwd())
     for chunk in chunks:
-        translate_chunk(output, job, chunk, backend, Memory())
+        worker.translate(chunk)
     return len(chunks)
 
 
@@ -154,8 +155,8 @@ def process_costs(bundle: Path, texts: Sequence[str], most: int) -> dict[str, An
     memory, starts = [], []
     for _ in range(most):
         backends.append(Embedded(bundle))
-        (child,) = [it._process.pid for it in backends[-1]._children]
         backends[-1].answers([Row("A dog runs.")])
+        (child,) = [it._process.pid for it in backends[-1]._children]
         starts.append(round(cpu_seconds(child), 2))
         backends[-1].answers([Row(text) for text in texts])
         pids = [child._process.pid for it in backends for child in it._children]
@@ -173,8 +174,8 @@ def process_costs(bundle: Path, texts: Sequence[str], most: int) -> dict[str, An
 def rows_a_second(bundle: Path, texts: Sequence[str], beam: int) -> float:
     """Rows of a core in a CPU second, without the start."""
     backend = Embedded(bundle, options={"beam_size": beam})
-    (child,) = [it._process.pid for it in backend._children]
     backend.answers([Row("A dog runs.")])
+    (child,) = [it._process.pid for it in backend._children]
     begin = cpu_seconds(child)
     backend.answers(sorted((Row(text) for text in texts), key=lambda row: -len(row.text)))
     seconds = cpu_seconds(child) - begin

@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 """Compares linnet_corpus.ray with linnet-decode alone, and with CTranslate2 in Ray's map_batches.
 
-    build/engines/bin/python tests/bench/engine/corpus_ray.py --bundle BUNDLE --lines FILE
+    build/engines/bin/python tests/bench/engine/corpus_ray.py --bundle BUNDLE --lines FILE [--peer]
 
-build/engines is made by tests/corpus/engines_slow_test.py; this also needs peers.txt and
-sentencepiece there. BUNDLE is made by
+build/engines is made by tests/corpus/engines_slow_test.py. Ray has one actor, which has one core.
+All engines decode in int8 with one thread and 32 sequences at a time. Without --peer the lines of
+the file are translated by a real model. With --peer, CTranslate2 has a random Transformer of the
+layer sizes and the vocabulary of BUNDLE, both read the same pieces and write --target tokens, and
+CTranslate2 is given whole blocks, which it sorts by length; this needs peers.txt and sentencepiece
+in build/engines, and a BUNDLE made by
 
     linnet-random-bundle --preset dynamic_base --tokenizer --vocab 4900 --dtype float32 --out BUNDLE
 
-and CTranslate2 has a random Transformer of the same layer sizes and vocabulary. Both read the same
-pieces of the same texts and write --target tokens, in int8, with one thread and 32 sequences at a
-time; CTranslate2 is given SentencePiece and whole blocks, which it sorts by length. The unit is
-target tokens in a CPU second of all processes, Ray's included, from the first block that is done to
-the last: other programs on the machine change the time of the wall clock. Runs take turns.
+Speeds are target tokens a second, of the wall clock and of the CPU time of all processes, Ray's
+included, from the first block that is done to the last. Runs take turns.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ import machine
 
 LAYERS = {"layers": 6, "width": 512, "ffn": 2048, "heads": 8, "vocab": 4900, "source": 128}
 BATCH = 32
-ARMS = ("linnet alone", "linnet ray", "ctranslate2 alone", "ctranslate2 ray")
+OURS, PEERS = ("linnet alone", "linnet ray"), ("ctranslate2 alone", "ctranslate2 ray")
 
 
 def cpu_seconds(pid: int) -> float:
@@ -75,26 +76,43 @@ class CTranslate2:
         return table.append_column("tokens", pa.array([len(it) for it in found], pa.int32()))
 
 
-def blocks_of(arm: str, given: argparse.Namespace) -> Iterator[pa.Table]:
+def options_of(given: argparse.Namespace) -> dict[str, int]:
+    lengths = {"min_target_tokens": given.target, "max_target_tokens": given.target}
+    return {"beam_size": given.beam} | (lengths if given.model else {})
+
+
+def decode_alone(given: argparse.Namespace, tables: list[pa.Table]) -> Iterator[list[bytes]]:
+    """What linnet-decode says of each block, whose texts it gets in the order of linnet-corpus."""
+    command = [os.environ["LINNET_DECODE"], f"--bundle={given.bundle}", "--compute=int8"]
+    command += ["--threads=1", f"--batch={BATCH}"]
+    for name, value in options_of(given).items():
+        command.append(f"--{name.replace('_', '-')}={value}")
+    with tempfile.TemporaryFile("w+") as asked:
+        for table in tables:
+            for text in sorted(table["text"].to_pylist(), key=len, reverse=True):
+                asked.write(json.dumps({"text": text}) + "\n")
+        asked.seek(0)
+        with subprocess.Popen(command, stdin=asked, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            for table in tables:
+                yield [process.stdout.readline() for _ in range(len(table))]
+
+
+def blocks_of(arm: str, given: argparse.Namespace) -> Iterator[pa.Table | list[bytes]]:
     """The blocks of an arm when they are done."""
     texts = given.lines.read_text().splitlines()
     tables = [
         pa.table({"text": texts[at : at + given.block]}) for at in range(0, len(texts), given.block)
     ]
-    from linnet_corpus import Embedded, translate_table
-
-    engine, _, where = arm.partition(" ")
-    lengths = {"min_target_tokens": given.target, "max_target_tokens": given.target}
-    options = {"beam_size": given.beam, **lengths}
     spm = str(given.bundle / "source.spm")
-    if where == "alone":
-        if engine == "linnet":
-            with_linnet = Embedded(given.bundle, options=options, batch=BATCH)
-            yield from (translate_table(table, with_linnet) for table in tables)
-        else:
-            yield from map(CTranslate2(str(given.model), spm, given.beam, given.target), tables)
+    if arm == "linnet alone":
+        yield from decode_alone(given, tables)
+        return
+    if arm == "ctranslate2 alone":
+        yield from map(CTranslate2(str(given.model), spm, given.beam, given.target), tables)
         return
     import ray.data
+    from linnet_corpus import Embedded
     from linnet_corpus.ray import translate
 
     ray.init(
@@ -102,8 +120,8 @@ def blocks_of(arm: str, given: argparse.Namespace) -> Iterator[pa.Table]:
     )
     ray.data.DataContext.get_current().enable_progress_bars = False
     dataset = ray.data.from_arrow(tables)
-    if engine == "linnet":
-        make = partial(Embedded, given.bundle, options=options, batch=BATCH)
+    if arm == "linnet ray":
+        make = partial(Embedded, given.bundle, options=options_of(given), batch=BATCH)
         done = translate(dataset, make, batch_size=given.block)
     else:
         done = dataset.map_batches(
@@ -117,25 +135,42 @@ def blocks_of(arm: str, given: argparse.Namespace) -> Iterator[pa.Table]:
     yield from done.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0)
 
 
+def tokens_of(block: pa.Table | list[bytes]) -> int:
+    if isinstance(block, pa.Table):
+        return int(sum(block["tokens"].to_pylist()))
+    return sum(len(json.loads(line)["hypotheses"][0]["ids"]) for line in block)
+
+
 def measure(arm: str, given: argparse.Namespace) -> None:
-    """Prints the tokens and the CPU and wall seconds after the first block."""
-    tokens, begin, wall = 0, 0.0, 0.0
-    for number, table in enumerate(blocks_of(arm, given)):
+    """Prints the tokens and the wall and CPU seconds after the first block."""
+    blocks, cpu, wall = [], 0.0, 0.0
+    for number, block in enumerate(blocks_of(arm, given)):
         if number == 0:
-            begin, wall = cpu_seconds(os.getpid()), time.monotonic()
+            cpu, wall = cpu_seconds(os.getpid()), time.monotonic()
         else:
-            tokens += sum(table["tokens"].to_pylist())
-    seconds = cpu_seconds(os.getpid()) - begin
-    print(json.dumps([tokens, seconds, time.monotonic() - wall]))
+            blocks.append(block)
+            ended, used = time.monotonic(), cpu_seconds(os.getpid())
+    print(json.dumps([sum(map(tokens_of, blocks)), ended - wall, used - cpu]))
+
+
+def shares(speeds: dict[str, float], has_peer: bool) -> dict[str, float]:
+    found = {"linnet_ray_over_alone": speeds["linnet ray"] / speeds["linnet alone"]}
+    if has_peer:
+        alone = speeds["linnet alone"] / speeds["ctranslate2 alone"]
+        inside = speeds["linnet ray"] / speeds["ctranslate2 ray"]
+        found |= {"linnet_over_ctranslate2_alone": alone, "linnet_over_ctranslate2_in_ray": inside}
+        found["ratio_kept_in_ray"] = inside / alone
+    return {name: round(value, 3) for name, value in found.items()}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--bundle", type=Path, required=True)
     parser.add_argument("--lines", type=Path, required=True, help="texts, one a line")
-    parser.add_argument("--rows", type=int, default=400, help="different lines of the file")
-    parser.add_argument("--block", type=int, default=100, help="rows")
-    parser.add_argument("--target", type=int, default=30, help="tokens")
+    parser.add_argument("--rows", type=int, default=6000, help="different lines of the file")
+    parser.add_argument("--block", type=int, default=1000, help="rows")
+    parser.add_argument("--peer", action="store_true", help="compare with CTranslate2")
+    parser.add_argument("--target", type=int, default=30, help="tokens, with --peer")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--out", type=Path, default=machine.ROOT / "tests/bench/results")
     for name, kind in (("arm", str), ("beam", int), ("model", Path)):  # of one measurement
@@ -148,39 +183,43 @@ def main() -> None:
     machine.require_commit(given.out)
     facts = machine.facts(sorted(os.sched_getaffinity(0)))
     lines = dict.fromkeys(it for it in given.lines.read_text().splitlines() if 0 < len(it) < 120)
-    result: dict[str, Any] = {"machine": facts, "sizes": LAYERS, "target": given.target}
-    result |= {"rows": given.rows, "rounds": given.rounds, "beams": {}}
+    result: dict[str, Any] = {"machine": facts, "bundle": machine.bundle_name(given.bundle)}
+    if given.peer:
+        result |= {"sizes": LAYERS, "target": given.target}
+    result |= {"rows": given.rows, "block": given.block, "rounds": given.rounds, "beams": {}}
+    arms = OURS + (PEERS if given.peer else ())
+    # Ray runs its workers with niceness 15, which is slow beside any other program.
+    environment = {**os.environ, "RAY_worker_niceness": "0"}
     with tempfile.TemporaryDirectory() as folder:
-        from peer_ctranslate2 import random_transformer
-
-        Path(folder, "model").mkdir()
-        random_transformer(argparse.Namespace(**LAYERS, target=given.target), f"{folder}/model")
         texts = Path(folder, "lines.txt")
         texts.write_text("".join(f"{line}\n" for line in list(lines)[: given.rows]))
         command = [sys.executable, __file__, "--bundle", str(given.bundle), "--lines", str(texts)]
-        command += ["--model", f"{folder}/model", "--block", str(given.block)]
+        command += ["--block", str(given.block), "--target", str(given.target)]
+        if given.peer:
+            from peer_ctranslate2 import random_transformer
+
+            Path(folder, "model").mkdir()
+            random_transformer(argparse.Namespace(**LAYERS, target=given.target), f"{folder}/model")
+            command += ["--model", f"{folder}/model"]
         for beam in (1, 5):
-            speeds: dict[str, list[float]] = {arm: [] for arm in ARMS}
+            runs: dict[str, list[tuple[float, float]]] = {arm: [] for arm in arms}
             for number in range(given.rounds):
-                for arm in ARMS[number % 2 :] + ARMS[: number % 2]:
-                    flags = ["--arm", arm, "--beam", str(beam), "--target", str(given.target)]
-                    done = subprocess.run([*command, *flags], stdout=subprocess.PIPE, check=True)
-                    tokens, seconds, _ = json.loads(done.stdout.splitlines()[-1])
-                    speeds[arm].append(tokens / seconds)
-                    print(beam, arm, round(tokens / seconds), file=sys.stderr)
-            middle = {arm: statistics.median(found) for arm, found in speeds.items()}
-            alone = middle["linnet alone"] / middle["ctranslate2 alone"]
-            inside = middle["linnet ray"] / middle["ctranslate2 ray"]
-            result["beams"][beam] = {
-                "tokens_per_cpu_second": {arm: round(it) for arm, it in middle.items()},
-                "ray_share_of_linnet_alone": round(
-                    middle["linnet ray"] / middle["linnet alone"], 3
-                ),
-                "linnet_over_ctranslate2_alone": round(alone, 3),
-                "linnet_over_ctranslate2_in_ray": round(inside, 3),
-                "ratio_kept_in_ray": round(inside / alone, 3),
-            }
-    machine.write_result(given.out / machine.slug(facts) / "corpus-ray.json", result)
+                for arm in arms if number % 2 == 0 else reversed(arms):
+                    flags = ["--arm", arm, "--beam", str(beam)]
+                    done = subprocess.run(
+                        [*command, *flags], stdout=subprocess.PIPE, check=True, env=environment
+                    )
+                    tokens, wall, cpu = json.loads(done.stdout.splitlines()[-1])
+                    runs[arm].append((tokens / wall, tokens / cpu))
+                    print(beam, arm, tokens, *map(round, runs[arm][-1]), file=sys.stderr)
+            result["beams"][beam] = {}
+            for column, unit in enumerate(("second", "cpu_second")):
+                middle = {arm: statistics.median(it[column] for it in runs[arm]) for arm in arms}
+                speeds = {arm: round(speed) for arm, speed in middle.items()}
+                found = {f"tokens_per_{unit}": speeds, "shares": shares(middle, given.peer)}
+                result["beams"][beam][unit] = found
+    name = "corpus-ray-peer.json" if given.peer else "corpus-ray.json"
+    machine.write_result(given.out / machine.slug(facts) / name, result)
     print(json.dumps(result, indent=1))
 
 
