@@ -110,6 +110,10 @@ CLI::App* AddTranslate(CLI::App* app, Flags* flags) {
           "as a whole unless --lines [text/plain]")
       ->type_name("TYPE");
   AddProtection(translate, &flags->translate);
+  translate
+      ->add_option("--target-prefix", *flags->translate.mutable_target_prefix(),
+                   "what the translation of the only text begins with")
+      ->type_name("TEXT");
   translate->preparse_callback([flags](size_t) { flags->texts.input.plain_text = true; });
   translate->add_flag_callback(
       "--as-text", [flags] { flags->texts.input.plain_text = false; },

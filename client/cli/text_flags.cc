@@ -1,5 +1,7 @@
 #include "client/cli/text_flags.h"
 
+#include <algorithm>
+
 #include "client/cli/text/glossary_file.h"
 
 namespace linnet::client {
@@ -82,13 +84,19 @@ void AddTexts(CLI::App* command, Flags* flags, bool lines, std::function<bool()>
     if (flags->json_lines) {
       input->shape = Shape::kJsonLines;
       flags->texts.form = flags->json ? Form::kJsonLinesWhole : Form::kJsonLines;
-    } else if (flags->lines || (lines && !flags->document && !flags->has_markup())) {
+    } else if (flags->lines || (lines && !flags->document && !flags->reads_whole())) {
       input->shape = flags->joins_lines() ? Shape::kParagraphs : Shape::kLines;
     }
     if (flags->lines && flags->joins_lines()) {
       throw CLI::ValidationError(
           "--lines answers each line alone, --line-breaks join-paragraphs joins them: leave one "
           "out");
+    }
+    const size_t texts = std::max(input->arguments.size(), input->files.size());
+    if (!flags->translate.target_prefix().empty() && (input->shape != Shape::kWhole || texts > 1)) {
+      throw CLI::ValidationError(
+          "--target-prefix begins the translation of one text: give one, without --lines or "
+          "--jsonl");
     }
     input->plain_text &= !flags->json_lines;
     flags->texts.skip_refused = flags->skip_refused.value_or(flags->json_lines);

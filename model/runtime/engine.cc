@@ -67,6 +67,18 @@ absl::Status CheckSilent(std::span<const TokenId> silent, const EngineInfo& info
   return CheckInside("language", silent, info.special, "cannot start a target");
 }
 
+absl::Status CheckStart(const SequenceInput& sequence, const EngineInfo& info) {
+  if (sequence.start == nullptr) return absl::OkStatus();
+  if (sequence.options.sampling()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a start to spell is given with ", NamesOfSampling(),
+                     ": give its tokens as a prefix, or leave these out"));
+  }
+  for (const SpelledStart::Place& place : sequence.start->places)
+    RETURN_IF_ERROR(CheckTokens("start", place.tokens, info.vocabulary_size));
+  return absl::OkStatus();
+}
+
 absl::Status CheckPrefix(const SequenceInput& sequence, const EngineInfo& info) {
   if (std::ssize(sequence.prefix) > sequence.options.max_target_tokens) {
     return absl::InvalidArgumentError(absl::StrCat("the prefix has ", sequence.prefix.size(),
@@ -74,6 +86,7 @@ absl::Status CheckPrefix(const SequenceInput& sequence, const EngineInfo& info) 
                                                    sequence.options.max_target_tokens));
   }
   RETURN_IF_ERROR(CheckTokens("prefix", sequence.prefix, info.vocabulary_size));
+  RETURN_IF_ERROR(CheckStart(sequence, info));
   return CheckInside("prefix", sequence.prefix, info.special, "a prefix does not contain");
 }
 
@@ -144,6 +157,10 @@ absl::Status CheckTarget(const SequenceInput& sequence, const EngineInfo& info) 
         "a target to score and a prefix of ", sequence.prefix.size(),
         " tokens are given: the target already contains its start, leave the prefix out"));
   }
+  if (sequence.start != nullptr) {
+    return absl::InvalidArgumentError(
+        "a target to score and a start to spell are given: leave the start out");
+  }
   if (sequence.options.sampling()) {
     return absl::InvalidArgumentError(absl::StrCat("a target to score is given, and with it ",
                                                    NamesOfSampling(),
@@ -181,7 +198,8 @@ std::unique_ptr<Search> StartSearch(const SequenceInput& sequence, const EngineI
                      .grammar = info.grammar,
                      .silent = sequence.silent,
                      .length = sequence.length,
-                     .target = sequence.target};
+                     .target = sequence.target,
+                     .start = sequence.start};
   if (int& repeats = spec.options.max_ngram_repeats; repeats > 0)
     repeats = std::max(repeats, ConsecutiveRepeats(TextOf(sequence)));
   return NewSearch(spec);

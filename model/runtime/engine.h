@@ -26,6 +26,9 @@ struct SequenceInput {
   int before_text = 0;  // number of language tokens before the text, and behind its eos
   int after_text = 0;
   std::vector<TokenId> prefix;  // forced start of the target, without eos
+  // What the target spells behind the prefix; null: nothing. Not with sampling or a target to
+  // score.
+  std::shared_ptr<const SpelledStart> start = nullptr;
   // Language tokens that the target starts with, before a prefix or a target to score. No event
   // contains them (SearchSpec::silent). At most EngineInfo::max_language_tokens.
   std::vector<TokenId> silent = {};
@@ -71,8 +74,11 @@ struct EncoderCost {
 
 // Constant properties of an engine.
 struct EngineInfo {
-  std::string device;                // "cpu", "cuda:0"
-  std::string compute_type;          // "float32", "bfloat16"
+  std::string device;        // "cpu", "cuda:0"
+  std::string compute_type;  // "float32", "bfloat16"
+  // What the last bits of its answers depend on besides the bundle, as "int8 avx512", "float16
+  // cuda:0".
+  std::string compute;
   int threads = 1;                   // intra-op
   int rows = 0;                      // max hypotheses per step
   int64_t encoder_cache_tokens = 0;  // max source tokens in the encoder cache

@@ -126,11 +126,11 @@ RunningSequence ScriptedEngine::StartSequence(SequenceInput input) {
   return sequence;
 }
 
-// Sampling, constraints, wished lengths and given targets may use any token, so they get the whole
-// vocabulary.
+// Sampling, constraints, wished lengths, starts to spell and given targets may use any token, so
+// they get the whole vocabulary.
 std::optional<OutputRows> ScriptedEngine::OutputsFor(const SequenceInput& sequence) {
   if (!shortlist_ || sequence.target || sequence.options.sampling() ||
-      !sequence.constraints.empty() || sequence.length != nullptr) {
+      !sequence.constraints.empty() || sequence.length != nullptr || sequence.start != nullptr) {
     return std::nullopt;
   }
   std::vector<TokenId> others = sequence.silent;

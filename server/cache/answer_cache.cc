@@ -69,7 +69,7 @@ void AddOptions(const model::SearchOptions& options, KeyBytes& key) {
 
 std::string ModelCache::MakeKey(const Caller& caller, const model::SequenceInput& input) const {
   // A field that is added to the input stops the build here.
-  const auto& [id, source, before_text, after_text, prefix, silent, target, constraints,
+  const auto& [id, source, before_text, after_text, prefix, start, silent, target, constraints,
                continuations, length, options, report_stable, align] = input;
   KeyBytes key;
   key.Add(model_);
@@ -78,6 +78,8 @@ std::string ModelCache::MakeKey(const Caller& caller, const model::SequenceInput
   key.Add(before_text);
   key.Add(after_text);
   key.Add(prefix);
+  key.Add(start != nullptr);
+  if (start != nullptr) key.Add(start->text);
   key.Add(silent);
   key.Add(target.has_value());
   if (target.has_value()) key.Add(*target);

@@ -22,6 +22,9 @@ namespace {
 
 using linnet::v1::DecodingOptions;
 
+constexpr absl::string_view kTargetPrefix = "target_prefix";
+constexpr size_t kMaxTargetPrefixBytes = 16 << 10;
+
 std::string Item(absl::string_view field, int index) {
   return absl::StrCat(field, "[", index, "]");
 }
@@ -66,6 +69,7 @@ struct Asked {
   const linnet::v1::SummaryLength* length = nullptr;
   bool direct_only = true;  // two models never answer together
   std::optional<MarkupOptions> markup = std::nullopt;
+  absl::string_view target_prefix = {};
 };
 
 // Checks that the settings make sense for a translation through a third language.
@@ -81,6 +85,8 @@ absl::Status CheckPivot(const Asked& asked, absl::string_view source_language,
     return BadField("options.n_best", Reason::kBadOption, message("an n-best list"));
   if (asked.glossary != nullptr)
     return BadField("glossary", Reason::kBadGlossary, message("a glossary"));
+  if (!asked.target_prefix.empty())
+    return BadField(kTargetPrefix, Reason::kBadSetting, message("the start of an answer"));
   return absl::OkStatus();
 }
 
@@ -254,12 +260,39 @@ absl::Status ForEachLanguage(TextRequest& checked, const Apply& apply) {
   return absl::OkStatus();
 }
 
+// `texts`: of the request; -1 for the settings of a document.
+absl::Status CheckTargetPrefix(const linnet::v1::TranslateRequest& request, int texts) {
+  const std::string& prefix = request.target_prefix();
+  if (prefix.empty()) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckText(std::string(kTargetPrefix), prefix));
+  if (prefix.size() > kMaxTargetPrefixBytes) {
+    return BadField(kTargetPrefix, Reason::kTextTooLong,
+                    absl::StrCat("has ", prefix.size(), " bytes, at most ", kMaxTargetPrefixBytes,
+                                 " are taken: send the rest of the text in another call"));
+  }
+  const auto alone = [](absl::string_view what) {
+    return BadField(kTargetPrefix, Reason::kBadSetting,
+                    absl::StrCat("begins the translation of one text, and ", what,
+                                 ": send the text alone, with Translate"));
+  };
+  if (texts < 0) return alone("is set for all lines of a document");
+  if (texts > 1) return alone(absl::StrCat("is set for ", texts, " texts"));
+  if (!request.mime_type().empty() && request.mime_type() != "text/plain") {
+    return BadField(kTargetPrefix, Reason::kBadSetting,
+                    absl::StrCat("begins a plain text, and mime_type is ", request.mime_type(),
+                                 ": leave one of them out"));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<TextRequest> CheckTranslate(const linnet::v1::TranslateRequest& request,
                                            std::optional<std::vector<TextItem>> items,
                                            const Catalog& catalog, const TextLimits& limits) {
   ASSIGN_OR_RETURN(const std::optional<MarkupOptions> markup, CheckMarkup(request));
   ASSIGN_OR_RETURN(const std::shared_ptr<const ProtectedPatterns> protects,
                    ProtectedPatterns::Make(request.protected_patterns()));
+  RETURN_IF_ERROR(
+      CheckTargetPrefix(request, items.has_value() ? static_cast<int>(items->size()) : -1));
   if (request.target_language_code().empty())
     return BadField("target_language_code", Reason::kMissing, "is required");
   if (!linnet::v1::LineBreaks_IsValid(request.line_breaks())) {
@@ -278,11 +311,18 @@ absl::StatusOr<TextRequest> CheckTranslate(const linnet::v1::TranslateRequest& r
              .keeps_target = true,
              .glossary = request.glossary().entries().empty() ? nullptr : &request.glossary(),
              .direct_only = request.direct_only(),
-             .markup = markup},
+             .markup = markup,
+             .target_prefix = request.target_prefix()},
             catalog, limits);
   if (!checked.ok()) return checked;
+  if (!request.target_prefix().empty() && !checked->unchanged.empty()) {
+    return BadField(kTargetPrefix, Reason::kBadSetting,
+                    "is set for a text that seems to be in the target language already, and comes "
+                    "back unchanged: set source_language_code, or leave it out");
+  }
   RETURN_IF_ERROR(ForEachLanguage(*checked, [&](TextRequest& each) -> absl::Status {
     each.split = true;
+    each.target_prefix = request.target_prefix();
     each.markup = markup;
     each.protects = protects;
     if (each.second != nullptr) {

@@ -69,6 +69,9 @@ struct TextRequest {
   linnet::v1::LongInput long_input = linnet::v1::LONG_INPUT_REJECT;  // if not split
   std::optional<linnet::v1::SummaryLength> length;  // the requested length of a summary
   LanguageCheck language_check = LanguageCheck::kOff;
+  // What the answer to the only text begins with, byte for byte; borrowed from the request. Empty:
+  // anything.
+  absl::string_view target_prefix = {};
   bool word_scores = false;
   bool alignments = false;
   bool use_cache = true;

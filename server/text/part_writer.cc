@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/text/stable_text.h"
 #include "server/text/text_reply.h"
@@ -28,6 +29,12 @@ std::optional<linnet::v1::TextPart> PartWriter::Stable(std::span<const model::To
   std::string text = StableText(*request_.model->target_tokenizer,
                                 request_.model->bundle.manifest.word_tokenizer(), tokens,
                                 TargetCapitals(request_, segment));
+  if (segment.start.has_value()) {
+    if (!absl::StartsWith(text, segment.start->as_read)) return std::nullopt;
+    model::RestoredText begun = {.text = text};
+    BeginWith(*segment.start, text, begun);
+    text = std::move(begun.text);
+  }
   // It may be the full stop at the end of the title, which is left out.
   if (segment.is_title && text.ends_with('.')) text.pop_back();
   // Nothing is sent if the text does not extend what was sent. Done reports an error if it never

@@ -33,9 +33,10 @@ model::RestoredText RestoredHypothesis(const TextRequest& request, const Prepare
                                        const model::Hypothesis& hypothesis) {
   if (segment.copied) return {.text = std::string(segment.text)};
   const model::Tokenizer& tokenizer = *request.model->target_tokenizer;
+  const std::string decoded = tokenizer.Decode(hypothesis.tokens, TargetCapitals(request, segment));
   model::RestoredText restored =
-      tokenizer.Restore(tokenizer.Decode(hypothesis.tokens, TargetCapitals(request, segment)),
-                        segment.spans, segment.text, /*once=*/request.split);
+      tokenizer.Restore(decoded, segment.spans, segment.text, /*once=*/request.split);
+  if (segment.start.has_value()) BeginWith(*segment.start, decoded, restored);
   std::string& text = restored.text;
   if (segment.is_title && text.size() > 1 && absl::EndsWith(text, ".") &&
       !absl::EndsWith(text, ".."))
@@ -62,8 +63,13 @@ model::SequenceInput MakeInput(const TextRequest& request, const PreparedSegment
   input.options = request.options.ForSource(static_cast<int>(segment.source.size()));
   input.align = segment.align;
   input.length = segment.length;
+  if (segment.start.has_value()) {
+    input.prefix = segment.start->tokens;
+    input.start = segment.start->spelled;
+  }
   if (segment.target.has_value()) {
     input.target = segment.target;
+    input.options = input.options.WithoutSampling();
     // So that the cost is that of the target.
     input.options.max_target_tokens = static_cast<int>(segment.target->size()) - 1;
     input.options.min_target_tokens =

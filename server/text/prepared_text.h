@@ -13,6 +13,7 @@
 #include "server/request/glossary.h"
 #include "server/request/text_request.h"
 #include "server/schedule/sequence.h"
+#include "server/text/given_start.h"
 
 namespace linnet::server {
 
@@ -28,6 +29,7 @@ struct PreparedSegment {
   // converted (model/runtime/tokenizer/lower_capitals.h).
   bool lowered = false;
   std::optional<std::vector<model::TokenId>> target;  // to be scored
+  std::optional<GivenStart> start = std::nullopt;     // of its answer
   // Borrowed from the request, or from PreparedText::joined.
   absl::string_view text = {};
   std::vector<TermUse> terms = {};                              // glossary entries that apply

@@ -135,7 +135,8 @@ absl::Status StageRun::PrepareSlice() {
     ASSIGN_OR_RETURN(const int64_t worked, preparer_->Step(std::min(left, kWorkPerStep)));
     left -= worked;
     std::vector<PreparedSegment>& segments = preparer_->segments();
-    if (request_.split || preparer_->done()) {
+    // A given start of the answer is laid on the segments of the whole text.
+    if ((request_.split && request_.target_prefix.empty()) || preparer_->done()) {
       ASSIGN_OR_RETURN(const int added, AddSequences(segments, kSequencesPerStep));
       left -= added * kWorkOfSequence;
     }

@@ -81,6 +81,7 @@ template <typename Response>
 void FillModel(const TextRequest& request, Response& response) {
   response.set_model(request.model->name());
   response.set_model_version(request.model->bundle.manifest.version());
+  response.set_compute(request.model->scheduler->engine_info().compute);
 }
 template <typename Response>
 void FillLanguages(const TextRequest& request, const std::vector<TextItem>& items,

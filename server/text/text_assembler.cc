@@ -110,7 +110,8 @@ absl::StatusOr<int64_t> TextAssembler::Add(TokenizedPart part) {
   for (const model::ProtectedSpan& span : segment.spans) bytes += std::ssize(span.text);
   RETURN_IF_ERROR(hold_(bytes));
   segment.copied = request_.split && IsOwnTranslation(segment);
-  if (!segment.copied) return worked;
+  // A segment that is given the start of its answer is decoded (GiveStarts).
+  if (!segment.copied || !request_.target_prefix.empty()) return worked;
   segment.source = {};
   segment.spans = {};
   segment.unread = {};
@@ -167,6 +168,10 @@ absl::StatusOr<int64_t> TextAssembler::Finish() {
     worked += std::min<int64_t>(std::ssize(*text_), model::kMaxProseBytes) / kProseBytesPerWork;
   RETURN_IF_ERROR(SetLengths());
   RETURN_IF_ERROR(CheckLanguage());
+  if (!request_.target_prefix.empty()) {
+    ASSIGN_OR_RETURN(const int64_t work, GiveStarts(request_, hold_, prepared_));
+    worked += work;
+  }
   if (request_.split) prepared_.tail = text_->substr(copied_);
   prepared_.truncated = request_.long_input == linnet::v1::LONG_INPUT_TRUNCATE &&
                         !model::Trimmed(absl::string_view(*text_).substr(copied_)).empty();

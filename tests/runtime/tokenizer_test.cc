@@ -9,6 +9,7 @@
 #include <set>
 #include <thread>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
@@ -394,6 +395,51 @@ TEST(TokenizerContinuationsTest, ContainsTokensThatExtendAWord) {
   std::vector<std::string> found;
   for (TokenId token : *(*tokenizer)->Continuations()) found.push_back(pieces[token]);
   EXPECT_THAT(found, testing::ElementsAre("s", "7", "\u0301", "서울"));
+}
+
+TEST_F(TokenizerTest, EveryWayToSpellAStartIsItsText) {
+  std::mt19937 random(2);
+  for (const std::string text :
+       {"The dog", "dog", "garden", "dog in the garden", "Last one. It", "a-b c"}) {
+    const std::vector<TokenId> tokens = *tokenizer_->Encode(text);
+    for (const bool then_word : {false, true}) {
+      const auto start = tokenizer_->Spell(tokens, then_word);
+      ASSERT_NE(start, nullptr) << text;
+      ASSERT_EQ(start->text.size(), start->places.size());
+      std::set<std::vector<TokenId>> walks;
+      for (int walk = 0; walk < 200; ++walk) {
+        std::vector<TokenId> walked;
+        for (size_t at = 0; at < start->text.size();) {
+          const SpelledStart::Place& place = start->places[at];
+          ASSERT_FALSE(place.tokens.empty()) << "no dead end";
+          const size_t next = random() % place.tokens.size();
+          walked.push_back(place.tokens[next]);
+          at = place.spelled[next];
+        }
+        walked.push_back(tokens.back());  // white space at the end of a text may be dropped
+        const std::string said = tokenizer_->Decode(walked);
+        EXPECT_TRUE(absl::StartsWith(said, then_word ? text + " " : text)) << said;
+        walks.insert(walked);
+      }
+      EXPECT_GT(walks.size(), 1) << text;
+    }
+    size_t at = 0;  // its own tokens are one of the ways
+    const auto start = tokenizer_->Spell(tokens, /*then_word=*/false);
+    for (TokenId token : tokens) {
+      const SpelledStart::Place& place = start->places[at];
+      const auto found = std::ranges::find(place.tokens, token);
+      ASSERT_NE(found, place.tokens.end());
+      at = place.spelled[found - place.tokens.begin()];
+    }
+    EXPECT_EQ(at, start->text.size());
+  }
+}
+
+TEST_F(TokenizerTest, SpellsNoBytesAndNothing) {
+  EXPECT_EQ(tokenizer_->Spell({}, false), nullptr);
+  EXPECT_EQ(tokenizer_->Spell(std::vector<TokenId>{kByte0 + 0xC3}, false), nullptr);
+  EXPECT_EQ(tokenizer_->Spell(std::vector<TokenId>{-1}, false), nullptr);
+  EXPECT_EQ(tokenizer_->Spell(std::vector<TokenId>{1 << 30}, false), nullptr);
 }
 
 TEST(TokenizerLoadTest, RefusesVocabulariesOfOtherModels) {

@@ -31,6 +31,7 @@ const std::vector<FlagName>& Names() {
         {"long_input", "--long-input"},
         {"mime_type", "--mime-type"},
         {"protected_patterns", "--protected-pattern"},
+        {"target_prefix", "--target-prefix"},
         {"markup.ignore_tags", "--ignore-tag"},
         {"markup.splitting_tags", "--splitting-tag"},
         {"markup.non_splitting_tags", "--non-splitting-tag"},

@@ -151,7 +151,8 @@ absl::StatusOr<v1::TranslateResponse> TranslateInParts(Client& client,
                                                        const v1::TranslateRequest& request,
                                                        const CallOptions& options) {
   const bool has_markup = !request.mime_type().empty() && request.mime_type() != "text/plain";
-  if (request.contents_size() != 1 || has_markup) return client.Translate(request, options);
+  if (request.contents_size() != 1 || has_markup || !request.target_prefix().empty())
+    return client.Translate(request, options);
   const std::string& text = request.contents(0);
   if (text.size() <= kBytesPerPart) {
     auto response = client.Translate(request, options);

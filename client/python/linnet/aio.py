@@ -20,7 +20,7 @@ from .texts import (
     check_message,
     check_request_alone,
     document_start,
-    has_markup,
+    is_whole,
     joins_lines,
     keep_language,
     set_field,
@@ -62,6 +62,7 @@ class AsyncClient(AsyncClientLife):
         mime_type: str = "",
         protected_patterns: Iterable[str] = (),
         markup: api.MarkupOptions | None = None,
+        target_prefix: str = "",
         timeout: float | None = None,
         request_id: str = "",
     ) -> str: ...
@@ -97,6 +98,7 @@ class AsyncClient(AsyncClientLife):
         mime_type: str = "",
         protected_patterns: Iterable[str] = (),
         markup: api.MarkupOptions | None = None,
+        target_prefix: str = "",
         timeout: float | None = None,
         request_id: str = "",
     ) -> api.TranslateResponse | str | list[str]:
@@ -106,7 +108,8 @@ class AsyncClient(AsyncClientLife):
         unless `direct_only`. With
         `line_breaks="join_paragraphs"` the lines of a paragraph that was wrapped are joined. With
         `mime_type="text/html"` or "application/xml" a text is a fragment whose tags are kept, as
-        `markup` says. What `protected_patterns`, regular expressions of RE2, match is copied."""
+        `markup` says. What `protected_patterns`, regular expressions of RE2, match is copied.
+        The translation of a single text begins with `target_prefix`."""
         if isinstance(text, api.TranslateRequest):
             check_request_alone(
                 to=to,
@@ -119,6 +122,7 @@ class AsyncClient(AsyncClientLife):
                 mime_type=mime_type,
                 protected_patterns=protected_patterns,
                 markup=markup,
+                target_prefix=target_prefix,
             )
             return await self._connection.unary(self._text.Translate, text, timeout, request_id)
         settings = translation(
@@ -132,8 +136,14 @@ class AsyncClient(AsyncClientLife):
             mime_type,
             protected_patterns,
             markup,
+            target_prefix,
         )
-        plan = Plan.of(text, joins=joins_lines(settings), whole=has_markup(settings))
+        if target_prefix and not isinstance(text, str):
+            raise LinnetError.local(
+                "target_prefix begins the translation of one text: call translate for each text",
+                field="target_prefix",
+            )
+        plan = Plan.of(text, joins=joins_lines(settings), whole=is_whole(settings))
 
         async def answers(contents: list[str]) -> list[TextAnswer]:
             request = api.TranslateRequest()

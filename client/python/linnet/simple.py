@@ -40,6 +40,7 @@ def translate(  # type: ignore[overload-overlap]
     mime_type: str = "",
     protected_patterns: Iterable[str] = (),
     markup: api.MarkupOptions | None = None,
+    target_prefix: str = "",
     timeout: float | None = None,
     server: str = "",
 ) -> str: ...
@@ -73,6 +74,7 @@ def translate(
     mime_type: str = "",
     protected_patterns: Iterable[str] = (),
     markup: api.MarkupOptions | None = None,
+    target_prefix: str = "",
     timeout: float | None = None,
     server: str = "",
 ) -> str | list[str]:
@@ -81,7 +83,8 @@ def translate(
     model translates the pair, two do through a third language, unless `direct_only`. With
     `line_breaks="join_paragraphs"` the lines of a paragraph that was wrapped are joined. With
     `mime_type="text/html"` or "application/xml" a text is a fragment whose tags are kept, as
-    `markup` says. What `protected_patterns`, regular expressions of RE2, match is copied."""
+    `markup` says. What `protected_patterns`, regular expressions of RE2, match is copied.
+    The translation of a single text begins with `target_prefix`."""
     return default_client(server).translate(
         text,
         to=to,
@@ -94,6 +97,7 @@ def translate(
         mime_type=mime_type,
         protected_patterns=protected_patterns,
         markup=markup,
+        target_prefix=target_prefix,
         timeout=timeout,
     )
 

@@ -293,6 +293,7 @@ def translation(
     mime_type: str = "",
     protected_patterns: Iterable[str] = (),
     markup: api.MarkupOptions | None = None,
+    target_prefix: str = "",
 ) -> api.TranslateRequest:
     """The request without its texts."""
     if options is not None:
@@ -311,6 +312,7 @@ def translation(
     set_field(request, "model", model)
     set_field(request, "direct_only", direct_only)
     set_field(request, "mime_type", mime_type)
+    set_field(request, "target_prefix", target_prefix)
     return request
 
 
@@ -351,8 +353,9 @@ def line_breaks_named(name: str) -> api.LineBreaks.ValueType:
     return line_breaks
 
 
-def has_markup(request: api.TranslateRequest) -> bool:
-    return request.mime_type not in ("", "text/plain")
+def is_whole(request: api.TranslateRequest) -> bool:
+    """True if a text is not sent in parts: it is markup, or its translation has a given start."""
+    return request.mime_type not in ("", "text/plain") or bool(request.target_prefix)
 
 
 def joins_lines(request: api.TranslateRequest) -> bool:

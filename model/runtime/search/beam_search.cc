@@ -28,6 +28,13 @@ void BeamSearch::PushBest(const LogitRow& row, TopCandidates& top) const {
     if (const auto logit = row.Logit(adjustment.token); logit.has_value())
       top.Push(row.Extend(adjustment, *logit));
   }
+  if (const auto allowed = rules.allowed(); allowed.has_value()) {
+    for (TokenId token : *allowed) {
+      const auto logit = row.Logit(token);
+      if (logit.has_value() && !rules.IsSetAside(token)) top.Push(row.Extend(token, *logit));
+    }
+    return;
+  }
   PushRow(
       row, [&](TokenId token) { return rules.IsSetAside(token); }, top);
 }

@@ -40,6 +40,11 @@ void RowEdit::Forbid(std::span<const TokenId> tokens) {
   forbidden_.insert(forbidden_.end(), tokens.begin(), tokens.end());
 }
 
+void RowEdit::AllowOnly(std::span<const TokenId> tokens) {
+  allowed_ = tokens;
+  needs_all_ = true;
+}
+
 void RowEdit::Offer(std::span<const TokenId> tokens) {
   offered_.insert(offered_.end(), tokens.begin(), tokens.end());
 }
@@ -74,6 +79,7 @@ void RowEdit::Clear() {
   exempt_.clear();
   offered_.clear();
   unlikely_.clear();
+  allowed_.reset();
   adjusted_.clear();
   has_set_aside_ = false;
   unlikely_count_ = 0;
@@ -84,12 +90,14 @@ void RowEdit::Finish() {
   if (forced_ != kNoToken) {
     forbidden_.clear();
     unlikely_.clear();
+    allowed_.reset();
     return;
   }
   SortUnique(forbidden_);
   unlikely_count_ = CountUnlikely();
   std::erase_if(adjusted_, [this](const Adjustment& adjustment) {
-    return Contains(forbidden_, adjustment.token) || IsUnlikely(adjustment.token);
+    const TokenId token = adjustment.token;
+    return Contains(forbidden_, token) || IsUnlikely(token) || !IsAllowed(token);
   });
 }
 
@@ -113,8 +121,13 @@ int RowEdit::CountUnlikely() const {
   return count;
 }
 
+bool RowEdit::IsAllowed(TokenId token) const {
+  return !allowed_.has_value() || Contains(*allowed_, token);
+}
+
 bool RowEdit::IsSetAside(TokenId token) const {
-  return Contains(forbidden_, token) || IsUnlikely(token) || FindAdjustment(token) != nullptr;
+  return Contains(forbidden_, token) || IsUnlikely(token) || !IsAllowed(token) ||
+         FindAdjustment(token) != nullptr;
 }
 
 std::span<const TokenId> RowEdit::set_aside() const {

@@ -24,6 +24,8 @@ class RowEdit {
   // Forbids `tokens`, ascending, of which a trained model ranks hardly any high: a search then asks
   // for a few more logits only, not for one more per token. They must outlive the edit.
   void ForbidUnlikely(std::span<const TokenId> tokens) { unlikely_.push_back(tokens); }
+  // Forbids all but `tokens`, ascending, which must outlive the edit. Not for a Sampler.
+  void AllowOnly(std::span<const TokenId> tokens);
   // Lets the token come next although it is in a list of ForbidUnlikely.
   void Exempt(TokenId token) { exempt_.push_back(token); }
   // Changes the score of a token unless a rule forbids it. Several changes of a token count
@@ -46,10 +48,13 @@ class RowEdit {
   TokenId forced() const { return forced_; }
   bool silent() const { return silent_; }
   // The tokens that the ranking of a row leaves out, ascending: the forbidden ones, and those with
-  // another score, which are candidates of their own. The list is made when it is asked for.
+  // another score, which are candidates of their own; not those that AllowOnly forbids. The list is
+  // made when it is asked for.
   std::span<const TokenId> set_aside() const;
   bool IsSetAside(TokenId token) const;
   std::span<const Adjustment> adjusted() const { return adjusted_; }
+  // Of AllowOnly; nullopt: all.
+  std::optional<std::span<const TokenId>> allowed() const { return allowed_; }
   bool IsForbidden(TokenId token) const;
   // The candidate for a token that is not forbidden; nullopt if the row lacks its logit.
   std::optional<Candidate> CandidateFor(const LogitRow& row, TokenId token) const;
@@ -62,6 +67,7 @@ class RowEdit {
  private:
   void JoinAdjustments();
   bool IsUnlikely(TokenId token) const;  // and not exempt
+  bool IsAllowed(TokenId token) const;
   int CountUnlikely() const;
   const Adjustment* FindAdjustment(TokenId token) const;
 
@@ -70,6 +76,7 @@ class RowEdit {
   TokenId also_ = kNoToken;
   std::vector<TokenId> forbidden_, exempt_, offered_;
   std::vector<std::span<const TokenId>> unlikely_;
+  std::optional<std::span<const TokenId>> allowed_;
   std::vector<Adjustment> adjusted_;  // ascending by token after Finish
   int unlikely_count_ = 0;  // tokens that are set aside because of unlikely_ only, or "too many"
   mutable std::vector<TokenId> set_aside_;

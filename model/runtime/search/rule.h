@@ -8,6 +8,7 @@
 #include "model/runtime/search/constraints.h"
 #include "model/runtime/search/row_edit.h"
 #include "model/runtime/search/search_options.h"
+#include "model/runtime/search/spelled_start.h"
 #include "model/runtime/search/target_length.h"
 #include "model/runtime/search/token.h"
 #include "model/runtime/search/token_grammar.h"
@@ -30,6 +31,8 @@ struct SearchSpec {
   std::shared_ptr<const TargetLength> length = nullptr;
   // A target to score, eos last and nowhere else; nothing is searched. No prefix and constraints.
   std::optional<std::vector<TokenId>> target = std::nullopt;
+  // What every hypothesis spells behind the prefix; null: nothing. Not with sampling.
+  std::shared_ptr<const SpelledStart> start = nullptr;
 
   int silent_tokens() const { return static_cast<int>(silent.size()); }
   // Tokens that every hypothesis begins with: the silent ones, then the prefix or the target.

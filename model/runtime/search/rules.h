@@ -22,6 +22,8 @@ std::unique_ptr<Rule> NewConstraintRule(const SearchSpec& spec);
 // A target is valid text: byte pieces form whole characters, and control pieces occur only in a
 // prefix or a phrase (token_grammar.h).
 std::unique_ptr<Rule> NewGrammarRule(const SearchSpec& spec);
+// The text that a target begins with after its prefix (spelled_start.h).
+std::unique_ptr<Rule> NewSpelledStart(const SearchSpec& spec);
 // no_repeat_ngram_size and max_ngram_repeats (repeats.h).
 std::unique_ptr<Rule> NewNgramRepeats(const SearchSpec& spec);
 // No end before min_target_tokens.
@@ -33,7 +35,7 @@ std::unique_ptr<Rule> NewWishedLength(const SearchSpec& spec);
 // In the order in which they apply. What is offered is known before a rule that makes an exception
 // for it, and whether a character is open before the rules that do not apply inside one.
 inline constexpr NewRule kRules[] = {
-    NewForcedTokens, NewUnknownPenalty, NewRepetitionPenalty, NewConstraintRule,
+    NewForcedTokens, NewUnknownPenalty, NewRepetitionPenalty, NewConstraintRule, NewSpelledStart,
     NewGrammarRule,  NewNgramRepeats,   NewMinLength,         NewWishedLength,
 };
 

@@ -34,6 +34,15 @@ struct SearchOptions {
   std::optional<uint64_t> seed = std::nullopt;  // of sampling; unset: 0
 
   bool operator==(const SearchOptions&) const = default;
+  // The same with the most likely tokens in place of drawn ones.
+  SearchOptions WithoutSampling() const {
+    SearchOptions options = *this;
+    options.top_k = 0;
+    options.top_p = 1;
+    options.min_p = 0;
+    options.seed = std::nullopt;
+    return options;
+  }
   bool sampling() const { return top_k > 0 || top_p < 1 || min_p > 0 || seed.has_value(); }
 };
 

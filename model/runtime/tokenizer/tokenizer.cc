@@ -161,6 +161,9 @@ struct Tokenizer::Impl {
   std::shared_ptr<const std::vector<TokenId>> continuations;
   std::once_flag made_marks;
   std::shared_ptr<const TokenMarks> marks;
+  std::once_flag made_spellings;
+  std::vector<std::string> spelled;                     // by token: what it adds to a text
+  std::vector<std::pair<std::string, TokenId>> spells;  // the same without empty ones, ascending
 };
 
 Spelling Tokenizer::Impl::ClassifySpelling(absl::string_view text) const {
@@ -413,6 +416,64 @@ std::shared_ptr<const std::vector<TokenId>> Tokenizer::Continuations() const {
   return impl_->continuations;
 }
 
+void Tokenizer::MakeSpelledTexts() const {
+  auto [word, tokens] = AnyWord();
+  tokens.push_back(0);
+  impl_->spelled.resize(pieces());
+  for (TokenId token = 0; token < pieces(); ++token) {
+    const TokenGrammar::Class kind = impl_->subwords->ClassOf(token);
+    const bool is_text = kind == TokenGrammar::kText || kind == TokenGrammar::kBlank;
+    if (!is_text || impl_->IsControl(token)) continue;
+    tokens.back() = token;
+    const std::string text = Decode(tokens);
+    // Some tokenizers drop a blank at the end of a text.
+    std::string own = kind == TokenGrammar::kBlank ? " " : "";
+    if (text.size() > word.size() && text.starts_with(word)) own = text.substr(word.size());
+    // The blank piece is lost at the start of a text; a byte that is a blank would stay.
+    if (own == " " && !Decode({&token, 1}).empty()) continue;
+    if (!own.empty()) impl_->spells.emplace_back(own, token);
+    impl_->spelled[token] = std::move(own);
+  }
+  std::ranges::sort(impl_->spells);
+}
+
+std::shared_ptr<const SpelledStart> Tokenizer::Spell(std::span<const TokenId> tokens,
+                                                     bool then_word) const {
+  if (!separates_words()) return nullptr;
+  std::call_once(impl_->made_spellings, [this] { MakeSpelledTexts(); });
+  const auto& spells = impl_->spells;
+  auto start = std::make_shared<SpelledStart>();
+  for (TokenId token : tokens) {
+    if (token < 0 || token >= pieces() || impl_->spelled[token].empty()) return nullptr;
+    start->text += impl_->spelled[token];
+  }
+  if (then_word) start->text += ' ';
+  const auto from = [&spells](absl::string_view text) {
+    return std::ranges::lower_bound(spells, text, {}, &std::pair<std::string, TokenId>::first);
+  };
+  const auto size = static_cast<int>(start->text.size());
+  start->places.resize(size);
+  for (int begin = size - 1; begin >= 0; --begin) {  // so that no place leads to a dead end
+    const absl::string_view left = absl::string_view(start->text).substr(begin);
+    std::vector<std::pair<TokenId, int>> next;
+    for (int end = begin + 1; end < size; ++end) {
+      if (start->places[end].tokens.empty()) continue;
+      const absl::string_view part = left.substr(0, end - begin);
+      for (auto at = from(part); at != spells.end() && at->first == part; ++at)
+        next.emplace_back(at->second, end);
+    }
+    for (auto at = from(left); at != spells.end() && absl::StartsWith(at->first, left); ++at)
+      next.emplace_back(at->second, size);
+    std::ranges::sort(next);
+    SpelledStart::Place& place = start->places[begin];
+    for (const auto& [token, spelled] : next) {
+      place.tokens.push_back(token);
+      place.spelled.push_back(spelled);
+    }
+  }
+  return size == 0 || start->places.front().tokens.empty() ? nullptr : start;
+}
+
 bool TokenMarks::begins_word(TokenId token) const {
   return std::binary_search(word_starts.begin(), word_starts.end(), token);
 }
@@ -464,6 +525,8 @@ RestoredText Tokenizer::Restore(absl::string_view decoded, std::span<const Prote
                                 absl::string_view source, bool once) const {
   return RestoreSpans(decoded, impl_->stand_ins, spans, source, once);
 }
+
+const std::string& Tokenizer::StandIn(int number) const { return impl_->stand_ins[number]; }
 
 TokenGrammar Tokenizer::Grammar(int vocabulary) const {
   std::vector<TokenGrammar::Class> classes;

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "linnet/v1/bundle.pb.h"
+#include "model/runtime/search/spelled_start.h"
 #include "model/runtime/search/token.h"
 #include "model/runtime/search/token_grammar.h"
 #include "model/runtime/tokenizer/capitals.h"
@@ -94,6 +95,11 @@ class Tokenizer {
   // digit, a combining mark or bytes of a character, but not of unspaced scripts. Computed at the
   // first call, which takes some milliseconds.
   std::shared_ptr<const std::vector<TokenId>> Continuations() const;
+  // What `tokens` spell, for a search that may spell it in others (spelled_start.h). With
+  // `then_word` it ends with the blank of the next word. Null if their text depends on their
+  // neighbours (separates_words), or one of them is no whole text: a byte, an unknown or a control
+  // piece; or if there are none. Computes a table at the first call, which takes some milliseconds.
+  std::shared_ptr<const SpelledStart> Spell(std::span<const TokenId> tokens, bool then_word) const;
   // True if the tokens alone tell where words begin. With SUBWORD_KIND_BPE_CODES their neighbours
   // do, and a word tokenizer moves blanks.
   bool separates_words() const;
@@ -107,6 +113,9 @@ class Tokenizer {
   RestoredText Restore(absl::string_view decoded, std::span<const ProtectedSpan> spans,
                        absl::string_view source, bool once) const;
 
+  // What a text has in place of a span with this stand-in.
+  const std::string& StandIn(int number) const;
+
   // The grammar of targets (token_grammar.h) for a vocabulary of that many tokens. A target may
   // begin with the capitals mark.
   TokenGrammar Grammar(int vocabulary) const;
@@ -119,6 +128,7 @@ class Tokenizer {
   explicit Tokenizer(std::shared_ptr<Impl> impl);
   // A word that the vocabulary can spell, and its tokens.
   std::pair<std::string, std::vector<TokenId>> AnyWord() const;
+  void MakeSpelledTexts() const;
   std::shared_ptr<Impl> impl_;
 };
 
