@@ -32,8 +32,10 @@ const char* IsaName(Isa isa) {
   return "unknown";
 }
 
+std::string InstructionSet() { return IsaName(HostIsa()); }
+
 std::string Describe() {
-  std::string line = "cpu instructions " + std::string(IsaName(HostIsa()));
+  std::string line = "cpu instructions " + InstructionSet();
   if (HasAmx()) line += " and amx";
   for (const char* name :
        {"dynamic_conv", "light_conv", "dynamic_conv_step", "light_conv_step", "depthwise_conv",

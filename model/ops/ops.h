@@ -29,4 +29,8 @@ namespace linnet::ops {
 // makes the linker drop libraries of which nothing is called.
 std::string Describe();
 
+// The instruction set of the CPU kernels, "x86-64-v2", "avx2" or "avx512". Sums of floats differ in
+// the last bits between them; those of int8 are exact, with VNNI and AMX as well.
+std::string InstructionSet();
+
 }  // namespace linnet::ops

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "model/ops/ops.h"
 #include "model/ops/search/beam_params.h"
 #include "model/runtime/bundle/languages.h"
 #include "model/runtime/search/shortlist.h"
@@ -38,6 +39,8 @@ EngineInfo MakeInfo(const Bundle& bundle, const TorchEngineOptions& options, at:
   EngineInfo info;
   info.device = device.str();
   info.compute_type = ComputeTypeName(compute);
+  info.compute =
+      absl::StrCat(info.compute_type, " ", device.is_cpu() ? ops::InstructionSet() : info.device);
   info.threads = options.threads > 0 ? options.threads : UsableCores();
   info.rows = options.rows;
   info.encoder_cache_tokens =

@@ -116,7 +116,7 @@ absl::Status StartModel(ServedModel& served, const LoadOptions& options, double 
     RETURN_IF_ERROR(CheckBatchInvariance(info));
     served.cache = std::make_unique<ModelCache>(
         *options.cache,
-        absl::StrCat(served.bundle.manifest_sha256, " ", info.device, " ", info.compute_type));
+        absl::StrCat(served.bundle.manifest_sha256, " ", info.device, " ", info.compute));
   }
   served.load_time += absl::Now() - before;
   if (!later) served.golden = AnswerGoldenExamples(served);
@@ -184,6 +184,7 @@ linnet::v1::Model ServedModel::Describe() const {
       AsRequest(bundle.default_options(manifest.limits().max_source_tokens()));
   model.set_device(info.device);
   model.set_compute_type(info.compute_type);
+  model.set_compute(info.compute);
   model.set_shortlist(info.shortlist);
   model.set_parameters(manifest.architecture().parameters());
   model.set_sha256(bundle.model_sha256());

@@ -30,3 +30,26 @@ def test_first_start_reports_no_other_answer(start, monkeypatch, instructions, c
     # A processor without int8 or bfloat16 computes in float32, and tells.
     assert log.count(" info model_loaded ") == len(list(BUNDLES.iterdir())), log
     assert "golden_example_differs" not in log
+
+
+TEXTS = ("A dog runs.", "Where is the train station?", "She reads a book in the old garden.")
+
+
+@pytest.mark.parametrize("compute", ["float32", "int8"])
+def test_answers_name_the_instruction_set_that_their_bytes_depend_on(start, monkeypatch, compute):
+    said = {}
+    for capability, name in {"avx2": "avx2", "default": "x86-64-v2"}.items():
+        monkeypatch.setenv("ATEN_CPU_CAPABILITY", capability)
+        server = start("--compute", compute, "--threads", "1", models=BUNDLES)
+        answers = [server.translate(*TEXTS) for _ in range(2)]
+        model = server.method("GetModel")(server.api.GetModelRequest(name="en-de")).model
+        assert server.stop() == 0
+        for answer in answers:
+            assert answer.compute == model.compute == f"{compute} {name}"
+            answer.ClearField("timings")
+        assert answers[0] == answers[1]
+        said[name] = answers[0].translations
+    for one, other in zip(*said.values(), strict=True):
+        assert one.text == other.text
+        # The last bits differ: hence the name.
+        assert one.segments[0].score == pytest.approx(other.segments[0].score, abs=1e-3)
