@@ -31,9 +31,7 @@ struct Flags {
     return !translate.mime_type().empty() && translate.mime_type() != "text/plain";
   }
   // The input is one text unless other flags say so.
-  bool reads_whole() const {
-    return has_markup() || !translate.target_prefix().empty();
-  }
+  bool reads_whole() const { return has_markup() || !translate.target_prefix().empty(); }
   bool joins_lines() const { return translate.line_breaks() == v1::LINE_BREAKS_JOIN_PARAGRAPHS; }
 };
 
