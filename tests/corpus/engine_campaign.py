@@ -5,7 +5,8 @@
 The same rows are translated in two actors, or on two executors, while these processes get SIGKILL:
 as a data set of the engine, and as a job of linnet-corpus, whose driver is killed too and started
 again. The sorted rows of a data set, and the files of a job, must be, byte for byte, those of one
-linnet-corpus that nobody disturbs. The counts and the facts of the machine are written to --out.
+linnet-corpus that nobody disturbs. The counts and the facts of the machine are written to --out
+after each engine. BUNDLE may be random and tiny: what counts is that rows are decoded.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -31,7 +33,7 @@ from campaign import children, files_of, write_lines
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-OPTIONS = ("--option", "beam_size=1", "--option", "max_target_tokens=8")
+OPTIONS = ("--option", "beam_size=1", "--option", "max_target_tokens=3")
 # The processes that are killed, by a part of their command line.
 RAY = {"actor": "ray::MapWorker", "child": "linnet-decode"}
 SPARK = {
@@ -127,8 +129,8 @@ def run(
     block: int,
     interval: float,
     seed: int,
-) -> dict[str, object]:
-    """Returns the counts of a campaign. Raises SystemExit if an output differs."""
+) -> Iterator[dict[str, object]]:
+    """Yields the counts of a campaign after each engine. Raises SystemExit if an output differs."""
     python = str(engines.install())
     write_lines(folder / "lines.txt", lines, seed)
     texts = (folder / "lines.txt").read_text().splitlines()
@@ -164,7 +166,7 @@ def run(
             "faults": dict(sorted(faults_made.items())),
             "hurt_seconds": round(time.monotonic() - begin, 1),
         }
-    return counts
+        yield counts
 
 
 def main() -> None:
@@ -185,8 +187,9 @@ def main() -> None:
 
     machine.require_commit(given.out)
     facts = machine.facts(sorted(os.sched_getaffinity(0)))
+    place = given.out / machine.slug(facts) / "corpus-engine-faults.json"
     with tempfile.TemporaryDirectory() as folder:
-        counts = run(
+        for counts in run(
             given.bundle,
             Path(folder),
             engines_used=given.engines,
@@ -195,9 +198,8 @@ def main() -> None:
             block=given.block,
             interval=given.interval,
             seed=given.seed,
-        )
-    place = given.out / machine.slug(facts) / "corpus-engine-faults.json"
-    machine.write_result(place, {"machine": facts, **counts})
+        ):
+            machine.write_result(place, {"machine": facts, **counts})
     print(json.dumps(counts, indent=1))
 
 
