@@ -169,7 +169,7 @@ Estimate Admission::Take(const Caller& caller, const CallWork& work) {
   return expected;
 }
 
-absl::Status Admission::CheckDeadline(const CallWork& work, const Estimate& expected,
+absl::Status Admission::CheckDeadline(const CallWork& work, Estimate& expected,
                                       const Estimate& expected_next, absl::Time now) {
   Model& model = models_[work.model];
   const absl::Duration left = work.deadline - now;
@@ -187,8 +187,10 @@ absl::Status Admission::CheckDeadline(const CallWork& work, const Estimate& expe
     needed_when_idle += next->TimeNeeded(next->TimeWhenIdle(work.next->size), now);
   const bool too_short = needed_when_idle > left;
   // A probe that ends while its model is loaded would correct no estimate.
-  if (too_short && model.estimator.idle() && model.probes.Admit(now, left - work.load))
+  if (too_short && model.estimator.idle() && model.probes.Admit(now, left - work.load)) {
+    expected.probes = true;
     return absl::OkStatus();
+  }
   // One that begins a load corrects its estimate even if it ends before: the load goes on, and is
   // what the probe costs. It may be the second model's, so the first need not be idle.
   if (!too_short && work.load + needed_when_idle > left &&
@@ -213,9 +215,10 @@ absl::Status Admission::CheckDeadline(const CallWork& work, const Estimate& expe
 void Admission::Ended(const std::string& model, const Estimate& estimate, absl::Duration actual,
                       absl::Time now, bool finished) {
   MutexLock lock(mu_);
-  LatencyEstimator& estimator = models_[model].estimator;
+  auto& [estimator, probes, loads] = models_[model];
   if (finished) {
     estimator.RecordCompletion(estimate, actual, now);
+    if (estimate.probes) probes.Answered();
   } else {
     estimator.RecordTimeout(estimate, actual, now);
   }
@@ -305,6 +308,9 @@ void Permit::Continue(const CallWork& work, absl::Time now) {
 }
 
 void Permit::Ended(absl::Time now, bool finished) {
+  // A probe through two models is answered after the second one, whose time its estimate leaves
+  // out.
+  estimate_.probes &= !has_next();
   admission_->Ended(work_.model, estimate_, now - charged_, now, finished);
 }
 

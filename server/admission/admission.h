@@ -89,8 +89,8 @@ class Admission {
   void Add(const Caller& caller, const CallWork& work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Ended(const std::string& model, const Estimate& estimate, absl::Duration actual,
              absl::Time now, bool finished);
-  // Not OK if the call is not expected to end before its deadline.
-  absl::Status CheckDeadline(const CallWork& work, const Estimate& expected,
+  // Not OK if the call is not expected to end before its deadline. Marks the estimate of a probe.
+  absl::Status CheckDeadline(const CallWork& work, Estimate& expected,
                              const Estimate& expected_next, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void GiveBackTokens(const Caller& caller, const std::string& model, int64_t tokens, double rows);

@@ -27,6 +27,7 @@ struct Estimate {
   absl::Duration time = absl::ZeroDuration();  // total; zero: unknown
   absl::Duration wait = absl::ZeroDuration();  // the part spent waiting for rows
   bool waits = false;                          // the rows for the call are not free now
+  bool probes = false;                         // the call was admitted to correct its estimate
 };
 
 // Estimates how long a call to one model takes, from the admitted work and the speed of the engine.

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 namespace linnet::server {
 namespace {
@@ -54,17 +55,17 @@ absl::Duration StepCost::Of(double rows) const {
 double StepCost::Shape(double rows) const {
   const Bucket* below = nullptr;
   const Bucket* above = nullptr;
+  double max = std::numeric_limits<double>::infinity();
   for (const Bucket& bucket : buckets_) {
     if (!bucket.seconds.known()) continue;
+    max = std::min(max, bucket.seconds.value() * std::max(1.0, rows / bucket.rows.value()));
     if (bucket.rows.value() <= rows) below = &bucket;
     if (bucket.rows.value() > rows && above == nullptr) above = &bucket;
   }
   if (below == nullptr && above == nullptr) return 0;
-  if (below == nullptr) return above->seconds.value();
-  const double seconds = below->seconds.value();
-  if (above == nullptr) return seconds * rows / below->rows.value();
+  if (below == nullptr || above == nullptr) return max;
   const double share = (rows - below->rows.value()) / (above->rows.value() - below->rows.value());
-  return seconds + share * (above->seconds.value() - seconds);
+  return std::min(max, std::lerp(below->seconds.value(), above->seconds.value(), share));
 }
 
 }  // namespace linnet::server

@@ -12,16 +12,18 @@ namespace linnet::server {
 //
 // The estimate is a shape times a scale. The shape is the mean step duration for each power of two
 // of rows, with linear interpolation between them, so that full steps do not change the estimate
-// for small ones. The scale is the ratio of recent durations to the shape: a machine that becomes
-// slower or faster does so for steps of all sizes, including sizes not seen since. The half-life of
-// the scale is two seconds of wall time, so that after a pause the next step determines it.
-// Deterministic: time is passed in. Not thread-safe.
+// for small ones. It is at most the mean of steps of more rows, and proportional to that of steps
+// of fewer: otherwise steps that were slow because the machine had no time would keep away all
+// calls that need such steps, and so their correction. The scale is the ratio of recent durations
+// to the shape: a machine that becomes slower or faster does so for steps of all sizes, including
+// sizes not seen since. The half-life of the scale is two seconds of wall time, so that after a
+// pause the next step determines it. Deterministic: time is passed in. Not thread-safe.
 class StepCost {
  public:
   void Record(int rows, absl::Duration step, absl::Time now);
 
-  // Zero before the first step. Below the smallest recorded number of rows the cost is constant,
-  // above the largest it is proportional to the rows: both overestimate.
+  // Zero before the first step. Below the smallest recorded number of rows the cost is that of this
+  // number, above the largest it is proportional to the rows: both overestimate.
   absl::Duration Of(double rows) const;
   // True if a step of about so many rows, or of fewer, was recorded.
   bool Knows(int rows) const;

@@ -49,9 +49,11 @@ class Overload {
   }
 
   // Reports steps like those of WarmUp: of one sequence, and of as many as the engine has rows for.
-  void WarmUp() {
+  // The machine may have so little time for the latter that they take `slowdown` times as long.
+  void WarmUp(double slowdown = 1) {
     for (const int rows : {kBeam, kRows}) {
-      const absl::Duration step = kFullStep * (0.5 + 0.5 * rows / kRows);
+      const absl::Duration step =
+          kFullStep * (0.5 + 0.5 * rows / kRows) * (rows == kRows ? slowdown : 1);
       for (int i = 0; i < 16; ++i) {
         admission_.StepMade("model",
                             {.rows = rows,
@@ -65,8 +67,12 @@ class Overload {
     }
   }
 
-  // Every step before this time takes ten times as long.
-  void SlowUntil(absl::Duration time) { slow_until_ = kStart + time; }
+  // Every step that begins in this time takes so many times as long.
+  void Slow(absl::Duration begin, absl::Duration end, double slowdown) {
+    slow_from_ = kStart + begin;
+    slow_until_ = kStart + end;
+    slowdown_ = slowdown;
+  }
 
   // Runs clients for this long; calls of the first part are not measured.
   const std::vector<Client>& Run(absl::Duration warm_up, absl::Duration time) {
@@ -84,8 +90,8 @@ class Overload {
       GiveUp();
       const int rows = std::min(kRows, kBeam * (batcher_.waiting() + batcher_.running()));
       // Half of a step is fixed, half in proportion to the rows.
-      const absl::Duration cycle =
-          kFullStep * (0.5 + 0.5 * rows / kRows) * (now_ < slow_until_ ? 10 : 1);
+      const absl::Duration cycle = kFullStep * (0.5 + 0.5 * rows / kRows) *
+                                   (slow_from_ <= now_ && now_ < slow_until_ ? slowdown_ : 1);
       if (batcher_.idle()) {
         now_ += kFullStep;
         continue;
@@ -186,12 +192,15 @@ class Overload {
   std::mt19937 random_;
   absl::Time now_ = kStart;
   absl::Time counts_from_ = kStart;
-  absl::Time slow_until_ = absl::InfinitePast();
+  absl::Time slow_from_ = absl::InfinitePast(), slow_until_ = absl::InfinitePast();
+  double slowdown_ = 1;
   std::multimap<absl::Time, Client*> next_;  // the next arrival of each client
   std::multimap<absl::Time, std::shared_ptr<Call>> in_flight_;
   Metrics metrics_;
   Admission admission_{{.max_tokens = 10'000'000}, metrics_};
-  test::EchoEngine engine_{{.rows = kRows}};
+  test::EchoEngine engine_{
+      {.rows = kRows,
+       .limits = {.max_beam_size = kBeam, .max_target_tokens = 200, .max_source_tokens = 100}}};
   Batcher batcher_{engine_, {.shed = {.interval = absl::Seconds(5)}}};
 };
 
@@ -324,7 +333,7 @@ TEST(OverloadSimulationTest, ShortDeadlinesAreMetAgainAfterASlowPeriod) {
       Client others{.name = "others", .calls_per_second = 5, .end = absl::Minutes(1)};
       if (pause > absl::Minutes(2)) hurried.begin = absl::Minutes(1) + pause;
       Overload overload({hurried, others}, seed);
-      overload.SlowUntil(absl::Minutes(1));
+      overload.Slow(absl::ZeroDuration(), absl::Minutes(1), /*slowdown=*/10);
       // Only probes correct the estimate: half a minute of them suffices.
       const auto clients =
           overload.Run(absl::Minutes(1) + pause + absl::Seconds(30), absl::Seconds(30));
@@ -333,6 +342,66 @@ TEST(OverloadSimulationTest, ShortDeadlinesAreMetAgainAfterASlowPeriod) {
           << clients[0].refused << " refused, " << clients[0].late << " late, " << pause
           << ", seed " << seed;
     }
+  }
+}
+
+// A stretch in which the process gets a hundredth of the machine, in traffic or after a pause.
+TEST(OverloadSimulationTest, FewCallsAreRefusedAfterTheProcessHadNoTime) {
+  struct Case {
+    absl::Duration deadline, stretch;
+    double calls_per_second;
+    int tokens;
+  };
+  for (const auto& [deadline, stretch, calls_per_second, tokens] :
+       {Case{absl::Seconds(2), absl::Seconds(10), 1, 16},
+        Case{absl::Seconds(2), absl::Seconds(10), 20, 16},
+        Case{absl::Seconds(10), absl::Seconds(10), 20, 16},
+        Case{absl::Minutes(5), absl::Minutes(6), 0.2, 60}}) {
+    for (const bool pause : {false, true}) {
+      for (uint32_t seed = 1; seed <= 3; ++seed) {
+        const absl::Duration begin = absl::Minutes(1), end = begin + stretch;
+        Overload overload({{.name = "one",
+                            .calls_per_second = calls_per_second,
+                            .deadline = deadline,
+                            .min_tokens = tokens,
+                            .max_tokens = tokens,
+                            .begin = pause ? begin : absl::ZeroDuration()}},
+                          seed);
+        overload.WarmUp();
+        overload.Slow(begin, end, /*slowdown=*/100);
+        const auto clients = overload.Run(end, absl::Minutes(1));
+        EXPECT_LE(clients[0].refused + clients[0].late, 3 + calls_per_second)
+            << "of " << clients[0].offered << ", deadline " << deadline << ", pause " << pause
+            << ", seed " << seed;
+      }
+    }
+  }
+}
+
+// The machine had no time for the process while it measured full steps at its start. A call beside
+// others, in steps of a size that has not been measured, does not pay for that.
+TEST(OverloadSimulationTest, FewCallsAreRefusedAfterAWarmUpWithoutTime) {
+  for (const absl::Duration deadline : {absl::Seconds(2), absl::Seconds(10)}) {
+    for (uint32_t seed = 1; seed <= 3; ++seed) {
+      Overload overload({{.name = "one", .calls_per_second = 20, .deadline = deadline}}, seed);
+      overload.WarmUp(/*slowdown=*/1000);
+      const auto clients = overload.Run(absl::ZeroDuration(), absl::Minutes(1));
+      EXPECT_LE(clients[0].refused + clients[0].late, 20)
+          << "of " << clients[0].offered << ", deadline " << deadline << ", seed " << seed;
+    }
+  }
+}
+
+// Every sentence takes a hundred times as long: probes take a tenth of the time, and four more come
+// first.
+TEST(OverloadSimulationTest, SlowEngineRefuses) {
+  for (const absl::Duration deadline : {absl::Milliseconds(100), absl::Seconds(2)}) {
+    const absl::Duration time = absl::Minutes(10);
+    Overload overload({{.name = "one", .calls_per_second = 20, .deadline = deadline}}, 1);
+    overload.Slow(absl::ZeroDuration(), absl::InfiniteDuration(), /*slowdown=*/100);
+    const auto clients = overload.Run(absl::Minutes(1), time);
+    EXPECT_EQ(clients[0].answered, 0);
+    EXPECT_LE(clients[0].late, 0.1 * absl::FDivDuration(time, deadline) + 4) << deadline;
   }
 }
 

@@ -79,6 +79,15 @@ TEST_F(StepCostTest, CapsTheCostOfAStalledStep) {
   EXPECT_LT(Of(5), 1.1);
 }
 
+TEST_F(StepCostTest, StepsOfOtherSizesBoundTheCost) {
+  Steps(50, 5, 1);
+  Steps(50, 80, 2);
+  Steps(1, 20, 1000);  // the machine had no time for it
+  EXPECT_NEAR(Of(20), 2, 1e-9) << "no more than steps of more rows";
+  Steps(1, 320, 1000);
+  EXPECT_NEAR(Of(320), 8, 1e-9) << "no more per row than steps of fewer";
+}
+
 TEST_F(StepCostTest, IgnoresStepsOfZeroDuration) {
   Steps(10, 5, 0);
   EXPECT_EQ(Of(5), 0);
@@ -110,7 +119,8 @@ TEST(ProbePolicyTest, ProbesTakeATenthOfTheEngineTime) {
   int admitted = 0;
   for (int i = 0; i < 100'000; ++i)
     admitted += probes.Admit(kNow + absl::Milliseconds(i), absl::Milliseconds(60));
-  EXPECT_EQ(admitted, (100'000 + 599) / 600);
+  // The first four come after pauses of 1, 2, 4 and 8 times 60 ms.
+  EXPECT_EQ(admitted, 4 + (100'000 - 900 + 599) / 600);
 }
 
 TEST(ProbePolicyTest, FirstCallIsAProbeUnlessExpired) {
@@ -118,8 +128,19 @@ TEST(ProbePolicyTest, FirstCallIsAProbeUnlessExpired) {
   EXPECT_FALSE(probes.Admit(kNow, absl::ZeroDuration()));
   EXPECT_FALSE(probes.Admit(kNow, -absl::Seconds(1)));
   EXPECT_TRUE(probes.Admit(kNow, absl::Nanoseconds(1)));
-  EXPECT_FALSE(probes.Admit(kNow + absl::Milliseconds(99), absl::Nanoseconds(1)));
-  EXPECT_TRUE(probes.Admit(kNow + absl::Milliseconds(100), absl::Nanoseconds(1)));
+  EXPECT_FALSE(probes.Admit(kNow + absl::Milliseconds(9), absl::Nanoseconds(1)));
+  EXPECT_TRUE(probes.Admit(kNow + absl::Milliseconds(10), absl::Nanoseconds(1)));
+}
+
+TEST(ProbePolicyTest, AnswerEndsThePause) {
+  ProbePolicy probes;
+  const absl::Duration cost = absl::Minutes(5);
+  EXPECT_TRUE(probes.Admit(kNow, cost));
+  EXPECT_TRUE(probes.Admit(kNow + cost, cost));
+  EXPECT_FALSE(probes.Admit(kNow + 2 * cost, cost));
+  probes.Answered();
+  EXPECT_TRUE(probes.Admit(kNow + 2 * cost, cost));
+  EXPECT_TRUE(probes.Admit(kNow + 3 * cost, cost)) << "the pause begins anew";
 }
 
 TEST(ProbePolicyTest, ClockSetBackEndsThePause) {
