@@ -20,8 +20,8 @@ from linnet_model.network.encoder_decoder import (
     EncoderDecoder,
     forced_logits,
     parameter_count,
-    sinusoids,
 )
+from linnet_model.network.input_embedding import sinusoids
 from linnet_model.network.model_config import MIXERS
 
 SSRU = {"decoder_mixers": ["ssru"], "decoder_kernels": [0, 0]}

@@ -17,7 +17,7 @@ from torch import Tensor
 from linnet_model.importers.files import check_downloaded, refuse_compressed
 from linnet_model.importers.huggingface.config import required_json
 from linnet_model.importers.tensors import Source, refuse_expanded
-from linnet_model.network.encoder_decoder import sinusoids
+from linnet_model.network.input_embedding import sinusoids
 from linnet_model.network.model_config import ConfigError, ModelConfig, require
 
 SAFETENSORS, PICKLED = "model.safetensors", "pytorch_model.bin"
