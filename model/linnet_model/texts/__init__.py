@@ -1,4 +1,5 @@
-"""Texts that cards show, one per line. They were written before any was decoded."""
+"""Texts that programs read, one per line. Those that cards show were written before any was
+decoded."""
 
 from __future__ import annotations
 
