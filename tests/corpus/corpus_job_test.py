@@ -251,6 +251,13 @@ def test_merge_takes_equal_chunks_once_and_refuses_gaps_and_differences(job, run
     assert "with different answers" in run(*merge)[2]
 
 
+def test_merge_can_leave_out_rows_that_ask_the_same(job, run, tmp_path):
+    job()
+    status, said, _ = run("merge", tmp_path / "out", "-o", tmp_path / "all.txt", "--distinct")
+    assert (status, said) == (0, f"40 rows in {tmp_path / 'all.txt'}\n")
+    assert (tmp_path / "all.txt").read_text().splitlines() == [it.upper() for it in LINES[:40]]
+
+
 # --- Other commands ------------------------------------------------------------------------------
 
 

@@ -52,6 +52,7 @@ SUBMIT = " ".join(
         "--conf spark.task.maxFailures=20",
         "--conf spark.stage.maxConsecutiveAttempts=1000",
         "--conf spark.deploy.maxExecutorRetries=-1",
+        "--conf spark.rpc.askTimeout=600s",  # a busy machine
         "pyspark-shell",
     )
 )

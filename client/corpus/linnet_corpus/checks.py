@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from .files import write_tables
 from .job import Chunk, Job, Output, answer_digests, source_digest
-from .rows import SCHEMA, Backend, CorpusError, Row
+from .rows import SCHEMA, Backend, CorpusError, Row, digest
 
 
 @dataclass
@@ -134,10 +134,11 @@ def _as_stored(value: object) -> object:
     return pa.scalar(value, pa.float32()).as_py() if isinstance(value, float) else value
 
 
-def merge(outputs: Sequence[Output], name: str) -> int:
+def merge(outputs: Sequence[Output], name: str, distinct: bool = False) -> int:
     """Writes the rows of a job to one file, in their order, and returns their number. The chunks
     may be in several folders; a chunk in two of them must be the same. Raises CorpusError for gaps
-    and rows that are there twice."""
+    and chunks that do not belong there. `distinct`: of rows that ask the same, the first alone
+    (rows without a text are kept); each takes about a hundred bytes of memory."""
     jobs = [output.job() for output in outputs]
     for output, job in zip(outputs, jobs, strict=True):
         if job != jobs[0]:
@@ -158,12 +159,27 @@ def merge(outputs: Sequence[Output], name: str) -> int:
         shown = "\n".join(faults[:10])
         raise CorpusError(f"{len(faults)} chunks are missing or do not belong there:\n{shown}")
 
+    written, seen = 0, set[bytes]()
+
+    def is_new(asked: tuple[Row | None, ...]) -> bool:
+        key = digest([row.key().hex() for row in asked if row])
+        if None not in asked and key in seen:
+            return False
+        seen.add(key)
+        return True
+
     def tables() -> Iterator[pa.Table]:
+        nonlocal written
         for chunk in job.chunks():
             output = where[chunk]
             if hashlib.sha256(output.data(chunk)).hexdigest() != output.manifest(chunk)["sha256"]:
                 raise CorpusError(f"{chunk.name} of {output.name} differs from its manifest")
-            yield output.table(chunk)
+            table = output.table(chunk)
+            if distinct:
+                asked = zip(*(job.columns.rows(table, it) for it in job.columns.texts), strict=True)
+                table = table.filter(pa.array(map(is_new, asked), pa.bool_()))
+            written += len(table)
+            yield table
 
     write_tables(tables(), job.columns.output(job.schema), name)
-    return job.rows
+    return written

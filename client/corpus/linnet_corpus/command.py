@@ -56,6 +56,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     command = commands.add_parser("merge", help="write a finished output to one file")
     command.add_argument("outputs", nargs="+", metavar="OUTPUT")
     command.add_argument("-o", "--output", required=True, metavar="FILE")
+    command.add_argument("--distinct", action="store_true", help="leave out rows asked before")
     given = parser.parse_args(arguments)
     if hasattr(given, "inputs") and given.bundle is None and not given.to:
         parser.error("--server needs --to: the language to translate to")
@@ -275,7 +276,7 @@ def _verify(given: argparse.Namespace) -> int:
 
 
 def _merge(given: argparse.Namespace) -> int:
-    rows = merge([Output(name) for name in given.outputs], given.output)
+    rows = merge([Output(name) for name in given.outputs], given.output, given.distinct)
     print(f"{rows:,} rows in {given.output}")
     return 0
 
