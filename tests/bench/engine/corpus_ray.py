@@ -135,7 +135,9 @@ def blocks_of(arm: str, given: argparse.Namespace) -> Iterator[pa.Table | list[b
     yield from done.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0)
 
 
-def tokens_of(block: pa.Table | list[bytes]) -> int:
+def tokens_of(block: pa.Table | list[bytes], given: argparse.Namespace) -> int:
+    if given.model:
+        return len(block) * int(given.target)  # Linnet counts an end token, CTranslate2 does not
     if isinstance(block, pa.Table):
         return int(sum(block["tokens"].to_pylist()))
     return sum(len(json.loads(line)["hypotheses"][0]["ids"]) for line in block)
@@ -150,7 +152,7 @@ def measure(arm: str, given: argparse.Namespace) -> None:
         else:
             blocks.append(block)
             ended, used = time.monotonic(), cpu_seconds(os.getpid())
-    print(json.dumps([sum(map(tokens_of, blocks)), ended - wall, used - cpu]))
+    print(json.dumps([sum(tokens_of(block, given) for block in blocks), ended - wall, used - cpu]))
 
 
 def shares(speeds: dict[str, float], has_peer: bool) -> dict[str, float]:
