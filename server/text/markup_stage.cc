@@ -104,11 +104,11 @@ WordLinks LinksOfOther(const WordLinks& best, absl::string_view translation,
 // Writes the answer of a fragment from that of its plain text.
 class FragmentWriter {
  public:
-  // With `has_warnings` it keeps what InAnswer needs.
-  FragmentWriter(const Fragment& fragment, bool has_warnings)
+  // With `has_findings` it keeps what InAnswer needs.
+  FragmentWriter(const Fragment& fragment, bool has_findings)
       : fragment_(fragment),
         answer_(*fragment.source, *fragment.marked),
-        has_warnings_(has_warnings) {}
+        has_findings_(has_findings) {}
 
   // Changes the segment from a place in the plain answer, where it is `translation`, to its place
   // in the answer, and returns what it adds to that. `align` aligns its pieces.
@@ -135,7 +135,7 @@ class FragmentWriter {
     const int plain = segment.target_begin();
     const MarkedAnswer::Part part = answer_.Add(added);
     Move(part, segment);
-    if (has_warnings_) written_.push_back({plain, begin_, part});
+    if (has_findings_) written_.push_back({plain, begin_, part});
     begin_ += static_cast<int>(part.text().size());
     ++next_;
     return part.text();
@@ -203,7 +203,7 @@ class FragmentWriter {
 
   const Fragment& fragment_;
   MarkedAnswer answer_;
-  const bool has_warnings_;
+  const bool has_findings_;
   std::vector<Written> written_;
   size_t next_ = 0;  // segment
   int begin_ = 0;    // bytes of the answer
@@ -290,7 +290,7 @@ class WriteMarkupStage final : public MarkupStage {
     text_ += plain->text();
     if (!plain->has_segment()) return std::nullopt;
     if (writer_ == nullptr)
-      writer_ = std::make_unique<FragmentWriter>(fragment, /*has_warnings=*/false);
+      writer_ = std::make_unique<FragmentWriter>(fragment, /*has_findings=*/false);
     Segment& segment = *plain->mutable_segment();
     const int size = segment.target_end() - segment.target_begin();
     const std::string translation = text_.substr(segment.target_begin() - dropped_, size);
@@ -320,7 +320,8 @@ class WriteMarkupStage final : public MarkupStage {
 
  private:
   void Write(const std::vector<DecodedText>& texts, Translation& translation) const {
-    FragmentWriter writer(fragments_->all[next_], translation.warnings_size() > 0);
+    Findings findings = inner_->TakeFindings(next_);
+    FragmentWriter writer(fragments_->all[next_], !findings.empty());
     const std::string plain = std::move(*translation.mutable_text());
     std::string text;
     int index = 0;
@@ -331,9 +332,9 @@ class WriteMarkupStage final : public MarkupStage {
       ++index;
     }
     translation.set_text(text + writer.Finish());
-    MoveWarnings(
-        *translation.mutable_warnings(), [&](model::TextRun run) { return writer.InSource(run); },
-        [&](model::TextRun run) { return writer.InAnswer(run); });
+    findings.Move([&](model::TextRun run) { return writer.InSource(run); },
+                  [&](model::TextRun run) { return writer.InAnswer(run); });
+    AddWarnings(findings, *translation.mutable_warnings());
   }
 
   TranslateResponse& response_;

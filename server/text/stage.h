@@ -12,6 +12,7 @@
 #include "server/request/text_request.h"
 #include "server/text/attention_table.h"
 #include "server/text/prepared_text.h"
+#include "server/text/text_warnings.h"
 
 namespace linnet::server {
 
@@ -47,6 +48,9 @@ class Stage {
                                      int /*segment*/) const {
     return {};
   }
+  // What the answer to a text lacks, where the response has no warnings of it yet. Only of the last
+  // stage of a translation of markup, whose places in the answer are not known before.
+  virtual Findings TakeFindings(int /*content*/) { return {}; }
   // Makes the result of this stage from its decoded texts, in steps of about that much work, in
   // bytes of text without alignments. True if it is complete.
   virtual bool Assemble(const std::vector<DecodedText>& texts, int64_t work) = 0;

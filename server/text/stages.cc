@@ -65,8 +65,31 @@ void AddUsage(int64_t source_tokens, const SequenceResult& result, linnet::v1::T
   usage.set_target_tokens(usage.target_tokens() + static_cast<int>(best.tokens.size()));
 }
 
+// What the answers to texts lack: warnings of each answer, or kept for the stage of markup, which
+// knows their places in the answer.
+class TextFindings {
+ public:
+  explicit TextFindings(bool keep) : keep_(keep) {}
+
+  void Append(const Findings& segment) { text_.Append(segment); }
+  // The text has no further segments.
+  void EndText(google::protobuf::RepeatedPtrField<linnet::v1::Warning>& warnings) {
+    if (keep_)
+      kept_.push_back(std::exchange(text_, {}));
+    else
+      AddWarnings(std::exchange(text_, {}), warnings);
+  }
+  Findings Take(int content) { return std::move(kept_[content]); }
+  int64_t bytes() const { return VectorBytes(kept_); }
+
+ private:
+  const bool keep_;
+  Findings text_;
+  std::vector<Findings> kept_;  // of the texts before it
+};
+
 template <typename Reply>
-void AddSegment(SegmentReply part, Reply& reply, Findings& findings) {
+void AddSegment(SegmentReply part, Reply& reply, TextFindings& findings) {
   *reply.mutable_text() += part.text;
   findings.Append(part.findings);
   if (part.segment.finish_reason() == linnet::v1::FINISH_REASON_LENGTH)
@@ -96,7 +119,9 @@ template <typename Response>
 class AnswerStage final : public Stage {
  public:
   AnswerStage(TextRequest request, Response& response)
-      : Stage(std::move(request)), response_(response) {}
+      : Stage(std::move(request)),
+        response_(response),
+        findings_(/*keep=*/request_.markup.has_value()) {}
 
   bool Assemble(const std::vector<DecodedText>& texts, int64_t work) override {
     for (; work > 0 && text_ < texts.size(); ++text_, segment_ = 0) {
@@ -118,7 +143,7 @@ class AnswerStage final : public Stage {
       if (text.other_language.has_value())
         *reply.add_warnings() = LanguageWarning(request_, *text.other_language);
       if (text.prose_share.has_value()) *reply.add_warnings() = ProseWarning(*text.prose_share);
-      AddWarnings(std::exchange(findings_, {}), *reply.mutable_warnings());
+      findings_.EndText(*reply.mutable_warnings());
     }
     if (text_ < texts.size()) return false;
     FillModel(request_, response_);
@@ -133,13 +158,14 @@ class AnswerStage final : public Stage {
                               RestoredHypothesis(request_, prepared, result.hypotheses.front()),
                               WordUnit::kPiece);
   }
-  int64_t bytes() const override { return ReplyBytes(response_); }
+  Findings TakeFindings(int content) override { return findings_.Take(content); }
+  int64_t bytes() const override { return ReplyBytes(response_) + findings_.bytes(); }
 
  private:
   Response& response_;
   size_t text_ = 0;     // the next one
   size_t segment_ = 0;  // of that text
-  Findings findings_;   // of the segments before it
+  TextFindings findings_;
 };
 
 // Scores the target of each pair, which is one segment.
@@ -199,7 +225,11 @@ class ToPivotStage final : public Stage {
 class FromPivotStage final : public Stage {
  public:
   FromPivotStage(TextRequest request, const ToPivotStage& before, TranslateResponse& response)
-      : Stage(std::move(request)), before_(before), pivot_(before.pivot()), response_(response) {}
+      : Stage(std::move(request)),
+        before_(before),
+        pivot_(before.pivot()),
+        response_(response),
+        findings_(/*keep=*/before.request().markup.has_value()) {}
 
   absl::Status Begin(Permit& permit) override {
     RETURN_IF_ERROR(permit.Hold(std::ssize(pivot_.segments) * kBytesPerItem));
@@ -294,7 +324,7 @@ class FromPivotStage final : public Stage {
       *reply.mutable_text() += content.tail;
       if (content.warning.has_value()) *reply.add_warnings() = *content.warning;
       findings_.Append(content.findings);
-      AddWarnings(std::exchange(findings_, {}), *reply.mutable_warnings());
+      findings_.EndText(*reply.mutable_warnings());
     }
     if (next_ < texts.size()) return false;
     FillModel(request_, response_);
@@ -304,14 +334,15 @@ class FromPivotStage final : public Stage {
     response_.mutable_pivot()->set_model_version(pivot_.model_version);
     return true;
   }
-  int64_t bytes() const override { return ReplyBytes(response_); }
+  Findings TakeFindings(int content) override { return findings_.Take(content); }
+  int64_t bytes() const override { return ReplyBytes(response_) + findings_.bytes(); }
 
  private:
   const ToPivotStage& before_;
   const PivotTexts& pivot_;
   TranslateResponse& response_;
-  size_t next_ = 0;    // text
-  Findings findings_;  // of the segments of the text of the source before it
+  size_t next_ = 0;  // text
+  TextFindings findings_;
   // Of the stream: bytes of the answer before the segment.
   int begin_ = 0;
   bool gap_sent_ = false;

@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "model/runtime/text/facts.h"
 
 namespace linnet::server {
@@ -41,13 +39,23 @@ linnet::v1::Warning ProseWarning(double share) {
 }
 
 void Findings::Append(const Findings& other) {
-  const auto append = [](auto& to, const auto& from) {
-    to.insert(to.end(), from.begin(), from.end());
+  constexpr size_t kMaxRanges = 32;
+  const auto append = [](std::vector<model::TextRun>& to, const std::vector<model::TextRun>& from) {
+    const size_t count = std::min(from.size(), kMaxRanges - to.size());
+    to.insert(to.end(), from.begin(), from.begin() + count);
   };
   append(unread, other.unread);
   append(forced, other.forced);
   append(lost, other.lost);
   append(added, other.added);
+}
+
+void Findings::Move(absl::FunctionRef<model::TextRun(model::TextRun)> in_source,
+                    absl::FunctionRef<model::TextRun(model::TextRun)> in_answer) {
+  for (std::vector<model::TextRun>* runs : {&unread, &forced, &lost}) {
+    for (model::TextRun& run : *runs) run = in_source(run);
+  }
+  for (model::TextRun& run : added) run = in_answer(run);
 }
 
 Findings FindingsOf(const TextRequest& request, const PreparedSegment& segment,
@@ -79,12 +87,9 @@ Findings FindingsOf(const TextRequest& request, const PreparedSegment& segment,
 void AddWarnings(const Findings& findings,
                  google::protobuf::RepeatedPtrField<linnet::v1::Warning>& warnings) {
   const auto ranges = [](const std::vector<model::TextRun>& runs) {
-    constexpr size_t kMaxRanges = 32;
-    const size_t count = std::min(runs.size(), kMaxRanges);
-    return absl::StrJoin(runs.begin(), runs.begin() + count, " ",
-                         [](std::string* out, const model::TextRun& run) {
-                           absl::StrAppend(out, run.begin, "-", run.end);
-                         });
+    return absl::StrJoin(runs, " ", [](std::string* out, const model::TextRun& run) {
+      absl::StrAppend(out, run.begin, "-", run.end);
+    });
   };
   const auto add = [&](const char* reason, std::string message,
                        const std::vector<model::TextRun>& source,
@@ -117,37 +122,6 @@ void AddWarnings(const Findings& findings,
             findings.added.empty() ? "" : " only the answer has bytes ", ranges(findings.added)),
         findings.lost, findings.added);
   }
-}
-
-void MoveWarnings(google::protobuf::RepeatedPtrField<linnet::v1::Warning>& warnings,
-                  absl::FunctionRef<model::TextRun(model::TextRun)> in_source,
-                  absl::FunctionRef<model::TextRun(model::TextRun)> in_answer) {
-  Findings moved;
-  google::protobuf::RepeatedPtrField<linnet::v1::Warning> all;
-  for (linnet::v1::Warning& warning : warnings) {
-    const auto move = [&](const char* key, auto place, std::vector<model::TextRun>& to) {
-      const auto ranges = warning.metadata().find(key);
-      if (ranges == warning.metadata().end()) return;
-      for (const absl::string_view range : absl::StrSplit(ranges->second, ' ')) {
-        const std::pair<absl::string_view, absl::string_view> ends = absl::StrSplit(range, '-');
-        model::TextRun run;
-        if (absl::SimpleAtoi(ends.first, &run.begin) && absl::SimpleAtoi(ends.second, &run.end))
-          to.push_back(place(run));
-      }
-    };
-    if (warning.reason() == "UNREAD_TEXT") {
-      move("sourceRanges", in_source, moved.unread);
-    } else if (warning.reason() == "SPAN_FORCED") {
-      move("sourceRanges", in_source, moved.forced);
-    } else if (warning.reason() == "FACTS_DIFFER") {
-      move("sourceRanges", in_source, moved.lost);
-      move("targetRanges", in_answer, moved.added);
-    } else {
-      *all.Add() = std::move(warning);
-    }
-  }
-  AddWarnings(moved, all);
-  warnings.Swap(&all);
 }
 
 void CountWarnings(const google::protobuf::RepeatedPtrField<linnet::v1::Warning>& warnings,

@@ -35,7 +35,12 @@ struct Findings {
   std::vector<model::TextRun> lost;    // numbers, brackets and quotation marks of the source alone
   std::vector<model::TextRun> added;   // the same of the answer alone
 
+  // Keeps as many ranges of each kind as a warning names.
   void Append(const Findings& other);
+  // Gives the ranges other places in the source and the answer.
+  void Move(absl::FunctionRef<model::TextRun(model::TextRun)> in_source,
+            absl::FunctionRef<model::TextRun(model::TextRun)> in_answer);
+  bool empty() const { return unread.empty() && forced.empty() && lost.empty() && added.empty(); }
 };
 // The findings of a segment, whose answer begins at byte `begin` of the answer.
 Findings FindingsOf(const TextRequest& request, const PreparedSegment& segment,
@@ -43,11 +48,6 @@ Findings FindingsOf(const TextRequest& request, const PreparedSegment& segment,
 // UNREAD_TEXT, SPAN_FORCED and FACTS_DIFFER, as they apply.
 void AddWarnings(const Findings& findings,
                  google::protobuf::RepeatedPtrField<linnet::v1::Warning>& warnings);
-// Gives the ranges of these warnings, and their messages, other places in the source and the
-// answer.
-void MoveWarnings(google::protobuf::RepeatedPtrField<linnet::v1::Warning>& warnings,
-                  absl::FunctionRef<model::TextRun(model::TextRun)> in_source,
-                  absl::FunctionRef<model::TextRun(model::TextRun)> in_answer);
 // Counts the warnings of an answer.
 void CountWarnings(const google::protobuf::RepeatedPtrField<linnet::v1::Warning>& warnings,
                    Metrics& metrics);
