@@ -1,0 +1,410 @@
+// How MarkedText reads a fragment.
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "server/markup/character_references.h"
+#include "server/markup/marked_text.h"
+#include "server/markup/markup_tokenizer.h"
+
+namespace linnet::server {
+namespace {
+
+using TokenKind = MarkupToken::Kind;
+
+bool IsLetterOrDigit(char c) { return absl::ascii_isalnum(c) || static_cast<uint8_t>(c) >= 0x80; }
+
+}  // namespace
+
+// Reads the tokens of a fragment into a MarkedText.
+class MarkedText::Reader {
+ public:
+  // Copied text with the numbers in `without`, from 0 on, gets no stand-in.
+  Reader(absl::string_view fragment, const MarkupOptions& options, std::vector<bool> without,
+         MarkedText& out)
+      : fragment_(fragment), options_(options), without_(std::move(without)), out_(out) {}
+
+  // By the number of a copied text: whether a stand-in for it would do harm. Empty if none does.
+  std::vector<bool> Harmful() {
+    if (has_private_) harmful_.assign(copies_, true);
+    return std::move(harmful_);
+  }
+
+  void Read() {
+    MarkupTokenizer tokenizer(fragment_, options_.syntax);
+    MarkupToken token;
+    while (tokenizer.Next(token)) {
+      if (copied_.has_value()) {
+        ReadCopied(token);
+      } else {
+        ReadToken(token);
+      }
+    }
+    if (copied_.has_value()) EndCopied(static_cast<int>(fragment_.size()), /*whole=*/false);
+    EndBlock();
+    for (const Open& open : open_) Unpair(open);
+  }
+
+ private:
+  // An element without its end so far.
+  struct Open {
+    std::string name;
+    int code = -1;  // of an inline element
+  };
+  // An element that is copied, and the elements of its name within it.
+  struct Copied {
+    std::string name;
+    ElementKind kind;
+    int begin = 0;
+    int depth = 1;
+  };
+
+  std::string NameOf(const MarkupToken& tag) const {
+    std::string name(tag.name);
+    if (options_.syntax == MarkupSyntax::kHtml) absl::AsciiStrToLower(&name);
+    return name;
+  }
+
+  void ReadToken(const MarkupToken& token) {
+    switch (token.kind) {
+      case TokenKind::kText:
+        return AddText(token.begin, token.end);
+      case TokenKind::kStartTag:
+        return ReadStart(token);
+      case TokenKind::kEndTag:
+        return ReadEnd(token);
+      case TokenKind::kCopied:
+        if (!IsCutOff(token)) return AddCopied({token.begin, token.end});
+        return AddCode(Code::Kind::kEmpty, {token.begin, token.end}, /*visible=*/true);
+      case TokenKind::kOther:
+        return AddCode(Code::Kind::kEmpty, {token.begin, token.end});
+    }
+  }
+
+  // True for a CDATA section or a template tag without its end.
+  bool IsCutOff(const MarkupToken& token) const {
+    const absl::string_view text = fragment_.substr(token.begin, token.end - token.begin);
+    return !absl::EndsWith(text, "]]>") && !absl::EndsWith(text, "%>");
+  }
+
+  // True for <sub> and <sup> with digits and marks alone, as in H2O and in marks of notes.
+  bool IsIndex(const MarkupToken& tag) const {
+    if (options_.syntax == MarkupSyntax::kXml ||
+        (!absl::EqualsIgnoreCase(tag.name, "sub") && !absl::EqualsIgnoreCase(tag.name, "sup")))
+      return false;
+    size_t at = tag.end;
+    while (at < fragment_.size() && fragment_[at] != '<' && !absl::ascii_isalpha(fragment_[at]) &&
+           static_cast<uint8_t>(fragment_[at]) < 0x80)
+      ++at;
+    return absl::StartsWithIgnoreCase(fragment_.substr(at), absl::StrCat("</", tag.name));
+  }
+
+  // True if the element that `tag` begins comes directly behind the end of one that says something
+  // else: links side by side, and fields of XML.
+  bool IsApart(const MarkupToken& tag) const {
+    if (ended_.empty() || block_.empty() || !IsLetterOrDigit(block_.back())) return false;
+    const bool same = SameName(tag.name, ended_, options_.syntax);
+    return options_.syntax == MarkupSyntax::kXml ? !same
+                                                 : same && absl::EqualsIgnoreCase(ended_, "a");
+  }
+
+  void ReadStart(const MarkupToken& tag) {
+    ElementKind kind = KindOf(tag, options_);
+    if (IsIndex(tag)) kind.copied = kind.visible = true;
+    if (kind.splits || (!kind.empty && !kind.copied && IsApart(tag))) EndBlock();
+    joint_ = !kind.empty && !kind.copied && !ended_.empty();
+    ended_ = {};
+    // What is copied has no text, and neither have its attributes.
+    if (!kind.copied) {
+      for (const MarkupAttribute& attribute : tag.attributes) AddAttribute(attribute);
+    }
+    const ByteRange bytes = {tag.begin, tag.end};
+    if (kind.empty) {
+      if (!kind.splits) AddCode(Code::Kind::kEmpty, bytes, kind.visible);
+      return;
+    }
+    if (kind.copied) {
+      copied_ = {.name = NameOf(tag), .kind = kind, .begin = tag.begin};
+      return;
+    }
+    Open open = {.name = NameOf(tag)};
+    if (!kind.splits) {
+      open.code = static_cast<int>(out_.codes_.size());
+      AddCode(Code::Kind::kOpen, bytes);
+    } else {
+      blocks_.push_back(open_.size());
+    }
+    by_name_[open.name].push_back(open_.size());
+    open_.push_back(std::move(open));
+  }
+
+  void ReadEnd(const MarkupToken& tag) {
+    joint_ = false;
+    ended_ = tag.name;
+    const std::string name = NameOf(tag);
+    const auto found = by_name_.find(name);
+    const bool known = found != by_name_.end() && !found->second.empty();
+    const bool block = known ? open_[found->second.back()].code < 0 : KindOf(tag, options_).splits;
+    if (block) EndBlock();
+    // The end of an inline element does not end the blocks within it.
+    if (!known || (!block && !blocks_.empty() && blocks_.back() > found->second.back())) {
+      if (!block) AddCode(Code::Kind::kEmpty, {tag.begin, tag.end}, false, /*closes=*/true);
+      return;
+    }
+    const size_t opened = found->second.back();
+    while (open_.size() > opened + 1) {
+      Unpair(open_.back());
+      Pop();
+    }
+    if (!block) {
+      const int partner = open_.back().code;
+      const auto code = static_cast<int>(out_.codes_.size());
+      AddCode(Code::Kind::kClose, {tag.begin, tag.end});
+      out_.codes_[code].partner = partner;
+      out_.codes_[partner].partner = code;
+    }
+    Pop();
+  }
+
+  void Pop() {
+    by_name_[open_.back().name].pop_back();
+    if (!blocks_.empty() && blocks_.back() + 1 == open_.size()) blocks_.pop_back();
+    open_.pop_back();
+  }
+
+  void Unpair(const Open& open) const {
+    if (open.code >= 0) out_.codes_[open.code].kind = Code::Kind::kEmpty;
+  }
+
+  void ReadCopied(const MarkupToken& token) {
+    const bool start = token.kind == TokenKind::kStartTag;
+    if (!start && token.kind != TokenKind::kEndTag) return;
+    if (!SameName(token.name, copied_->name, options_.syntax)) return;
+    if (start) {
+      if (!KindOf(token, options_).empty) ++copied_->depth;
+    } else if (--copied_->depth == 0) {
+      EndCopied(token.end, /*whole=*/true);
+    }
+  }
+
+  // `whole` is false for an element that the end of the fragment cuts off: it must stay there.
+  void EndCopied(int end, bool whole) {
+    const Copied copied = *std::exchange(copied_, std::nullopt);
+    if (copied.kind.splits) {
+      EndBlock();
+    } else if (copied.kind.visible && whole) {
+      AddCopied({copied.begin, end});
+    } else {
+      AddCode(Code::Kind::kEmpty, {copied.begin, end}, copied.kind.visible);
+    }
+  }
+
+  // Adds what is copied and may have a stand-in.
+  void AddCopied(ByteRange source) {
+    AddCode(Code::Kind::kEmpty, source, /*visible=*/true);
+    const auto number = static_cast<size_t>(copies_++);
+    sentence_.push_back(number);
+    if (number > kLastStandIn - kFirstStandIn) return;
+    if (number < without_.size() && without_[number]) return;
+    Code& code = out_.codes_.back();
+    code.stand_in = kFirstStandIn + static_cast<char32_t>(number);
+    ++code.at;
+    decoded_.clear();
+    AppendUtf8(code.stand_in, decoded_);
+    AddTo(block_, block_pieces_, decoded_, source, /*same=*/false);
+  }
+
+  void EndSentence() {
+    if (sentence_.size() > kMaxStandIns) {
+      harmful_.resize(copies_);
+      for (const size_t number : sentence_) harmful_[number] = true;
+    }
+    sentence_.clear();
+  }
+
+  int End() const { return static_cast<int>(out_.text_.size()); }
+
+  void AddCode(Code::Kind kind, ByteRange source, bool visible = false, bool closes = false) {
+    Code& code = out_.codes_.emplace_back();
+    code.source = source;
+    code.kind = kind;
+    code.visible = visible;
+    code.closes = closes;
+    code.line = line_;
+    // Until the block ends, counted from its begin.
+    code.at = static_cast<int>(block_.size());
+    code.space_before = space_;
+    if (!visible) return;
+    joint_ = false;
+    ended_ = {};
+    last_visible_ = static_cast<int>(out_.codes_.size()) - 1;
+    space_ = false;
+  }
+
+  // Adds bytes of a block's line.
+  void Add(absl::string_view bytes, ByteRange source, bool same) {
+    if (StandInAt(same ? fragment_.substr(source.begin) : bytes, 0) != 0) has_private_ = true;
+    // "Price</b><b>Amount": two texts, which their style sets apart.
+    if (joint_ && !block_.empty() && absl::ascii_isupper(bytes.front()) &&
+        (absl::ascii_islower(block_.back()) || absl::ascii_isdigit(block_.back())))
+      EndBlock();
+    joint_ = false;
+    ended_ = {};
+    AddTo(block_, block_pieces_, bytes, source, same);
+    last_visible_ = -1;
+    space_ = false;
+  }
+
+  static void AddTo(std::string& text, std::vector<Piece>& pieces, absl::string_view bytes,
+                    ByteRange source, bool same) {
+    const bool joins =
+        same && !pieces.empty() && pieces.back().same && pieces.back().source.end == source.begin;
+    if (joins) {
+      pieces.back().source.end = source.end;
+    } else {
+      pieces.push_back({static_cast<int>(text.size()), source, same});
+    }
+    text.append(bytes.data(), bytes.size());
+  }
+
+  void AddText(int begin, int end) {
+    const absl::string_view text = fragment_.substr(0, end);
+    for (int at = begin; at < end;) {
+      decoded_.clear();
+      int length = 0;
+      if (text[at] == '&') {
+        length = DecodeReference(text, at, options_.syntax, /*in_attribute=*/false, decoded_);
+        // An entity of a DTD stands for a text that is not here.
+        if (length == 0 && options_.syntax == MarkupSyntax::kXml) {
+          if (length = EntityLength(text, at); length > 0) {
+            AddCopied({at, at + length});
+            at += length;
+            continue;
+          }
+        }
+      }
+      const absl::string_view bytes =
+          length == 0 ? text.substr(at, 1) : absl::string_view(decoded_);
+      const ByteRange source = {at, at + std::max(length, 1)};
+      if (bytes.size() == 1 && IsMarkupSpace(bytes.front())) {
+        AddSpace(source, length == 0);
+      } else {
+        Add(bytes, source, length == 0);
+      }
+      at = source.end;
+    }
+  }
+
+  // Folds white space: none at the begin of a line, and one blank for several.
+  void AddSpace(ByteRange source, bool same) {
+    if (last_visible_ >= 0) out_.codes_[last_visible_].space_after = true;
+    if (block_.empty() || block_.back() == ' ') {
+      space_ = true;
+      return;
+    }
+    const int visible = std::exchange(last_visible_, -1);
+    if (absl::StrContains(".!?", block_.back())) EndSentence();
+    Add(" ", source, same);
+    last_visible_ = visible;
+    space_ = true;
+  }
+
+  void AddAttribute(const MarkupAttribute& attribute) {
+    if (!IsTextAttribute(attribute, options_)) return;
+    const auto begin = static_cast<int>(attribute.value.data() - fragment_.data());
+    const int end = begin + static_cast<int>(attribute.value.size());
+    std::string& text = attribute_text_;
+    const auto plain = static_cast<int>(text.size());
+    const absl::string_view source = fragment_.substr(0, end);
+    for (int at = begin; at < end;) {
+      decoded_.clear();
+      const int length = source[at] == '&' ? DecodeReference(source, at, options_.syntax,
+                                                             /*in_attribute=*/true, decoded_)
+                                           : 0;
+      const ByteRange bytes = {at, at + std::max(length, 1)};
+      AddTo(text, attribute_pieces_,
+            length == 0 ? source.substr(at, 1) : absl::string_view(decoded_), bytes, length == 0);
+      at = bytes.end;
+    }
+    if (static_cast<int>(text.size()) == plain) return;
+    block_attributes_.push_back({.source = {begin, end},
+                                 .plain = {plain, static_cast<int>(text.size())},
+                                 .quote = attribute.quote});
+    text.push_back('\n');
+  }
+
+  // Ends the line of a block.
+  void EndBlock() {
+    EndSentence();
+    joint_ = false;
+    ended_ = {};
+    const int attributes_begin = End();
+    for (AttributeText& attribute : block_attributes_) {
+      attribute.plain = {attributes_begin + attribute.plain.begin,
+                         attributes_begin + attribute.plain.end};
+      out_.attributes_.push_back(attribute);
+    }
+    Move(attribute_text_, attribute_pieces_);
+    const int begin = End();
+    for (; placed_ < out_.codes_.size(); ++placed_) out_.codes_[placed_].at += begin;
+    Move(block_, block_pieces_);
+    if (End() > begin) out_.text_.push_back('\n');
+    block_attributes_.clear();
+    last_visible_ = -1;
+    space_ = true;
+    ++line_;
+  }
+
+  void Move(std::string& text, std::vector<Piece>& pieces) {
+    const int begin = End();
+    for (Piece& piece : pieces) {
+      piece.begin += begin;
+      out_.pieces_.push_back(piece);
+    }
+    out_.text_ += text;
+    text.clear();
+    pieces.clear();
+  }
+
+  const absl::string_view fragment_;
+  const MarkupOptions& options_;
+  const std::vector<bool> without_;
+  MarkedText& out_;
+
+  std::vector<Open> open_;
+  std::unordered_map<std::string, std::vector<size_t>> by_name_;  // indices into open_
+  std::vector<size_t> blocks_;                                    // the same, of blocks
+  std::optional<Copied> copied_;
+  // The block so far.
+  std::string block_;
+  std::vector<Piece> block_pieces_;
+  std::string attribute_text_;
+  std::vector<Piece> attribute_pieces_;
+  std::vector<AttributeText> block_attributes_;
+  size_t placed_ = 0;      // codes before this block
+  int line_ = 0;           // blocks before this one, empty ones too
+  int last_visible_ = -1;  // the code after which no text came so far
+  bool space_ = true;      // white space or the begin of the line is on the left of this place
+  std::string decoded_;
+  absl::string_view ended_;       // the name of the element that ended here
+  bool joint_ = false;            // one has ended here and another has begun
+  int copies_ = 0;                // copied texts so far
+  std::vector<size_t> sentence_;  // their numbers in this sentence
+  std::vector<bool> harmful_;
+  bool has_private_ = false;  // the fragment has characters that are like stand-ins
+};
+
+MarkedText::MarkedText(absl::string_view fragment, const MarkupOptions& options) {
+  Reader first(fragment, options, {}, *this);
+  first.Read();
+  std::vector<bool> harmful = first.Harmful();
+  if (harmful.empty()) return;
+  *this = MarkedText();
+  Reader(fragment, options, std::move(harmful), *this).Read();
+}
+
+}  // namespace linnet::server
