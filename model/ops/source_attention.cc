@@ -52,9 +52,9 @@ void CheckValues(const at::Tensor& lengths, const SourceAttentionParams& p) {
 }
 
 // All are contiguous.
-SourceAttentionParams ParamsOf(const at::Tensor& query, const at::Tensor& encoder_cache,
-                               const at::Tensor& blocks, const at::Tensor& lengths, int64_t heads,
-                               void* y) {
+SourceAttentionParams MakeParams(const at::Tensor& query, const at::Tensor& encoder_cache,
+                                 const at::Tensor& blocks, const at::Tensor& lengths, int64_t heads,
+                                 void* y) {
   return {.type = FloatTypeOf(query),
           .query = query.const_data_ptr(),
           .encoder_cache = encoder_cache.const_data_ptr(),
@@ -86,7 +86,7 @@ at::Tensor SourceAttentionWeightsCpuOp(const at::Tensor& query, const at::Tensor
   const at::Tensor dense_blocks = blocks.contiguous();
   const at::Tensor dense_lengths = lengths.contiguous();
   const SourceAttentionParams params =
-      ParamsOf(dense_query, encoder_cache, dense_blocks, dense_lengths, heads, /*y=*/nullptr);
+      MakeParams(dense_query, encoder_cache, dense_blocks, dense_lengths, heads, /*y=*/nullptr);
   CheckValues(dense_lengths, params);
   if (weights.numel() > 0)
     SourceAttentionWeightsCpu(params, head, weights.mutable_data_ptr<float>());
@@ -118,8 +118,8 @@ at::Tensor SourceAttention(const at::Tensor& query, const at::Tensor& encoder_ca
   const at::Tensor dense_blocks = blocks.contiguous();
   const at::Tensor dense_lengths = lengths.contiguous();
   at::Tensor y = at::empty(query.sizes(), query.options());
-  const SourceAttentionParams params = ParamsOf(dense_query, encoder_cache, dense_blocks,
-                                                dense_lengths, heads, y.mutable_data_ptr());
+  const SourceAttentionParams params = MakeParams(dense_query, encoder_cache, dense_blocks,
+                                                  dense_lengths, heads, y.mutable_data_ptr());
   if (query.is_cpu()) CheckValues(dense_lengths, params);
   if (y.numel() > 0) kernel(params);
   return y;

@@ -55,7 +55,7 @@ bool IsMarkedAsCopied(const MarkupToken& tag, MarkupSyntax syntax) {
 
 }  // namespace
 
-ElementKind KindOf(const MarkupToken& start_tag, const MarkupOptions& options) {
+ElementKind ClassifyElement(const MarkupToken& start_tag, const MarkupOptions& options) {
   const absl::string_view name = start_tag.name;
   const MarkupSyntax syntax = options.syntax;
   const bool html = syntax == MarkupSyntax::kHtml;

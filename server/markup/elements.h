@@ -29,7 +29,7 @@ struct ElementKind {
 
 // The kind of the element that a start tag begins. In XML all elements are inline, and only the
 // options and translate="no" say otherwise.
-ElementKind KindOf(const MarkupToken& start_tag, const MarkupOptions& options);
+ElementKind ClassifyElement(const MarkupToken& start_tag, const MarkupOptions& options);
 
 // True if the value of the attribute is a text that MarkupOptions::attributes translates.
 bool IsTextAttribute(const MarkupAttribute& attribute, const MarkupOptions& options);

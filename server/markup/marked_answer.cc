@@ -102,7 +102,7 @@ std::string Escaped(absl::string_view text) {
 
 }  // namespace
 
-ByteRange MarkedAnswer::Part::RangeOf(int begin, int end) const {
+ByteRange MarkedAnswer::Part::PlaceInPart(int begin, int end) const {
   const auto piece_at = [this](int at) {
     const auto after =
         std::upper_bound(pieces_.begin(), pieces_.end(), at,
@@ -137,9 +137,10 @@ MarkedAnswer::Part MarkedAnswer::Add(const Segment& segment) {
   }
   SegmentCodes codes;
   if (segment.copied) {
-    codes.source = text_.SourceOf(segment.begin, segment.end);
+    codes.source = text_.SourceRange(segment.begin, segment.end);
   } else {
-    codes = text_.CodesOf(fragment_, segment.begin, segment.end, previous_end_, segment.next_begin);
+    codes =
+        text_.FindCodes(fragment_, segment.begin, segment.end, previous_end_, segment.next_begin);
   }
   part.text_ = Copy(copied_, codes.source.begin) + codes.before;
   part.translation_.begin = static_cast<int>(part.text_.size());
@@ -157,14 +158,14 @@ MarkedAnswer::Part MarkedAnswer::Add(const Segment& segment) {
 
 std::string MarkedAnswer::Write(const Segment& segment) const {
   if (segment.copied) {
-    const ByteRange source = text_.SourceOf(segment.begin, segment.end);
+    const ByteRange source = text_.SourceRange(segment.begin, segment.end);
     return std::string(fragment_.substr(source.begin, source.end - source.begin));
   }
   if (text_.AttributeAt(segment.begin) != nullptr) return Escaped(segment.translation);
   Part part;
   WriteTranslation(
       segment,
-      text_.CodesOf(fragment_, segment.begin, segment.end, previous_end_, segment.next_begin),
+      text_.FindCodes(fragment_, segment.begin, segment.end, previous_end_, segment.next_begin),
       part);
   return part.text_;
 }
@@ -220,7 +221,7 @@ void MarkedAnswer::WriteTranslation(const Segment& segment, const SegmentCodes& 
 
 void MarkedAnswer::AddToAttribute(const AttributeText& attribute, const Segment& segment) {
   AttributeValue& value = attributes_[&attribute - text_.attributes().data()];
-  const ByteRange source = text_.SourceOf(segment.begin, segment.end);
+  const ByteRange source = text_.SourceRange(segment.begin, segment.end);
   const int done = value.done == 0 ? attribute.source.begin : value.done;
   absl::StrAppend(&value.text, fragment_.substr(done, source.begin - done));
   value.text += Write(segment);

@@ -36,7 +36,7 @@ class MarkedAnswer {
     // Bytes of text() that are the translation.
     const ByteRange& translation() const { return translation_; }
     // Those of bytes [begin, end) of the translation.
-    ByteRange RangeOf(int begin, int end) const;
+    ByteRange PlaceInPart(int begin, int end) const;
 
    private:
     friend class MarkedAnswer;

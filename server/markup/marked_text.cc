@@ -8,7 +8,7 @@ namespace linnet::server {
 namespace {
 
 template <typename T>
-int64_t BytesOf(const std::vector<T>& items) {
+int64_t CapacityBytes(const std::vector<T>& items) {
   return static_cast<int64_t>(items.capacity() * sizeof(T));
 }
 
@@ -21,7 +21,7 @@ char32_t MarkedText::StandInAt(absl::string_view text, size_t at) {
   return c >= kFirstStandIn && c <= kLastStandIn ? c : 0;
 }
 
-ByteRange MarkedText::SourceOf(int begin, int end) const {
+ByteRange MarkedText::SourceRange(int begin, int end) const {
   const auto piece_at = [&](int at) -> const Piece& {
     return *std::prev(
         std::upper_bound(pieces_.begin(), pieces_.end(), at,
@@ -48,8 +48,8 @@ bool MarkedText::HasCodes(int begin, int end) const {
   return next != codes_.end() && next->at < end;
 }
 
-SegmentCodes MarkedText::CodesOf(absl::string_view fragment, int begin, int end, int previous_end,
-                                 int next_begin) const {
+SegmentCodes MarkedText::FindCodes(absl::string_view fragment, int begin, int end, int previous_end,
+                                   int next_begin) const {
   const auto index = [this](auto code) { return static_cast<int>(code - codes_.begin()); };
   const int inner_begin = index(std::upper_bound(
       codes_.begin(), codes_.end(), begin, [](int at, const Code& code) { return at < code.at; }));
@@ -64,7 +64,7 @@ SegmentCodes MarkedText::CodesOf(absl::string_view fragment, int begin, int end,
     if (partner < found.begin && codes_[partner].at >= previous_end) found.begin = partner;
     if (partner >= found.end && codes_[partner].at <= next_begin) found.end = partner + 1;
   }
-  const ByteRange text = SourceOf(begin, end);
+  const ByteRange text = SourceRange(begin, end);
   found.source = text;
   if (found.begin < inner_begin) found.source.begin = codes_[found.begin].source.begin;
   if (found.end > inner_end) found.source.end = codes_[found.end - 1].source.end;
@@ -81,8 +81,8 @@ SegmentCodes MarkedText::CodesOf(absl::string_view fragment, int begin, int end,
 }
 
 int64_t MarkedText::bytes() const {
-  return static_cast<int64_t>(text_.capacity()) + BytesOf(pieces_) + BytesOf(codes_) +
-         BytesOf(attributes_);
+  return static_cast<int64_t>(text_.capacity()) + CapacityBytes(pieces_) + CapacityBytes(codes_) +
+         CapacityBytes(attributes_);
 }
 
 int64_t MarkedText::MaxBytes(int64_t fragment_bytes) {

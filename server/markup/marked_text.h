@@ -85,7 +85,7 @@ class MarkedText {
   const std::vector<Code>& codes() const { return codes_; }
   const std::vector<AttributeText>& attributes() const { return attributes_; }
   // Bytes of the fragment for bytes [begin, end) of the plain text; not empty.
-  ByteRange SourceOf(int begin, int end) const;
+  ByteRange SourceRange(int begin, int end) const;
   // The attribute that holds a byte of the plain text; or null.
   const AttributeText* AttributeAt(int at) const;
   // True if the translation of bytes [begin, end), a segment, needs the alignments of its words: a
@@ -93,8 +93,8 @@ class MarkedText {
   bool HasCodes(int begin, int end) const;
   // The codes of the segment [begin, end); it is in no attribute. The segments beside it end at
   // `previous_end` and begin at `next_begin`; those in attributes do not count.
-  SegmentCodes CodesOf(absl::string_view fragment, int begin, int end, int previous_end,
-                       int next_begin) const;
+  SegmentCodes FindCodes(absl::string_view fragment, int begin, int end, int previous_end,
+                         int next_begin) const;
 
   int64_t bytes() const;
   // Upper bound on the memory of a fragment with that many bytes while it is read.

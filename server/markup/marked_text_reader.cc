@@ -63,7 +63,7 @@ class MarkedText::Reader {
     int depth = 1;
   };
 
-  std::string NameOf(const MarkupToken& tag) const {
+  std::string ElementName(const MarkupToken& tag) const {
     std::string name(tag.name);
     if (options_.syntax == MarkupSyntax::kHtml) absl::AsciiStrToLower(&name);
     return name;
@@ -113,7 +113,7 @@ class MarkedText::Reader {
   }
 
   void ReadStart(const MarkupToken& tag) {
-    ElementKind kind = KindOf(tag, options_);
+    ElementKind kind = ClassifyElement(tag, options_);
     if (IsIndex(tag)) kind.copied = kind.visible = true;
     if (kind.splits || (!kind.empty && !kind.copied && IsApart(tag))) EndBlock();
     joint_ = !kind.empty && !kind.copied && !ended_.empty();
@@ -128,10 +128,10 @@ class MarkedText::Reader {
       return;
     }
     if (kind.copied) {
-      copied_ = {.name = NameOf(tag), .kind = kind, .begin = tag.begin};
+      copied_ = {.name = ElementName(tag), .kind = kind, .begin = tag.begin};
       return;
     }
-    Open open = {.name = NameOf(tag)};
+    Open open = {.name = ElementName(tag)};
     if (!kind.splits) {
       open.code = static_cast<int>(out_.codes_.size());
       AddCode(Code::Kind::kOpen, bytes);
@@ -145,10 +145,11 @@ class MarkedText::Reader {
   void ReadEnd(const MarkupToken& tag) {
     joint_ = false;
     ended_ = tag.name;
-    const std::string name = NameOf(tag);
+    const std::string name = ElementName(tag);
     const auto found = by_name_.find(name);
     const bool known = found != by_name_.end() && !found->second.empty();
-    const bool block = known ? open_[found->second.back()].code < 0 : KindOf(tag, options_).splits;
+    const bool block =
+        known ? open_[found->second.back()].code < 0 : ClassifyElement(tag, options_).splits;
     if (block) EndBlock();
     // The end of an inline element does not end the blocks within it.
     if (!known || (!block && !blocks_.empty() && blocks_.back() > found->second.back())) {
@@ -185,7 +186,7 @@ class MarkedText::Reader {
     if (!start && token.kind != TokenKind::kEndTag) return;
     if (!SameName(token.name, copied_->name, options_.syntax)) return;
     if (start) {
-      if (!KindOf(token, options_).empty) ++copied_->depth;
+      if (!ClassifyElement(token, options_).empty) ++copied_->depth;
     } else if (--copied_->depth == 0) {
       EndCopied(token.end, /*whole=*/true);
     }

@@ -122,7 +122,7 @@ class Projection {
   }
 
   // The weight of a target word within an element less that outside of it, from -1 to 1.
-  float ValueOf(int word, const WordRun& source) const {
+  float ShareWithin(int word, const WordRun& source) const {
     float inside = 0;
     for (int i = links_of_[word]; i < links_of_[word + 1]; ++i) {
       if (source.contains(sorted_[i].source)) inside += sorted_[i].weight;
@@ -187,7 +187,7 @@ class Projection {
     const int length = node.source.end - node.source.begin;
     std::vector<float> values;
     for (int word = parent.begin; word < parent.end; ++word)
-      values.push_back(ValueOf(word, node.source));
+      values.push_back(ShareWithin(word, node.source));
     WordRun best = {parent.begin, parent.begin};
     float best_sum = 0;
     for (int begin = parent.begin; begin < parent.end; ++begin) {
@@ -213,7 +213,7 @@ class Projection {
     for (int i = 0; i < parent.end - parent.begin; ++i) {
       const int word = from_begin ? parent.begin + i : parent.end - 1 - i;
       if (taken_[word]) break;
-      const float value = ValueOf(word, node.source);
+      const float value = ShareWithin(word, node.source);
       sum += value;
       own |= value > 0;
       if (!own || (!best.empty() && sum <= best_sum)) continue;
@@ -364,7 +364,7 @@ class Projection {
   const WordLinks& words_;
   std::vector<Node> nodes_;
   std::vector<int> links_of_;     // of target word t, sorted_[links_of_[t], links_of_[t + 1])
-  std::vector<WordLink> sorted_;  // with their weights as ValueOf counts them
+  std::vector<WordLink> sorted_;  // with their weights as ShareWithin counts them
   std::vector<float> sums_;       // of these weights of each target word
   std::vector<int> aligned_;      // the target word of each source word
   std::vector<bool> taken_;       // target words of the siblings placed so far

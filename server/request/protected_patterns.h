@@ -35,7 +35,7 @@ class ProtectedPatterns {
   std::vector<model::TextRun> Find(absl::string_view text) const;
   // The work of a search (model::TextSplitter::Step): a quarter of that of tokenising the text, and
   // more with the patterns of a request.
-  int64_t WorkOf(int64_t bytes) const { return bytes / 4 + bytes * instructions_ / 256; }
+  int64_t SearchWork(int64_t bytes) const { return bytes / 4 + bytes * instructions_ / 256; }
   // Upper bound on the memory of the patterns of the request.
   int64_t bytes() const;
 

@@ -86,7 +86,7 @@ StepReport Batcher::Step(absl::FunctionRef<absl::Time()> clock) {
   EndCancelledAndExpired(now, report);
   Shed(now, report);
   ObserveClasses(now);
-  const int wanted = AdmitWaiting(clock, report);
+  const int wanted = AdmitEligible(clock, report);
   shed_.Step(waiting_.any_unstarted(), now);
   ChooseRuns(wanted, now, report);
   Advance(clock, report);
@@ -262,7 +262,7 @@ std::vector<WaitingQueue::Ticket> Batcher::FindEligible(const Sequence*& full, S
   return eligible;
 }
 
-int Batcher::AdmitWaiting(absl::FunctionRef<absl::Time()> clock, StepReport& report) {
+int Batcher::AdmitEligible(absl::FunctionRef<absl::Time()> clock, StepReport& report) {
   const Sequence* full = nullptr;
   const std::vector<WaitingQueue::Ticket> eligible = FindEligible(full, report);
   // An interactive sequence does not wait for the sake of the others.
@@ -283,7 +283,7 @@ int Batcher::AdmitWaiting(absl::FunctionRef<absl::Time()> clock, StepReport& rep
          GroupByLength(lengths, options_.encode.encode_call_tokens)) {
       std::vector<WaitingQueue::Ticket> group;
       for (int i : members) group.push_back(eligible[i]);
-      AdmitGroup(group, clock, report);
+      AdmitAndEncode(group, clock, report);
     }
   } else if (eligible.empty() && running_.empty() && !waiting_.empty()) {
     // Nothing runs that could free rows: without this the first sequence would block the queue.
@@ -299,8 +299,8 @@ int Batcher::AdmitWaiting(absl::FunctionRef<absl::Time()> clock, StepReport& rep
   return wanted;
 }
 
-void Batcher::AdmitGroup(const std::vector<WaitingQueue::Ticket>& group,
-                         absl::FunctionRef<absl::Time()> clock, StepReport& report) {
+void Batcher::AdmitAndEncode(const std::vector<WaitingQueue::Ticket>& group,
+                             absl::FunctionRef<absl::Time()> clock, StepReport& report) {
   std::vector<model::SequenceInput> inputs;
   for (const WaitingQueue::Ticket& which : group) {
     std::unique_ptr<Sequence> added = waiting_.Serve(which);

@@ -93,7 +93,7 @@ class Batcher {
   // True if a client holds more rows than its equal share and one sequence more.
   bool SomeoneHoardsRows() const;
   // Returns the rows that an interactive sequence waits for.
-  int AdmitWaiting(absl::FunctionRef<absl::Time()> clock, StepReport& report);
+  int AdmitEligible(absl::FunctionRef<absl::Time()> clock, StepReport& report);
   // Pauses and resumes runs as PausePolicy decides, and reports the rows of the step.
   void ChooseRuns(int wanted, absl::Time now, StepReport& report);
   void Advance(absl::FunctionRef<absl::Time()> clock, StepReport& report);
@@ -107,8 +107,8 @@ class Batcher {
   int MaxRows() const { return static_cast<int>(options_.max_rows_ratio * engine_.info().rows); }
   // Moves the sequences to the running batch and encodes them as one batch, or as smaller ones if
   // the engine runs out of memory.
-  void AdmitGroup(const std::vector<WaitingQueue::Ticket>& group,
-                  absl::FunctionRef<absl::Time()> clock, StepReport& report);
+  void AdmitAndEncode(const std::vector<WaitingQueue::Ticket>& group,
+                      absl::FunctionRef<absl::Time()> clock, StepReport& report);
   void Encode(std::span<const model::SequenceInput> inputs, absl::FunctionRef<absl::Time()> clock,
               StepReport& report);
 

@@ -31,18 +31,18 @@ absl::Duration PausePolicy::Target() const {
   return std::max(kMinTarget, absl::Seconds(interactive_seconds_.value()));
 }
 
-absl::Duration PausePolicy::EncodingOf(int tokens) const {
+absl::Duration PausePolicy::EncodingTime(int tokens) const {
   return absl::Seconds(tokens * token_seconds_.value());
 }
 
 bool PausePolicy::Admits(int rows, int batch_rows, int tokens) const {
-  if (runs_) return left_ >= EncodingOf(tokens);
+  if (runs_) return left_ >= EncodingTime(tokens);
   if (waits_) return false;
-  return !recently_ || (EncodingOf(tokens) < Target() &&
+  return !recently_ || (EncodingTime(tokens) < Target() &&
                         steps_.Of(rows) - steps_.Of(rows - batch_rows) < Target());
 }
 
-void PausePolicy::Added(int tokens) { left_ -= EncodingOf(tokens); }
+void PausePolicy::Added(int tokens) { left_ -= EncodingTime(tokens); }
 
 void PausePolicy::Choose(int rows, int wanted) {
   rows_ = rows;

@@ -59,7 +59,7 @@ class PausePolicy {
  private:
   // Max time by which batch work lengthens a step while no interactive sequence runs.
   absl::Duration Target() const;
-  absl::Duration EncodingOf(int tokens) const;
+  absl::Duration EncodingTime(int tokens) const;
 
   StepCost steps_;
   RecentRatio token_seconds_, interactive_seconds_;

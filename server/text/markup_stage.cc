@@ -46,19 +46,19 @@ std::vector<ByteRange> ToByteRanges(const std::vector<WordRange>& words) {
   return ranges;
 }
 
-std::vector<ByteRange> PiecesOf(absl::string_view text) {
+std::vector<ByteRange> SplitPieces(absl::string_view text) {
   return ToByteRanges(SplitUnits(text, WordUnit::kPiece));
 }
 
 // The pieces of a segment and how they are aligned. Where the model has no alignments, their places
 // decide.
-WordLinks LinksOf(const AttentionTable& table, absl::string_view source,
-                  absl::string_view translation) {
+WordLinks LinkPieces(const AttentionTable& table, absl::string_view source,
+                     absl::string_view translation) {
   constexpr float kMinWeight = 0.02f;
   WordLinks words;
   if (table.source.empty()) {
-    words.source = PiecesOf(source);
-    words.target = PiecesOf(translation);
+    words.source = SplitPieces(source);
+    words.target = SplitPieces(translation);
     const auto sources = static_cast<int>(words.source.size());
     const auto targets = static_cast<int>(words.target.size());
     for (int i = 0; i < targets && sources > 0; ++i)
@@ -78,9 +78,9 @@ WordLinks LinksOf(const AttentionTable& table, absl::string_view source,
 
 // The words of another translation of the segment, which take the links of the same words of the
 // first one.
-WordLinks LinksOfOther(const WordLinks& best, absl::string_view translation,
-                       absl::string_view other) {
-  WordLinks words = {best.source, PiecesOf(other), {}};
+WordLinks LinkOtherTranslation(const WordLinks& best, absl::string_view translation,
+                               absl::string_view other) {
+  WordLinks words = {best.source, SplitPieces(other), {}};
   std::multimap<absl::string_view, int> known;
   for (int i = 0; i < std::ssize(best.target); ++i) {
     const auto [begin, end] = best.target[i];
@@ -125,11 +125,12 @@ class FragmentWriter {
     added.copied = segment.copied();
     added.next_begin = NextBegin();
     const bool has_codes = !added.copied && marked.HasCodes(added.begin, added.end);
-    if (has_codes) added.words = LinksOf(align(), source, translation);
+    if (has_codes) added.words = LinkPieces(align(), source, translation);
     for (auto& hypothesis : *segment.mutable_hypotheses()) {
       MarkedAnswer::Segment other = added;
       other.translation = hypothesis.text();
-      if (has_codes) other.words = LinksOfOther(added.words, translation, hypothesis.text());
+      if (has_codes)
+        other.words = LinkOtherTranslation(added.words, translation, hypothesis.text());
       hypothesis.set_text(answer_.Write(other));
     }
     const int plain = segment.target_begin();
@@ -142,7 +143,7 @@ class FragmentWriter {
   }
   // The place in the fragment, and that in the answer so far, of a part of their plain texts.
   model::TextRun InSource(model::TextRun plain) const {
-    const ByteRange range = fragment_.marked->SourceOf(plain.begin, plain.end);
+    const ByteRange range = fragment_.marked->SourceRange(plain.begin, plain.end);
     return {range.begin, range.end};
   }
   model::TextRun InAnswer(model::TextRun plain) const {
@@ -152,7 +153,7 @@ class FragmentWriter {
     if (after == written_.begin()) return plain;
     const Written& segment = *std::prev(after);
     const ByteRange range =
-        segment.part.RangeOf(plain.begin - segment.plain, plain.end - segment.plain);
+        segment.part.PlaceInPart(plain.begin - segment.plain, plain.end - segment.plain);
     return {segment.begin + range.begin, segment.begin + range.end};
   }
   std::string Finish() { return answer_.Finish(); }
@@ -174,12 +175,13 @@ class FragmentWriter {
     const int target_begin = segment.target_begin();
     const auto move_target = [&](auto& place) {
       const ByteRange range =
-          part.RangeOf(place.target_begin() - target_begin, place.target_end() - target_begin);
+          part.PlaceInPart(place.target_begin() - target_begin, place.target_end() - target_begin);
       place.set_target_begin(begin_ + range.begin);
       place.set_target_end(begin_ + range.end);
     };
     const auto move_source = [&](auto& place) {
-      const ByteRange range = fragment_.marked->SourceOf(place.source_begin(), place.source_end());
+      const ByteRange range =
+          fragment_.marked->SourceRange(place.source_begin(), place.source_end());
       place.set_source_begin(range.begin);
       place.set_source_end(range.end);
     };

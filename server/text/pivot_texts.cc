@@ -74,7 +74,7 @@ void PivotTexts::Add(const TextRequest& first, const DecodedText& text) {
     }
     if (first.markup.has_value() && !segment.copied)
       kept.pieces = MakeAttentionTable(first, segment, results[i], restored, WordUnit::kPiece);
-    Findings findings = FindingsOf(first, segment, restored, 0);
+    Findings findings = CompareWithSource(first, segment, restored, 0);
     findings.added.clear();  // bytes of the text in the third language
     contents.back().findings.Append(findings);
     kept.text = std::move(restored.text);

@@ -66,13 +66,13 @@ CallContext WithDeadline(const TextLimits& limits, const CallContext& context) {
 void CountAll(const auto& texts, Metrics& metrics) {
   for (const auto& text : texts) CountWarnings(text.warnings(), metrics);
 }
-void CountWarningsOf(const linnet::v1::TranslateResponse& response, Metrics& metrics) {
+void CountAllWarnings(const linnet::v1::TranslateResponse& response, Metrics& metrics) {
   CountAll(response.translations(), metrics);
 }
-void CountWarningsOf(const linnet::v1::SummarizeResponse& response, Metrics& metrics) {
+void CountAllWarnings(const linnet::v1::SummarizeResponse& response, Metrics& metrics) {
   CountAll(response.summaries(), metrics);
 }
-void CountWarningsOf(const linnet::v1::ScoreResponse& /*response*/, Metrics& /*metrics*/) {}
+void CountAllWarnings(const linnet::v1::ScoreResponse& /*response*/, Metrics& /*metrics*/) {}
 
 // Adds to an error about a deadline that the server set it, if the client did not. `context` is the
 // client's.
@@ -244,7 +244,7 @@ void TextCalls::CheckAndStart(const Request& request, Response& response,
   if (auto status = CheckPrepareTime(own, cost); !status.ok())
     return refuse(ExplainDeadline(limits_, context, std::move(status)));
   auto end = [this, asked = WithoutPermit(context), refuse, &response](absl::Status status) {
-    if (status.ok()) CountWarningsOf(response, metrics_);
+    if (status.ok()) CountAllWarnings(response, metrics_);
     try {
       status = ExplainDeadline(limits_, asked, status);
     } catch (const std::exception&) {  // the client gets its answer even without memory

@@ -223,7 +223,7 @@ absl::StatusOr<model::TokenizedText> TextPreparer::State::ReadWhole(absl::string
 absl::Status TextPreparer::State::FindSpans() {
   if (request.protects != nullptr && std::cmp_less(searched, text->size())) {
     const int begin = std::exchange(searched, EndOfSearch(*text, searched));
-    worked += request.protects->WorkOf(searched - begin);
+    worked += request.protects->SearchWork(searched - begin);
     for (model::ProtectedSpan& span : FindProtected(
              *request.protects, absl::string_view(*text).substr(begin, searched - begin))) {
       span.begin += begin;

@@ -109,7 +109,7 @@ SegmentReply MakeReply(const TextRequest& request, const PreparedSegment& work,
     if (request.alignments) FillAlignments(request, work, result, words, begin, pivot, segment);
   }
   FillTerms(work.terms, reply.text, work.place.begin, begin, segment);
-  reply.findings = FindingsOf(request, work, restored, begin);
+  reply.findings = CompareWithSource(request, work, restored, begin);
   if (work.joined != nullptr) MoveToSource(work, segment);
   return reply;
 }

@@ -58,8 +58,8 @@ void Findings::Move(absl::FunctionRef<model::TextRun(model::TextRun)> in_source,
   for (model::TextRun& run : added) run = in_answer(run);
 }
 
-Findings FindingsOf(const TextRequest& request, const PreparedSegment& segment,
-                    const model::RestoredText& answer, int begin) {
+Findings CompareWithSource(const TextRequest& request, const PreparedSegment& segment,
+                           const model::RestoredText& answer, int begin) {
   Findings findings;
   if (segment.copied) return findings;
   const auto in_source = [&](int from, int to) {

@@ -43,8 +43,8 @@ struct Findings {
   bool empty() const { return unread.empty() && forced.empty() && lost.empty() && added.empty(); }
 };
 // The findings of a segment, whose answer begins at byte `begin` of the answer.
-Findings FindingsOf(const TextRequest& request, const PreparedSegment& segment,
-                    const model::RestoredText& answer, int begin);
+Findings CompareWithSource(const TextRequest& request, const PreparedSegment& segment,
+                           const model::RestoredText& answer, int begin);
 // UNREAD_TEXT, SPAN_FORCED and FACTS_DIFFER, as they apply.
 void AddWarnings(const Findings& findings,
                  google::protobuf::RepeatedPtrField<linnet::v1::Warning>& warnings);

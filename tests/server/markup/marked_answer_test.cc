@@ -84,7 +84,7 @@ TEST(MarkedTextTest, CharactersStandForWhatIsCopied) {
   const MarkedText text("see <b><kbd>x</kbd></b>", kHtml);
   EXPECT_TRUE(text.HasCodes(0, 8)) << "the tag before x";
   EXPECT_FALSE(MarkedText("see <kbd>x</kbd> y", kHtml).HasCodes(0, 10));
-  EXPECT_EQ(text.SourceOf(4, 8), (ByteRange{7, 19}));
+  EXPECT_EQ(text.SourceRange(4, 8), (ByteRange{7, 19}));
 }
 
 TEST(MarkedTextTest, WhatIsCutOffStaysAtTheEnd) {
@@ -121,9 +121,9 @@ TEST(MarkedTextTest, KnowsTheSource) {
   const std::string fragment = "<p>a&amp;b  <b>cd</b></p>";
   const MarkedText text(fragment, kHtml);
   ASSERT_EQ(text.text(), "a&b cd\n");
-  EXPECT_EQ(text.SourceOf(0, 1), (ByteRange{3, 4}));
-  EXPECT_EQ(text.SourceOf(1, 2), (ByteRange{4, 9}));
-  EXPECT_EQ(text.SourceOf(2, 6), (ByteRange{9, 17}));
+  EXPECT_EQ(text.SourceRange(0, 1), (ByteRange{3, 4}));
+  EXPECT_EQ(text.SourceRange(1, 2), (ByteRange{4, 9}));
+  EXPECT_EQ(text.SourceRange(2, 6), (ByteRange{9, 17}));
   EXPECT_TRUE(text.HasCodes(0, 6));
   EXPECT_FALSE(text.HasCodes(4, 6));
 }
@@ -263,10 +263,10 @@ TEST(MarkedAnswerTest, TellsTheRangesOfWords) {
   const MarkedAnswer::Part part = answer.Add({0, 7, "X Y & Z", false, words, 8});
   ASSERT_EQ(part.text(), "<p>X <b>Y</b> &amp; Z");
   EXPECT_EQ(part.translation(), (ByteRange{3, 21}));
-  EXPECT_EQ(part.RangeOf(0, 1), (ByteRange{3, 4}));
-  EXPECT_EQ(part.RangeOf(2, 3), (ByteRange{8, 9}));
-  EXPECT_EQ(part.RangeOf(4, 5), (ByteRange{14, 19}));
-  EXPECT_EQ(part.RangeOf(6, 7), (ByteRange{20, 21}));
+  EXPECT_EQ(part.PlaceInPart(0, 1), (ByteRange{3, 4}));
+  EXPECT_EQ(part.PlaceInPart(2, 3), (ByteRange{8, 9}));
+  EXPECT_EQ(part.PlaceInPart(4, 5), (ByteRange{14, 19}));
+  EXPECT_EQ(part.PlaceInPart(6, 7), (ByteRange{20, 21}));
 }
 
 }  // namespace
