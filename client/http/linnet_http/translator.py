@@ -38,7 +38,6 @@ class Job:
     model: str = ""
     alternatives: int = 0  # further translations of each text
     glossary: tuple[tuple[str, str], ...] = ()
-    one_segment_per_line: bool = False
     mime_type: str = ""
     markup: tuple[tuple[str, tuple[str, ...]], ...] = ()  # lists of MarkupOptions with their names
 

@@ -53,7 +53,3 @@ def pieces_of(processor: sentencepiece.SentencePieceProcessor, file: Path) -> li
         return [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
     except UnicodeDecodeError as error:
         raise ConfigError(f"{file} is no SentencePiece model: {error}") from None
-
-
-def sentencepiece_pieces(file: Path) -> list[str]:
-    return pieces_of(load_sentencepiece(file), file)
