@@ -1,4 +1,4 @@
-"""A fake server for the tests of the package `linnet`."""
+"""A client and a fake server for the tests of the package `linnet`."""
 
 from __future__ import annotations
 
@@ -18,3 +18,9 @@ def fake(linnet):
     for each in fakes:
         each.released.set()
         each.server.stop(None)
+
+
+@pytest.fixture
+def client(linnet, server):
+    with linnet.Client(server.grpc) as client:
+        yield client

@@ -15,12 +15,6 @@ from python_package import PACKAGE, ROOT, english, wait_until
 from security_test import SEARCH, Authority
 
 
-@pytest.fixture
-def client(linnet, server):
-    with linnet.Client(server.grpc) as client:
-        yield client
-
-
 def slow(linnet):
     """A call that takes many steps."""
     options = linnet.DecodingOptions(beam_size=5, min_target_tokens=1000, max_target_tokens=1024)
