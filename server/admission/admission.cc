@@ -69,12 +69,12 @@ void Admission::ReportAdmitted() {
 absl::StatusOr<Permit> Admission::Enter(const Caller& caller, int64_t bytes) {
   bytes += kBytesPerCall;
   Permit permit(*this, caller, 0);
-  RETURN_IF_ERROR(TakeBytes(caller, bytes, 0));
+  RETURN_IF_ERROR(AddBytesIfRoom(caller, bytes, 0));
   permit.bytes_ = bytes;
   return permit;
 }
 
-absl::Status Admission::TakeBytes(const Caller& caller, int64_t bytes, int64_t held) {
+absl::Status Admission::AddBytesIfRoom(const Caller& caller, int64_t bytes, int64_t held) {
   MutexLock lock(mu_);
   // It would not fit if it were the only call either.
   if (const int64_t max = Quota(limits_.max_bytes).share(caller); held + bytes > max) {
@@ -160,7 +160,7 @@ void Admission::Add(const Caller& caller, const CallWork& work) {
   }
 }
 
-Estimate Admission::Take(const Caller& caller, const CallWork& work) {
+Estimate Admission::ChargeUnchecked(const Caller& caller, const CallWork& work) {
   MutexLock lock(mu_);
   Estimate expected = models_[work.model].estimator.TimeToFinish(caller, work.size);
   if (expected.time > absl::ZeroDuration()) expected.time += work.answer;
@@ -194,7 +194,7 @@ absl::Status Admission::CheckDeadline(const CallWork& work, Estimate& expected,
   // One that begins a load corrects its estimate even if it ends before: the load goes on, and is
   // what the probe costs. It may be the second model's, so the first need not be idle.
   if (!too_short && work.load + needed_when_idle > left &&
-      model.loads.Admit(now, std::max(left, work.load)))
+      model.load_probes.Admit(now, std::max(left, work.load)))
     return absl::OkStatus();
   observer_.Rejected(too_short ? RejectReason::kShortDeadline : RejectReason::kDeadline);
   ErrorMetadata metadata = {{"requestTokens", absl::StrCat(TotalTokens(work))},
@@ -302,7 +302,7 @@ absl::Status Permit::Charge(const CallWork& work, absl::Time now) {
 void Permit::Continue(const CallWork& work, absl::Time now) {
   Work charged(work.model, work.size);
   GiveBackWork();
-  estimate_ = admission_->Take(caller_, work);
+  estimate_ = admission_->ChargeUnchecked(caller_, work);
   work_ = std::move(charged);
   charged_ = now;
 }
@@ -315,7 +315,7 @@ void Permit::Ended(absl::Time now, bool finished) {
 }
 
 absl::Status Permit::Hold(int64_t bytes) {
-  RETURN_IF_ERROR(admission_->TakeBytes(caller_, bytes, bytes_));
+  RETURN_IF_ERROR(admission_->AddBytesIfRoom(caller_, bytes, bytes_));
   bytes_ += bytes;
   return absl::OkStatus();
 }

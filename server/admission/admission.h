@@ -80,12 +80,12 @@ class Admission {
  private:
   friend class Permit;
   // `held`: bytes that the call holds already.
-  absl::Status TakeBytes(const Caller& caller, int64_t bytes, int64_t held);
+  absl::Status AddBytesIfRoom(const Caller& caller, int64_t bytes, int64_t held);
   // Changes the bytes without a check against the limit. Negative: gives them back.
   void ChangeBytes(const Caller& caller, int64_t bytes);
   absl::StatusOr<Estimate> Charge(const Caller& caller, const CallWork& work, absl::Time now);
   // Charges without a check.
-  Estimate Take(const Caller& caller, const CallWork& work);
+  Estimate ChargeUnchecked(const Caller& caller, const CallWork& work);
   void Add(const Caller& caller, const CallWork& work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Ended(const std::string& model, const Estimate& estimate, absl::Duration actual,
              absl::Time now, bool finished);
@@ -110,7 +110,7 @@ class Admission {
     ProbePolicy probes;
     // The same for estimates of the time to load, which loads alone correct. A load may unload
     // another model.
-    ProbePolicy loads = ProbePolicy::AfterAPause();
+    ProbePolicy load_probes = ProbePolicy::AfterAPause();
   };
   std::map<std::string, Model> models_ ABSL_GUARDED_BY(mu_);
   std::minstd_rand random_ ABSL_GUARDED_BY(mu_);
