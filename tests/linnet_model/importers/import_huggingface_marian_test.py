@@ -16,12 +16,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "data"))
 
 import tiny_marian as marian
 from tiny_multilingual import add_targets
+from transformers_logits import compare_logits
 
 from linnet_model.bundle import load_module, read_bundle_weights, read_manifest
 from linnet_model.importers.huggingface_marian.import_huggingface_marian import main
-from linnet_model.network.encoder_decoder import EncoderDecoder, forced_logits
-
-TOLERANCE = 1e-4  # float32 through five layers, summed in another order
 
 
 @pytest.fixture(scope="session")
@@ -40,32 +38,9 @@ def convert(folder: Path, out: Path, *more: str) -> int:
     return main(["--model", str(folder), "--out", str(out), *languages, *more])
 
 
-def model_of(bundle: Path) -> EncoderDecoder:
-    weights, sizes = read_bundle_weights(bundle)
-    model = EncoderDecoder(sizes).eval()
-    model.load_state_dict(weights)
-    return model
-
-
-def compare_logits(tiny: marian.TinyMarian, bundle: Path) -> None:
-    """Compares a batch with padded sources and targets in eager mode."""
-    config, generator = tiny.config, torch.Generator().manual_seed(3)
-    lengths = torch.tensor([17, 9, 1, 12], dtype=torch.int32)
-    source = torch.randint(2, config.vocab_size - 1, (4, 17), generator=generator)
-    padded = torch.arange(17) >= lengths.unsqueeze(1)
-    source[padded] = config.pad_token_id
+def compare_with_transformers(tiny: marian.TinyMarian, bundle: Path) -> None:
     rows = tiny.model.final_logits_bias.size(1)
-    target = torch.randint(2, rows - 1, (4, 21), generator=generator)
-    previous = torch.cat([torch.full((4, 1), config.decoder_start_token_id), target[:, :-1]], dim=1)
-    with torch.no_grad():
-        theirs = tiny.model(
-            input_ids=source, attention_mask=(~padded).long(), decoder_input_ids=previous
-        ).logits
-        ours = forced_logits(
-            model_of(bundle), source, lengths, target, config.decoder_start_token_id
-        )
-    assert theirs.std() > 1  # values differ
-    torch.testing.assert_close(ours, theirs, rtol=TOLERANCE, atol=TOLERANCE)
+    compare_logits(tiny.model, bundle, (2, tiny.config.vocab_size - 1), (2, rows - 1), spread=1)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +57,7 @@ def compare_logits(tiny: marian.TinyMarian, bundle: Path) -> None:
 def test_logits_equal_transformers(changes: dict, tmp_path: Path):
     tiny = marian.make_tiny_marian(tmp_path / "model", **changes)
     assert convert(tiny.folder, tmp_path / "bundle") == 0
-    compare_logits(tiny, tmp_path / "bundle")
+    compare_with_transformers(tiny, tmp_path / "bundle")
 
 
 def test_manifest_has_values_of_configuration(tiny: marian.TinyMarian, tmp_path: Path):
