@@ -62,7 +62,7 @@ def main() -> int:
     options = parser.parse_args()
     commands = {f"compile {source}": compile_command(source) for source in SOURCES}
     commands |= {f"run {name}": command for name, command in TESTS.items()}
-    facts = machine.facts(sorted(os.sched_getaffinity(0)))
+    facts = machine.facts()
     steps = {name: round(cpu_seconds(command), 1) for name, command in commands.items()}
     results: dict[str, Any] = {"machine": facts, "cpu_seconds": steps}
     folder = options.out / machine.slug(facts)

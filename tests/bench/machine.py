@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import os
@@ -37,11 +38,12 @@ def version_of(folder: Path) -> str:
         return "unknown"
 
 
-def facts(cores: list[int]) -> dict[str, Any]:
+def facts(cores: list[int] | None = None) -> dict[str, Any]:
+    """Of these cores [all that this process may use]."""
     flags = _cpuinfo("flags").split()
     return {
         "cpu": re.sub(r"\((R|TM)\)", "", _cpuinfo("model name")),
-        "cores": len(cores),
+        "cores": len(cores or os.sched_getaffinity(0)),
         "features": [flag for flag in WORTH_NAMING if flag in flags],
         "version": version_of(ROOT),
     }
@@ -87,6 +89,16 @@ def require_commit(out: Path, tree: Path = ROOT) -> None:
     version = version_of(tree)
     if out.resolve() == ROOT / "tests/bench/results" and version.endswith("-dirty"):
         raise SystemExit(f"the tree is {version}: commit first, or write elsewhere than {out}")
+
+
+def parse(parser: argparse.ArgumentParser, words: list[str] | None = None) -> argparse.Namespace:
+    """The arguments of a script, with the folder of its results as `out`; refuses a changed tree
+    as require_commit does."""
+    folder = ROOT / "tests/bench/results"
+    parser.add_argument("--out", type=Path, default=folder, metavar="DIR", help="of the result")
+    options = parser.parse_args(words)
+    require_commit(options.out)
+    return options
 
 
 def kept(path: Path, facts: dict[str, Any]) -> dict[str, Any]:

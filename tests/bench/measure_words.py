@@ -19,7 +19,6 @@ import collections
 import itertools
 import json
 import lzma
-import os
 import re
 import subprocess
 import sys
@@ -215,9 +214,7 @@ def main() -> int:
     parser.add_argument("--train-rows", type=int, default=90000)
     parser.add_argument("--test", nargs=2, action="append", required=True)
     parser.add_argument("--programs", type=Path, default=ROOT / "build/release/bin")
-    parser.add_argument("--out", type=Path, default=ROOT / "tests/bench/results", metavar="DIR")
-    options = parser.parse_args()
-    machine.require_commit(options.out)
+    options = machine.parse(parser)
     tests = [pair for path, rows in options.test for pair in read(Path(path), int(rows))]
     pairs = [(words(a), words(b)) for a, b in [*read(options.train, options.train_rows), *tests]]
     short = [
@@ -225,7 +222,7 @@ def main() -> int:
     ]
     aligned = AlignedWords(short)
     results = {
-        "machine": machine.facts(sorted(os.sched_getaffinity(0))),
+        "machine": machine.facts(),
         "bundle": machine.bundle_name(options.bundle),
         "sentences": len(tests),
         "alignments": measure_alignments(options, tests, aligned),

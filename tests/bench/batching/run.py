@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -220,7 +219,7 @@ def main() -> None:
         return found
 
     results: dict[str, Any] = {
-        "machine": machine.facts(sorted(os.sched_getaffinity(0))),
+        "machine": machine.facts(),
         "points": points,
         "costs": costs,
         "assumed_costs": ASSUMED,

@@ -7,7 +7,6 @@ DIR/MACHINE/beams.json and .md.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -58,7 +57,7 @@ def markdown(data: dict[str, Any]) -> str:
 def main(words: list[str] | None = None) -> int:
     options = options_of("beams.py", __doc__).parse_args(words)
     machine.require_commit(options.out)
-    facts = machine.facts(sorted(os.sched_getaffinity(0)))
+    facts = machine.facts()
     tests = [by_beam(Path(bundle), domain, options) for bundle, domain in options.test]
     data = {"machine": facts, "tests": tests}
     machine.publish(options.out, "beams", data, markdown(data))

@@ -9,7 +9,6 @@ DIR/MACHINE/compute-types.json and .md.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -86,7 +85,7 @@ def main(words: list[str] | None = None) -> int:
         "--dtype float32 (repeatable)")  # fmt: skip
     options = parser.parse_args(words)
     machine.require_commit(options.out)
-    facts = machine.facts(sorted(os.sched_getaffinity(0)))
+    facts = machine.facts()
     options.types = [
         compute
         for compute, needed in TYPES.items()

@@ -212,9 +212,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peers", type=Path, default=ROOT / "build/peers/bin/python")
     parser.add_argument("--programs", type=Path, default=ROOT / "build/release/bin")
-    parser.add_argument("--results", type=Path, default=ROOT / "tests/bench/results")
-    options = parser.parse_args()
-    machine.require_commit(options.results)
+    options = machine.parse(parser)
     torch.set_num_threads(1)
     texts, decode = tiny_marian.SOURCES[:SOURCES], options.programs / "linnet-decode"
     with tempfile.TemporaryDirectory() as name:
@@ -239,7 +237,7 @@ def main() -> None:
         }
     result["versions"]["ctranslate2"] = result["ctranslate2"].pop("version")
     print(json.dumps(result, indent=1))
-    machine.write_result(options.results / "differences.json", result)
+    machine.write_result(options.out / "differences.json", result)
 
 
 if __name__ == "__main__":

@@ -321,7 +321,7 @@ def main(words: list[str] | None = None) -> int:
     machine.require_commit(options.out)
     if not (PEERS / "bin/python").exists():
         raise SystemExit("CTranslate2 is not installed: run tests/bench/run --quick first")
-    facts = machine.facts(sorted(os.sched_getaffinity(0)))
+    facts = machine.facts()
     settings = {key: getattr(options, key) for key in ("compute", "threads", "rounds", "max_drift")}
     path = options.out / machine.slug(facts) / "families.json"
     data = kept(path, {"machine": facts, **settings}, options.family)

@@ -169,9 +169,7 @@ def main() -> None:
     add("--compute", nargs="+", default=["int8", "float32"])
     add("--threads", type=int, default=1)
     add("--rounds", type=int, default=5)
-    add("--out", type=Path, default=ROOT / "tests/bench/results", metavar="DIR")
-    options = parser.parse_args()
-    machine.require_commit(options.out)
+    options = machine.parse(parser)
     roots = {"before": options.before.resolve(), "after": ROOT}
     models = [("random base", {name: random_bundle(root) for name, root in roots.items()})]
     models += [

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 from itertools import pairwise, product
@@ -130,7 +129,7 @@ def operators(options: argparse.Namespace) -> list[dict[str, Any]]:
 def main(words: list[str] | None = None) -> int:
     options = parse(words)
     facts = {
-        "machine": machine.facts(sorted(os.sched_getaffinity(0))),
+        "machine": machine.facts(),
         "size": options.size,
         "compute": options.compute,
         "beam": options.beam,

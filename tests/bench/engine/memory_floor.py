@@ -127,7 +127,7 @@ def main(words: list[str] | None = None) -> int:
     if options.rounds < 1:
         parser.error(f"--rounds {options.rounds} must be at least 1")
     machine.require_commit(options.out)
-    facts = machine.facts(sorted(os.sched_getaffinity(0)))
+    facts = machine.facts()
     data = {"machine": facts, "rounds": options.rounds, "processes": measure(options)}
     machine.publish(options.out, "memory-floor", data, markdown(data))
     return 0

@@ -192,7 +192,7 @@ def main(words: list[str] | None = None) -> int:
         script = ["perf", "script", "-i", samples.name, "-F", "tid,time,ip,sym,dso"]
         lines = subprocess.run(script, capture_output=True, text=True, check=True).stdout
     data = {
-        "machine": machine.facts(sorted(os.sched_getaffinity(0))),
+        "machine": machine.facts(),
         "compute": options.compute,
         "batch": options.batch,
         "threads": options.threads,

@@ -170,7 +170,7 @@ def main(words: list[str] | None = None) -> int:
     install()
     lines = [line for line in options.texts.read_text().splitlines() if line.strip()]
     lines *= options.repeat
-    facts = machine.facts(sorted(os.sched_getaffinity(0)))
+    facts = machine.facts()
     settings = {"lines": len(lines), "rounds": options.rounds, "packages": list(PACKAGES)}
     data: dict[str, Any] = {"machine": facts, **settings, "engines": measure(options, lines)}
     machine.publish(options.out, "real-models", data, markdown(data))

@@ -41,10 +41,8 @@ def main() -> None:
     parser.add_argument("--before-version", required=True)
     parser.add_argument("--which", default="Step|Follow|PushRow", help="regular expression")
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--results", type=Path, default=ROOT / "tests/bench/results")
-    options = parser.parse_args()
-    machine.require_commit(options.results)
-    facts = machine.facts(sorted(os.sched_getaffinity(0)))
+    options = machine.parse(parser)
+    facts = machine.facts()
     rounds = [
         (cpu_times(options.before, options.which), cpu_times(options.after, options.which))
         for _ in range(options.rounds)
@@ -64,7 +62,7 @@ def main() -> None:
         },
     }
     print(json.dumps(result, indent=1))
-    machine.write_result(options.results / machine.slug(facts) / "search-steps.json", result)
+    machine.write_result(options.out / machine.slug(facts) / "search-steps.json", result)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import struct
 import sys
 from pathlib import Path
@@ -150,7 +149,7 @@ def main(words: list[str] | None = None) -> int:
         parser.error("the part quality needs --domain and --data")
     sizes = Sizes(options.size, source=30, target=30, **SIZES[options.size])
     facts = {
-        "machine": machine.facts(sorted(os.sched_getaffinity(0))),
+        "machine": machine.facts(),
         "rounds": options.rounds,
         "vocabulary": sizes.vocabulary,
     }

@@ -95,13 +95,11 @@ def main() -> None:
     parser.add_argument("--before", type=Path, required=True, help="programs of an earlier commit")
     parser.add_argument("--before-version", required=True, help="and that commit")
     parser.add_argument("--programs", type=Path, default=ROOT / "build/release/bin")
-    parser.add_argument("--results", type=Path, default=ROOT / "tests/bench/results")
     parser.add_argument("--compute", nargs="+", default=["int8", "float32"])
     parser.add_argument("--repeat", type=int, default=1, help="times of the hundred sentences")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--realtime", action="store_true", help="keep other processes away")
-    options = parser.parse_args()
-    machine.require_commit(options.results)
+    options = machine.parse(parser)
     data = {
         "machine": machine.facts([0, 1]),
         "before": options.before_version,
@@ -109,7 +107,7 @@ def main() -> None:
         "realtime": options.realtime,
         "rows": [row for bundle in options.bundles for row in measure(options, bundle)],
     }
-    machine.publish(options.results, "small-models", data, markdown(data))
+    machine.publish(options.out, "small-models", data, markdown(data))
 
 
 if __name__ == "__main__":

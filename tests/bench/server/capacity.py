@@ -283,9 +283,7 @@ def main() -> None:
     parser.add_argument("--objectives", type=int, nargs="+", default=[100, 200, 500], help="ms")
     parser.add_argument("--cores", type=int, nargs=2, default=[0, 1])
     add_max_drift(parser)
-    parser.add_argument("--out", type=Path, default=ROOT / "tests/bench/results", metavar="DIR")
-    settings = parser.parse_args()
-    machine.require_commit(settings.out)
+    settings = machine.parse(parser)
     settings.parts = settings.parts or PARTS
     if unknown := set(settings.parts) - set(PARTS):
         parser.error(f"{', '.join(unknown)}: the parts are {', '.join(PARTS)}")

@@ -124,9 +124,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--models", type=Path, required=True, help="folder of en-pt and pt-en")
     parser.add_argument("--programs", type=Path, default=ROOT / "build/release/bin")
-    parser.add_argument("--results", type=Path, default=ROOT / "tests/bench/results")
-    options = parser.parse_args()
-    machine.require_commit(options.results)
+    options = machine.parse(parser)
     everyday = {
         "en": SENTENCES.read_text("utf-8").splitlines(),
         "pt": json.loads(ANSWERS.read_text("utf-8"))["enpt"]["answers"],
@@ -154,7 +152,7 @@ def main() -> None:
         finally:
             process.terminate()
     print(json.dumps(result, indent=1))
-    machine.write_result(options.results / "capitals.json", result)
+    machine.write_result(options.out / "capitals.json", result)
 
 
 if __name__ == "__main__":

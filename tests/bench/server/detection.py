@@ -208,9 +208,7 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=60, help="of each language and length")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--program", type=Path, default=ROOT / "build/release/bin/bench_detection")
-    parser.add_argument("--results", type=Path, default=ROOT / "tests/bench/results")
-    options = parser.parse_args()
-    machine.require_commit(options.results)
+    options = machine.parse(parser)
     cases = cases_of(options.data, options.texts, options.seed)
     result = {
         "data": "sentences of Universal Dependencies (test sets; PUD where a language has one)",
@@ -222,7 +220,7 @@ def main() -> None:
         **others(cases),
         "version": machine.facts([0])["version"],
     }
-    machine.write_result(options.results / "detection.json", result)
+    machine.write_result(options.out / "detection.json", result)
     print(json.dumps(result, indent=1))
 
 

@@ -58,7 +58,7 @@ def test_loads_are_shares_of_a_steady_capacity(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(overload, "report", lambda load: report(next(rates)))
     monkeypatch.setattr(overload.machine, "loop_seconds", lambda cores: next(loop))
     monkeypatch.setattr(overload.time, "sleep", lambda seconds: None)
-    found = overload.measure(overload.parse([]), [0, 1], tmp_path)
+    found = overload.measure(overload.parse(["--out", str(tmp_path)]), [0, 1], tmp_path)
     assert found["capacity_per_second"] == 80
     assert [run["goodput_per_second"] for run in found["loads"]] == [2, 3, 4, 5]
     assert asked[2:7] == ["40.00", "40.00", "80.00", "120.00", "240.00"]

@@ -49,11 +49,9 @@ def main() -> None:
     parser.add_argument("--languages", nargs=2, default=["en", "de"], help="of the columns")
     parser.add_argument("--programs", type=Path, default=ROOT / "build/release/bin")
     parser.add_argument("--bundle", type=Path, default=ROOT / "model/bundles/en-de")
-    parser.add_argument("--results", type=Path, default=ROOT / "tests/bench/results")
     parser.add_argument("--compute", default="auto")
     parser.add_argument("--rows", type=int, default=160)
-    options = parser.parse_args()
-    machine.require_commit(options.results)
+    options = machine.parse(parser)
     cores = [0]
     sets = {}
     with server(options, cores) as running:
@@ -86,7 +84,7 @@ def main() -> None:
         "total": total,
     }
     print(json.dumps(result, indent=1))
-    machine.write_result(options.results / "language-check.json", result)
+    machine.write_result(options.out / "language-check.json", result)
 
 
 if __name__ == "__main__":

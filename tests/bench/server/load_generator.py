@@ -171,20 +171,18 @@ def markdown(results: dict[str, Any]) -> str:
 def parse(words: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--programs", type=Path, default=ROOT / "build/release/bin")
-    parser.add_argument("--results", type=Path, default=ROOT / "tests/bench/results")
     parser.add_argument("--seconds", type=int, default=3, help="of each measurement")
     parser.add_argument("--rounds", type=int, default=3, help="of each closed loop")
-    return parser.parse_args(words)
+    return machine.parse(parser, words)
 
 
 def main(words: list[str] | None = None) -> int:
     options = parse(words)
-    machine.require_commit(options.results)
     cores = sorted(os.sched_getaffinity(0))[:2]
     results = measure(options, cores)
     results["machine"] = machine.facts(cores)
     results["settings"] = {"cores": cores, "seconds": options.seconds, "rounds": options.rounds}
-    path = options.results / machine.slug(results["machine"]) / "load-generator.json"
+    path = options.out / machine.slug(results["machine"]) / "load-generator.json"
     machine.write_result(path, results, markdown(results))
     print(f"wrote {path.with_suffix('.md')}")
     return 0

@@ -81,14 +81,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--programs", type=Path, default=ROOT / "build/release/bin")
     parser.add_argument("--bundle", type=Path, default=ROOT / "model/bundles/en-de")
-    parser.add_argument("--results", type=Path, default=ROOT / "tests/bench/results")
     parser.add_argument("--sentences", type=int, default=64, help="in a call")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--beam", type=int, default=4)
     parser.add_argument("--compute", default="auto")
     parser.add_argument("--rows", type=int, default=256)
-    options = parser.parse_args()
-    machine.require_commit(options.results)
+    options = machine.parse(parser)
     cores = sorted(os.sched_getaffinity(0))[:2]
     facts = machine.facts(cores)
 
@@ -109,7 +107,7 @@ def main() -> None:
         },
     }
     print(json.dumps(result, indent=1))
-    machine.write_result(options.results / machine.slug(facts) / "markup-cost.json", result)
+    machine.write_result(options.out / machine.slug(facts) / "markup-cost.json", result)
 
 
 if __name__ == "__main__":

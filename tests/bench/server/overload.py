@@ -270,19 +270,17 @@ def parse(words: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--bundle", type=Path, default=ROOT / "model/bundles/en-de")
     parser.add_argument("--programs", type=Path, default=ROOT / "build/release/bin")
-    parser.add_argument("--results", type=Path, default=ROOT / "tests/bench/results")
     parser.add_argument("--compute", default="float32")
     parser.add_argument("--beam", type=int, default=5)
     parser.add_argument("--rows", type=int, default=80)
     parser.add_argument("--deadline", type=float, default=2, help="of a call, in seconds")
     parser.add_argument("--seconds", type=int, default=10, help="at each load")
     add_max_drift(parser)
-    return parser.parse_args(words)
+    return machine.parse(parser, words)
 
 
 def main(words: list[str] | None = None) -> int:
     options = parse(words)
-    machine.require_commit(options.results)
     cores = sorted(os.sched_getaffinity(0))[:2]
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "sentences"
@@ -299,7 +297,7 @@ def main(words: list[str] | None = None) -> int:
             for key in ("compute", "beam", "rows", "deadline", "seconds", "max_drift")
         },
     }
-    path = options.results / machine.slug(results["machine"]) / "overload.json"
+    path = options.out / machine.slug(results["machine"]) / "overload.json"
     machine.write_result(path, results, markdown(results))
     print(f"wrote {path.with_suffix('.md')}")
     return 0

@@ -185,7 +185,7 @@ def main(words: list[str] | None = None) -> int:
                 rounds[name].append(measure(options, programs[name], Path(folder)))
                 print(name, json.dumps(rounds[name][-1]), flush=True)
     data = {
-        "machine": machine.facts(sorted(os.sched_getaffinity(0))),
+        "machine": machine.facts(),
         "bundle": machine.bundle_name(options.bundle),
         "compute": options.compute,
         "seconds": options.seconds,

@@ -29,15 +29,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--programs", type=Path, default=ROOT / "build/release/bin")
     parser.add_argument("--bundle", type=Path, default=ROOT / "model/bundles/en-de")
-    parser.add_argument("--results", type=Path, default=ROOT / "tests/bench/results")
     parser.add_argument("--lines", type=int, default=2000)
     parser.add_argument("--calls", type=int, default=450)
     parser.add_argument("--deadline", type=int, default=60, help="milliseconds")
     parser.add_argument("--pause", type=float, default=10, help="seconds after the batch")
     parser.add_argument("--compute", default="auto")
     parser.add_argument("--rows", type=int, default=160)
-    options = parser.parse_args()
-    machine.require_commit(options.results)
+    options = machine.parse(parser)
     cores = sorted(os.sched_getaffinity(0))[:2]
     facts = machine.facts(cores)
 
@@ -71,7 +69,7 @@ def main() -> None:
         "refused": {reason: count for reason, count in refused.items() if count},
     }
     print(json.dumps(result, indent=1), *outcomes.most_common(), sep="\n")
-    machine.write_result(options.results / machine.slug(facts) / "short-deadlines.json", result)
+    machine.write_result(options.out / machine.slug(facts) / "short-deadlines.json", result)
 
 
 if __name__ == "__main__":

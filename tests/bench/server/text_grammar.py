@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -99,10 +98,8 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--compute", nargs="+", default=["float32", "int8"])
     parser.add_argument("--programs", type=Path, default=ROOT / "build/release/bin")
-    parser.add_argument("--out", type=Path, default=ROOT / "tests/bench/results")
-    options = parser.parse_args(words)
-    machine.require_commit(options.out)
-    facts = machine.facts(sorted(os.sched_getaffinity(0)))
+    options = machine.parse(parser, words)
+    facts = machine.facts()
     with tempfile.TemporaryDirectory() as folder:
         bundles = {
             "without": without_grammar(options.bundle, Path(folder)),

@@ -28,15 +28,12 @@ def parser(about: str | None, seconds: float, rounds: int) -> argparse.ArgumentP
     add_max_drift(found)
     add("--programs", type=Path, default=ROOT / "build/release/bin", metavar="DIR",
         help="folder of the programs [build/release/bin]")  # fmt: skip
-    add("--out", type=Path, default=ROOT / "tests/bench/results", metavar="DIR",
-        help="folder of the results [tests/bench/results]")  # fmt: skip
     return found
 
 
 def parsed(options: argparse.ArgumentParser, words: list[str] | None) -> argparse.Namespace:
     """The options of a run that can begin."""
-    found = options.parse_args(words)
-    machine.require_commit(found.out)
+    found = machine.parse(options, words)
     if len(os.sched_getaffinity(0)) < 2:
         options.error("two cores are needed: one for the engine and one for everything else")
     return found
@@ -45,7 +42,7 @@ def parsed(options: argparse.ArgumentParser, words: list[str] | None) -> argpars
 def facts(options: argparse.Namespace, *names: str) -> dict[str, Any]:
     """What a result says of its run: the machine, the bundle, and the options with these names."""
     return {
-        "machine": machine.facts(sorted(os.sched_getaffinity(0))),
+        "machine": machine.facts(),
         "bundle": machine.bundle_name(options.bundle),
         **{name: getattr(options, name) for name in (*names, "max_drift")},
     }

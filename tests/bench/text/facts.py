@@ -42,15 +42,13 @@ def main() -> None:
     parser.add_argument("files", type=Path, nargs="+")
     parser.add_argument("--lines", type=int, default=100, help="of each file")
     parser.add_argument("--program", type=Path, default=ROOT / "build/release/bin/bench_facts")
-    parser.add_argument("--results", type=Path, default=ROOT / "tests/bench/results")
-    options = parser.parse_args()
-    machine.require_commit(options.results)
+    options = machine.parse(parser)
     result: dict[str, Any] = {
         "version": machine.version_of(ROOT),
         "files": {it.stem: measure(options.program, it, options.lines) for it in options.files},
     }
     print(json.dumps(result, indent=1, ensure_ascii=False))
-    machine.write_result(options.results / "facts.json", result)
+    machine.write_result(options.out / "facts.json", result)
 
 
 if __name__ == "__main__":

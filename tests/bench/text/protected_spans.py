@@ -230,15 +230,13 @@ def main() -> None:
     parser.add_argument("--codes", type=int, default=20, help="of each class")
     parser.add_argument("--program", type=Path, default=ROOT / "build/release/bin/linnet-server")
     parser.add_argument("--before", type=Path, help="linnet-server of an earlier version")
-    parser.add_argument("--results", type=Path, default=ROOT / "tests/bench/results")
-    options = parser.parse_args()
-    machine.require_commit(options.results)
+    options = machine.parse(parser)
     result: dict[str, Any] = {"version": machine.facts([0])["version"]}
     if options.before:
         result["before"] = measure(options.before, options)
     result["now"] = measure(options.program, options)
     print(json.dumps(result, indent=1, ensure_ascii=False))
-    machine.write_result(options.results / "protected-spans.json", result)
+    machine.write_result(options.out / "protected-spans.json", result)
 
 
 if __name__ == "__main__":

@@ -214,9 +214,7 @@ def main() -> None:
     parser.add_argument("--treebanks", type=Path, required=True, help="folder with UD_* checkouts")
     parser.add_argument("--split", default="test", choices=["train", "dev", "test"])
     parser.add_argument("--program", type=Path, default=ROOT / "build/release/bin/bench_sentences")
-    parser.add_argument("--results", type=Path, default=ROOT / "tests/bench/results")
-    options = parser.parse_args()
-    machine.require_commit(options.results)
+    options = machine.parse(parser)
     sys.path.insert(0, str(PEERS))
     splitters: dict[str, Splitter] = {
         "icu": native(options.program, "--icu"),
@@ -233,7 +231,7 @@ def main() -> None:
         "means": means(languages),
     }
     print(result["means"])
-    machine.write_result(options.results / "sentences.json", result)
+    machine.write_result(options.out / "sentences.json", result)
 
 
 if __name__ == "__main__":
