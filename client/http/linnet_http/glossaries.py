@@ -6,6 +6,7 @@ import contextlib
 import csv
 import hashlib
 import io
+import re
 import sqlite3
 import uuid
 from collections.abc import Iterator
@@ -42,19 +43,21 @@ def language(code: str) -> str:
 
 
 def parse(text: str, form: str) -> list[tuple[str, str]]:
-    """The terms in text of the form "tsv" or "csv". Raises Problem for a line without a target, an
-    empty or too long term, a source that occurs twice, or too many terms."""
+    """The terms in text of the form "tsv" or "csv", whose third and fourth column DeepL ignores.
+    Raises Problem for a line without a target, a term that is empty, too long or has a tab, a
+    source that occurs twice, or too many terms."""
     if form not in ("tsv", "csv"):
         raise invalid("entries_format", f'is "{form[:20]}", it must be tsv or csv')
-    lines = text.splitlines()
-    rows = csv.reader(lines) if form == "csv" else (line.split("\t") for line in lines)
     found: dict[str, str] = {}
-    for number, row in enumerate(rows, 1):
+    for number, row in enumerate(_rows(text, form), 1):
         if not any(cell.strip() for cell in row):
             continue
         source, target = (cell.strip() for cell in (*row, "")[:2])
-        if not source or not target:
-            raise invalid("entries", f"has no source and target in line {number}")
+        if not source or not target or len(row) > (4 if form == "csv" else 2):
+            separator = "comma" if form == "csv" else "tab"
+            raise invalid(
+                "entries", f"has no source and target with a {separator} between in line {number}"
+            )
         if source in found:
             raise invalid("entries", f'has "{source[:40]}" twice, the second time in line {number}')
         for term in (source, target):
@@ -62,6 +65,8 @@ def parse(text: str, form: str) -> list[tuple[str, str]]:
                 raise invalid(
                     "entries", f"has a term of more than {MAX_TERM_BYTES} bytes in line {number}"
                 )
+            if re.search(r"[\t\r\n]", term):
+                raise invalid("entries", f"has a tab or a line break in a term in line {number}")
         found[source] = target
     if not found:
         raise invalid("entries", "has no terms")
@@ -73,6 +78,17 @@ def parse(text: str, form: str) -> list[tuple[str, str]]:
             field="entries",
         )
     return list(found.items())
+
+
+def _rows(text: str, form: str) -> Iterator[list[str]]:
+    """The cells of each line."""
+    if form == "tsv":
+        yield from (line.split("\t") for line in text.splitlines())
+        return
+    try:
+        yield from csv.reader(io.StringIO(text, newline=""))
+    except csv.Error as error:
+        raise invalid("entries", f"cannot be read as csv: {error}") from None
 
 
 def format_tsv(terms: list[tuple[str, str]]) -> str:
@@ -117,7 +133,7 @@ class Glossaries:
             ).fetchone()
             if count >= MAX_GLOSSARIES:
                 raise Problem(
-                    400,
+                    456,  # DeepL's own; its clients do not send the request again
                     f"there are {count} glossaries, which is the limit: delete one first",
                     "TOO_MANY_GLOSSARIES",
                 )

@@ -2,6 +2,7 @@
 
 import html
 import re
+import sqlite3
 
 import deepl
 import libretranslatepy
@@ -171,6 +172,55 @@ def test_deepl_lists_of_tags_need_tag_handling(door, answer):
 
 def test_deepl_lists_of_tags_say_how_tags_are_read(translator, door):
     def said(**tags) -> str:
+def test_deepl_glossaries_of_a_caller_are_a_quota(open_door, server, tmp_path):
+    """456 ends deepl's client, which sends 429 five times again."""
+    from linnet_http import glossaries
+
+    file = tmp_path / "glossaries"
+    door = open_door(server.grpc, "--glossaries", str(file))
+    owner = glossaries.Glossaries._owner("key")
+    with sqlite3.connect(file) as store:
+        store.executemany(
+            "INSERT INTO glossary VALUES (?, ?, '', '')",
+            [(str(number), owner) for number in range(glossaries.MAX_GLOSSARIES)],
+        )
+    translator = deepl.DeepLClient("key", server_url=door.url)
+    with pytest.raises(deepl.QuotaExceededException, match="1000 glossaries, which is the limit"):
+        translator.create_glossary("one more", "EN", "DE", {"two": "zwo"})
+    assert 'face="deepl",status="456"} 1.0' in door.get("/metrics").body.decode()
+    deepl.DeepLClient("another", server_url=door.url).create_glossary("a", "EN", "DE", {"b": "c"})
+
+
+@pytest.mark.parametrize(
+    ("form", "entries", "message"),
+    [
+        ("tsv", "one eins", "with a tab between in line 1"),
+        ("tsv", "one\teins\ntwo\t", "with a tab between in line 2"),
+        ("tsv", "one\teins\tuno", "with a tab between in line 1"),
+        ("csv", "one;eins", "with a comma between in line 1"),
+        ("csv", '"o\tne",eins', "has a tab or a line break in a term in line 1"),
+        ("csv", '"o\nne",eins', "has a tab or a line break in a term in line 1"),
+        ("csv", f'one,"{"x" * 140_000}"', "cannot be read as csv: field larger than"),
+        ("tsv", "one\teins\none\tuno", "twice, the second time in line 2"),
+    ],
+)
+def test_deepl_glossaries_that_cannot_be_read(door, form, entries, message):
+    pair = {"source_lang": "en", "target_lang": "de"}
+    body = {"name": "g", **pair, "entries": entries, "entries_format": form}
+    said = door.post("/v2/glossaries", body)
+    assert said.status == 400
+    assert message in said.json["message"]
+
+
+def test_deepl_glossaries_have_the_columns_of_csv(door):
+    pair = {"source_lang": "en", "target_lang": "de"}
+    entries = 'two,zwo,en,de\n"a, b","c"\n'
+    body = {"name": "g", **pair, "entries": entries, "entries_format": "csv"}
+    made = door.post("/v2/glossaries", body).json
+    read = door.get(f"/v2/glossaries/{made['glossary_id']}/entries")
+    assert read.body == b"two\tzwo\na, b\tc"
+
+
         return translator.translate_text(
             f"<x>{TEXT}</x>{TEXT}",
             source_lang="EN",
