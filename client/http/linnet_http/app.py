@@ -30,7 +30,7 @@ log = logging.getLogger("linnet_http")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _OPTIONS = web.AppKey("options", Options)
 _TRANSLATOR = web.AppKey("translator", Translator)
-_FALLBACK = web.AppKey("fallback", Face)
+_FACES = web.AppKey("faces", dict[str, Face])  # by the first part of their paths
 _PREFLIGHT_SECONDS = 3600
 _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 _PAGES = {"/": "index.html", "/status": "status.html"}
@@ -47,20 +47,24 @@ def make(options: Options, glossaries: Glossaries) -> web.Application:
     translator = Translator(options)
     documents = Documents(options.documents, translator)
     libretranslate = LibreTranslate(translator, options)
-    native = Native(translator, options)
+    dialects = Dialects(libretranslate)
+    native, google = Native(translator, options), Google(translator, options)
+    deepl = DeepLGlossaries(translator, options, glossaries)
     faces = [
         libretranslate,
-        Dialects(libretranslate),
+        dialects,
         DeepL(translator, options, glossaries),
-        DeepLGlossaries(translator, options, glossaries),
+        deepl,
         DeepLDocuments(translator, options, glossaries, documents),
         LibreTranslateFiles(translator, options, documents),
-        Google(translator, options),
+        google,
         native,
         Answers(translator, options),
     ]
     app = web.Application(client_max_size=options.max_body_bytes, middlewares=[_guard])
-    app[_OPTIONS], app[_TRANSLATOR], app[_FALLBACK] = options, translator, native
+    app[_OPTIONS], app[_TRANSLATOR] = options, translator
+    app[_FACES] = {"v1": native, "server-metrics": native, "v2": deepl, "v3": deepl}
+    app[_FACES] |= {"language": google, "": dialects}
 
     async def stop(_: web.Application) -> None:
         await documents.close()
@@ -133,8 +137,11 @@ async def _answered(request: web.Request, handler: Handler) -> web.StreamRespons
 
 
 def _face(request: web.Request) -> Face:
-    face: Face = request.get(FACE, request.app[_FALLBACK])
-    return face
+    """The face of a request; of one whose path has no route, that of similar paths."""
+    faces = request.app[_FACES]
+    first = request.path.partition("/")[2].partition("/")[0]
+    named: Face = request.get(FACE) or faces.get(first, faces[""])
+    return named
 
 
 def _problem_of(request: web.Request, error: web.HTTPException) -> Problem:
@@ -198,7 +205,7 @@ def _openapi() -> Handler:
 async def _server_metrics(request: web.Request) -> web.Response:
     """The metrics page of the server, for the page /status, which may read this origin alone. Only
     for callers whom the server knows: clients and models are its labels."""
-    await request.app[_TRANSLATOR].pairs(request.app[_FALLBACK].caller(request, {}))
+    await request.app[_TRANSLATOR].pairs(_face(request).caller(request, {}))
     page = await server_metrics.read(request.app[_OPTIONS])
     return web.Response(text=page, content_type="text/plain")
 

@@ -235,6 +235,10 @@ async def read_fields(request: web.Request, maximum: int) -> Fields:
         except UnicodeDecodeError as error:
             raise Problem(
                 400, f"the body is not UTF-8: byte {error.start} is wrong", "INVALID_UTF8"
+        if body.lstrip()[:1] == b"{":
+            raise Problem(
+                415, "the body is JSON: send it with the Content-Type application/json", "BAD_TYPE"
+            )
             ) from None
     if _JSON.fullmatch(kind):
         value = parse_json(body)

@@ -1,6 +1,7 @@
 """What holds for every face: statuses, tokens, limits, origins, and the end."""
 
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 from google.protobuf import duration_pb2
 from google.rpc import error_details_pb2, status_pb2
 
+ROOT = Path(__file__).resolve().parents[3]
 JOB = {"q": "a", "source": "en", "target": "de"}
 # One request of each face, and where its error has the message.
 FACES = {
@@ -303,6 +305,7 @@ def test_deepls_repeated_request_joins_the_one_that_runs(fake, open_door, linnet
         ("application/json", b"[]", 400),
         ("application/x-www-form-urlencoded", b"q=%ff&source=en&target=de", 400),
         ("application/x-www-form-urlencoded", b"q=a&q=b&source=en&target=de", 200),
+        ("application/x-www-form-urlencoded", b' {"q": "a"}', 415),  # curl -d
         ("application/json", b'{"q": 1, "source": "en", "target": "de"}', 400),
         ("application/json", b'{"q": "\\ud800", "source": "en", "target": "de"}', 400),
         ("application/json", b'{"q": "", "source": "en", "target": "de"}', 400),
@@ -315,11 +318,55 @@ def test_wrong_bodies(door, kind, body, status):
     assert status == 200 or said.json["error"]
 
 
-def test_unknown_paths_and_methods(door):
-    assert door.get("/none").status == 404
-    said = door.send("DELETE", "/v1/models")
+@pytest.mark.parametrize("face", FACES)
+def test_unknown_paths_and_methods_have_the_form_of_their_face(door, face):
+    path, _, message = FACES[face]
+    said = door.get(path.removesuffix("translate") + "none")
+    assert said.status == 404
+    assert message(said.json).startswith("there is no such path")
+    said = door.send("DELETE", path)
     assert said.status == 405
-    assert "use GET" in said.json["error"]["message"]
+    assert message(said.json).startswith("DELETE is not allowed here: use ")
+
+
+def test_deepl_repeats_nothing_for_the_shares_of_the_server(fake, open_door):
+    """The server's limits are on load, so a retry helps: 429, and not 456, which ends a program."""
+    table = (ROOT / "docs/ERRORS.md").read_text()
+    reasons = re.findall(r"^\| (\w+) \| RESOURCE_EXHAUSTED \| RetryInfo", table, re.MULTILINE)
+    assert "SHARE_USED" in reasons
+    told = iter(reasons)
+    server = fake(lambda number: error(grpc.StatusCode.RESOURCE_EXHAUSTED, next(told), 1))
+    door = open_door(server.address)
+    path, body, message = FACES["deepl"]
+    for reason in reasons:
+        said = door.post(path, body)
+        assert (said.status, said.headers["Retry-After"]) == (429, "1"), reason
+        assert message(said.json) == "as told"
+
+
+def test_messages_name_the_fields_of_the_face(door):
+    texts = ["A dog runs over the street.", "Bonjour tout le monde, comment allez-vous ?"]
+    for path, body, said in (
+        (
+            "/translate",
+            {"q": texts, "source": "auto", "target": "de"},
+            "source is not set and q[1]",
+        ),
+        ("/translate", {"texts": texts, "to": "de"}, "the source language is not set and text[1]"),
+        ("/language/translate/v2", {"q": texts, "target": "de"}, "source is not set and q[1]"),
+        (
+            "/v2/translate",
+            {"text": texts, "target_lang": "DE"},
+            "source_lang is not set and text[1]",
+        ),
+        (
+            "/v1/translate",
+            {"contents": texts, "target_language_code": "de"},
+            "source_language_code is not set and contents[1]",
+        ),
+    ):
+        reply = door.post(path, body)
+        assert f'"{said} seems to be in' in reply.body.decode(), reply.body
 
 
 def preflight(door, origin: str) -> dict:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ClassVar
 
@@ -16,6 +17,7 @@ from ..translator import Answer, Caller, Translator
 
 HTML = "text/html"
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+_FIELDS = re.compile(r"\b(?:contents|(?:source|target)_language_code)\b")
 
 
 class Face:
@@ -24,6 +26,8 @@ class Face:
     name: ClassVar[str] = ""  # the label of its metrics
     # The statuses that clients of this API expect instead.
     statuses: ClassVar[Mapping[int, int]] = {}
+    # What this API calls the fields of the native one, which the server's messages name.
+    names: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, translator: Translator, options: Options):
         self.translator = translator
@@ -39,6 +43,9 @@ class Face:
     def refusal(self, problem: Problem) -> web.Response:
         """The response to a request that fails."""
         status = self.statuses.get(problem.status, problem.status)
+        problem.message = _FIELDS.sub(
+            lambda found: self.names.get(found[0], found[0]), problem.message
+        )
         return answer(self.error(problem, status), status, problem.headers())
 
     def route(self, method: str, path: str, handler: Handler) -> web.RouteDef:

@@ -46,6 +46,11 @@ class DeepL(Face):
     name = "deepl"
     # An unknown language is a bad request there; a wrong token is forbidden.
     statuses: ClassVar[Mapping[int, int]] = {401: 403, 404: 400}
+    names: ClassVar[Mapping[str, str]] = {
+        "contents": "text",
+        "source_language_code": "source_lang",
+        "target_language_code": "target_lang",
+    }
 
     def __init__(self, translator: Any, options: Any, glossaries: Glossaries):
         super().__init__(translator, options)

@@ -33,6 +33,11 @@ def _automatic(code: str) -> str:
 class Dialects(Face):
     name = "dialects"
     statuses: ClassVar[Mapping[int, int]] = {401: 403}
+    names: ClassVar[Mapping[str, str]] = {
+        "contents": "text",
+        "source_language_code": "the source language",
+        "target_language_code": "the target language",
+    }
 
     def __init__(self, libretranslate: LibreTranslate):
         super().__init__(libretranslate.translator, libretranslate.options)

@@ -17,6 +17,8 @@ from ..glossaries import Glossaries
 from ..languages import from_libre
 from ..problem import Problem, invalid, missing
 from .base import Face, answer
+from .deepl import DeepL
+from .libretranslate import LibreTranslate
 
 MAX_FIELD_BYTES = 64 << 10  # of a field beside the file
 _SECONDS_PER_TEXT = 0.05  # a first guess of seconds_remaining
@@ -79,6 +81,7 @@ class DeepLDocuments(Face):
 
     name = "deepl"
     statuses: ClassVar[Mapping[int, int]] = {401: 403}
+    names = DeepL.names
 
     def __init__(self, translator: Any, options: Any, glossaries: Glossaries, documents: Documents):
         super().__init__(translator, options)
@@ -150,6 +153,7 @@ class LibreTranslateFiles(Face):
 
     name = "libretranslate"
     statuses: ClassVar[Mapping[int, int]] = {401: 403}
+    names = LibreTranslate.names
 
     def __init__(self, translator: Any, options: Any, documents: Documents):
         super().__init__(translator, options)

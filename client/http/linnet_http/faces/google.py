@@ -11,6 +11,7 @@ from ..languages import name_of
 from ..problem import Problem
 from ..translator import Job
 from .base import HTML, Face, answer, warned
+from .libretranslate import LibreTranslate
 
 MAX_TEXTS = 128
 _PATH = "/language/translate/v2"
@@ -18,6 +19,7 @@ _PATH = "/language/translate/v2"
 
 class Google(Face):
     name = "google"
+    names = LibreTranslate.names
 
     def routes(self) -> list[web.RouteDef]:
         return [

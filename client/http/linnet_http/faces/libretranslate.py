@@ -21,6 +21,11 @@ class LibreTranslate(Face):
     name = "libretranslate"
     # 404 is for paths; a key that is wrong or missing is 403.
     statuses: ClassVar[Mapping[int, int]] = {401: 403, 404: 400}
+    names: ClassVar[Mapping[str, str]] = {
+        "contents": "q",
+        "source_language_code": "source",
+        "target_language_code": "target",
+    }
 
     def routes(self) -> list[web.RouteDef]:
         # POST /translate is shared with other faces, see dialects.py.
