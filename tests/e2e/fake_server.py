@@ -41,7 +41,9 @@ class FakeServer:
 
             def TranslateDocument(self, requests, context):
                 fake.take(context)
-                yield linnet.v1.text_service_pb2.TranslateDocumentResponse()
+                answer = linnet.v1.text_service_pb2.TranslateDocumentResponse
+                for line in (line for request in requests for line in request.lines):
+                    yield answer(sequence_id=line.sequence_id, response=fake.reply)
 
             def StreamTranslate(self, request, context):
                 context.add_callback(fake.ended.set)

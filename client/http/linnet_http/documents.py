@@ -45,6 +45,7 @@ class State:
     total: int = 0
     characters: int = 0
     error: str = ""
+    failure: int = 400  # the HTTP status of the error
     key: str = ""  # SHA-256 of the key that reads the document
 
 
@@ -97,11 +98,14 @@ class Documents:
         if not hmac.compare_digest(state.key, _hash(key)):
             raise _unknown()
         if state.status in ("queued", "translating") and age > LOST_SECONDS:
-            return replace(state, status="error", error="the translation was lost: send it again")
+            said = "the translation was lost: send it again"
+            return replace(state, status="error", error=said, failure=503)
         return state
 
     def result(self, identity: str, key: str) -> tuple[State, bytes]:
         state = self.state(identity, key)
+        if state.status == "error":
+            raise failed(state)
         if state.status != "done":
             raise Problem(503, f"the document is {state.status}: ask again later", "NOT_READY")
         try:
@@ -153,19 +157,23 @@ class Documents:
                 progress(0)
                 with linnet.call_metadata(*metadata_of(caller.token, caller.address)):
                     data, _ = await translate_document(
-                        self._translator.client, settings, document, progress=progress
+                        self._translator.for_files, settings, document, progress=progress
                     )
             write_whole(self._folder / identity / "result", data)
             now = replace(now, status="done", done=now.total)
         except linnet.LinnetError as error:
-            now = replace(now, status="error", error=Problem.of(error).message)
+            problem = Problem.of(error)
+            status = 400 if problem.status == 404 else problem.status  # 404 is for documents
+            now = replace(now, status="error", error=problem.message, failure=status)
         except FileError as error:
             now = replace(now, status="error", error=str(error))
         except asyncio.CancelledError:
-            now = replace(now, status="error", error="the server was stopped: send it again")
+            said = "the server was stopped: send it again"
+            now = replace(now, status="error", error=said, failure=503)
             raise
         except Exception:
-            now = replace(now, status="error", error="the front end failed; its log has the cause")
+            said = "the front end failed; its log has the cause"
+            now = replace(now, status="error", error=said, failure=500)
             raise
         finally:
             reporter.cancel()
@@ -201,6 +209,12 @@ class Documents:
 
 def _hash(key: str) -> str:
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def failed(state: State) -> Problem:
+    """The error of a document that has failed."""
+    retry_after = 1.0 if state.failure in (429, 503) else None
+    return Problem(state.failure, state.error, "FILE_FAILED", field="file", retry_after=retry_after)
 
 
 def _unknown() -> Problem:

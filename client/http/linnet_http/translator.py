@@ -62,15 +62,15 @@ class Translator:
         tls = None
         if options.ca_file:
             tls = linnet.Tls(ca_file=options.ca_file, server_name=options.tls_server_name)
-        # One attempt: an HTTP client is told to retry by the status and by Retry-After.
-        self.client = linnet.AsyncClient(
-            linnet.Options(
-                server=options.server,
-                tls=tls,
-                timeout=options.timeout,
-                retry=linnet.Retry(max_attempts=1),
+
+        def connect(retry: linnet.Retry) -> linnet.AsyncClient:
+            return linnet.AsyncClient(
+                linnet.Options(server=options.server, tls=tls, timeout=options.timeout, retry=retry)
             )
-        )
+
+        # One attempt: an HTTP client is told to retry by the status and by Retry-After.
+        self.client = connect(linnet.Retry(max_attempts=1))
+        self.for_files = connect(linnet.Retry())  # whose clients wait and cannot retry a part
         self._running: dict[tuple[Caller, Job], _Shared] = {}
         self._pairs: dict[str, tuple[float, Pairs]] = {}
 
@@ -82,6 +82,7 @@ class Translator:
     async def call(self, caller: Caller, method: Callable[..., Awaitable[Any]], *given: Any) -> Any:
         """Calls a method of the client for this caller. Raises Problem for its errors."""
         try:
+        await self.for_files.close()
             with linnet.call_metadata(*metadata_of(caller.token, caller.address)):
                 return await method(*given)
         except linnet.LinnetError as error:

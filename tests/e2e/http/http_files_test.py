@@ -9,8 +9,10 @@ import urllib.request
 import uuid
 
 import deepl
+import grpc
 import pytest
 from file_samples import SAMPLES
+from google.rpc import error_details_pb2, status_pb2
 from linnet_files import find, read
 
 SMALL = b"1\n00:00:01,000 --> 00:00:02,000\none two three\n"
@@ -117,7 +119,45 @@ def test_an_unknown_language_is_told_by_the_status(door):
         time.sleep(0.05)
     assert state["status"] == "error"
     assert "xx" in state["error_message"].lower()
-    assert door.post(path + "/result", key).status == 503
+    said = door.post(path + "/result", key)
+    assert (said.status, said.json) == (400, {"message": state["error_message"]})
+
+
+def failure(code: grpc.StatusCode, reason: str):
+    status = status_pb2.Status(code=code.value[0], message="as told")
+    status.details.add().Pack(error_details_pb2.ErrorInfo(domain="linnet", reason=reason))
+    return code, (("grpc-status-details-bin", status.SerializeToString()),)
+
+
+def test_a_file_waits_for_a_busy_server(fake, open_door):
+    """Its sender cannot repeat a part of it."""
+    busy = failure(grpc.StatusCode.RESOURCE_EXHAUSTED, "SHARE_USED")
+    server = fake(lambda number: busy if number == 1 else None)
+    server.reply.translations.add(text="eins")
+    door = open_door(server.address)
+    said = send(door, "/translate_file", "a.srt", SMALL, source="en", target="de")
+    assert said.status == 200, said.body
+    assert len(server.calls) == 2
+    with urllib.request.urlopen(said.json["translatedFileUrl"]) as reply:
+        assert b"eins" in reply.read()
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "status"),
+    [
+        (grpc.StatusCode.RESOURCE_EXHAUSTED, "SHARE_USED", 429),
+        (grpc.StatusCode.UNAVAILABLE, "SHUTTING_DOWN", 503),
+        (grpc.StatusCode.UNAUTHENTICATED, "UNAUTHENTICATED", 403),
+        (grpc.StatusCode.NOT_FOUND, "MODEL_NOT_FOUND", 400),
+        (grpc.StatusCode.INTERNAL, "INTERNAL", 500),
+    ],
+)
+def test_a_file_that_fails_has_the_status_of_its_error(fake, open_door, code, reason, status):
+    server = fake(lambda number: failure(code, reason))
+    door = open_door(server.address)
+    said = send(door, "/translate_file", "a.srt", SMALL, source="en", target="de")
+    assert (said.status, said.json) == (status, {"error": "as told"})
+    assert said.headers["Retry-After"] == ("1" if status in (429, 503) else None)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import linnet
 from aiohttp import BodyPartReader, web
 
 from ..body import BODY_SECONDS, Fields
-from ..documents import Documents, State
+from ..documents import Documents, State, failed
 from ..glossaries import Glossaries
 from ..languages import from_libre
 from ..problem import Problem, invalid, missing
@@ -178,7 +178,7 @@ class LibreTranslateFiles(Face):
         state = await self._documents.wait(identity, key)
         if state.status == "error":
             self._documents.remove(identity)
-            raise Problem(400, state.error, "FILE_FAILED", field="file")
+            raise failed(state)
         name = f"{identity}.{key}.{state.name}"
         base = request.url.origin() if request.host else ""
         return answer({"translatedFileUrl": f"{base}/download_file/{quote(name)}"})
