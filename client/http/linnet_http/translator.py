@@ -17,6 +17,10 @@ from .languages import Pairs
 from .options import Options
 from .problem import Problem
 
+_SAME = (
+    "ALREADY_IN_TARGET_LANGUAGE",
+    "the source and target languages are the same, so the text is returned unchanged",
+)
 # A text of white space is its own translation; the server refuses it.
 _BLANK = re.compile(r"\s*")
 LANGUAGES_SECONDS = 5.0  # the list of languages is read again after this time
@@ -116,6 +120,9 @@ class Translator:
     async def _translate(self, caller: Caller, job: Job) -> list[Answer]:
         asked = [number for number, text in enumerate(job.texts) if not _BLANK.fullmatch(text)]
         answers = [Answer(text, job.source, 1.0 if job.source else 0.0, "") for text in job.texts]
+        if job.source and job.source.lower() == job.target.lower():  # a program of many languages
+            await self.pairs(caller)  # is the caller known?
+            return [Answer(text, job.source, 1.0, "", warnings=(_SAME,)) for text in job.texts]
         if asked:
             request = self._request(job, [job.texts[number] for number in asked])
             reply = await self.call(caller, self.client.translate, request)

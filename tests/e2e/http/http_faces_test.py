@@ -58,6 +58,21 @@ def test_libretranslate_answers_a_list_with_lists(door, answer):
     assert len(said["detectedLanguage"]) == 3
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/translate", {"q": TEXT, "source": "de", "target": "de"}),
+        ("/v2/translate", {"text": [TEXT], "source_lang": "DE", "target_lang": "de"}),
+        ("/language/translate/v2", {"q": [TEXT], "source": "de", "target": "de"}),
+    ],
+)
+def test_a_text_in_the_target_language_comes_back(door, path, body):
+    said = door.post(path, body)
+    assert said.status == 200
+    assert f'"{TEXT}"' in said.body.decode()
+    assert "ALREADY_IN_TARGET_LANGUAGE" in said.body.decode()
+
+
 def test_libretranslate_gives_alternatives(door, answer):
     body = {"q": TEXT, "source": "en", "target": "de", "alternatives": 3}
     said = door.post("/translate", body).json
@@ -157,21 +172,6 @@ def test_deepl_glossaries_of_version_2(translator):
     translator.delete_glossary(made)
 
 
-def test_deepl_says_what_it_ignored(door, answer):
-    said = door.post("/v2/translate", f"text={TEXT}&source_lang=EN&target_lang=DE&context=a b")
-    assert said.json["translations"][0]["text"] == answer
-    assert said.headers["X-Linnet-Ignored"] == "context"
-
-
-def test_deepl_lists_of_tags_need_tag_handling(door, answer):
-    languages = {"source_lang": "EN", "target_lang": "DE"}
-    said = door.post("/v2/translate", {"text": [TEXT], "ignore_tags": ["x", "y"], **languages})
-    assert said.json["translations"][0]["text"] == answer
-    assert said.headers["X-Linnet-Ignored"] == "ignore_tags"
-
-
-def test_deepl_lists_of_tags_say_how_tags_are_read(translator, door):
-    def said(**tags) -> str:
 def test_deepl_glossaries_of_a_caller_are_a_quota(open_door, server, tmp_path):
     """456 ends deepl's client, which sends 429 five times again."""
     from linnet_http import glossaries
@@ -221,6 +221,21 @@ def test_deepl_glossaries_have_the_columns_of_csv(door):
     assert read.body == b"two\tzwo\na, b\tc"
 
 
+def test_deepl_says_what_it_ignored(door, answer):
+    said = door.post("/v2/translate", f"text={TEXT}&source_lang=EN&target_lang=DE&context=a b")
+    assert said.json["translations"][0]["text"] == answer
+    assert said.headers["X-Linnet-Ignored"] == "context"
+
+
+def test_deepl_lists_of_tags_need_tag_handling(door, answer):
+    languages = {"source_lang": "EN", "target_lang": "DE"}
+    said = door.post("/v2/translate", {"text": [TEXT], "ignore_tags": ["x", "y"], **languages})
+    assert said.json["translations"][0]["text"] == answer
+    assert said.headers["X-Linnet-Ignored"] == "ignore_tags"
+
+
+def test_deepl_lists_of_tags_say_how_tags_are_read(translator, door):
+    def said(**tags) -> str:
         return translator.translate_text(
             f"<x>{TEXT}</x>{TEXT}",
             source_lang="EN",
