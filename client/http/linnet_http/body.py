@@ -116,12 +116,17 @@ async def read_bytes(request: web.Request, maximum: int) -> bytes:
     said = request.content_length
     if said is not None and said > maximum:
         raise _too_large(maximum)
-    found = bytearray()
-    async with _in_time():
-        async for chunk in request.content.iter_any():
-            found += chunk
-            if len(found) > maximum:
-                raise _too_large(maximum)
+    if request.content.is_eof():  # it came with the head
+        found = bytearray(request.content.read_nowait())
+    else:
+        found = bytearray()
+        async with _in_time():
+            async for chunk in request.content.iter_any():
+                found += chunk
+                if len(found) > maximum:
+                    break
+    if len(found) > maximum:
+        raise _too_large(maximum)
     return bytes(found)
 
 
@@ -230,15 +235,15 @@ async def read_fields(request: web.Request, maximum: int) -> Fields:
     if charset not in ("utf-8", "utf8", "us-ascii"):
         raise Problem(415, f"the charset {charset[:40]} is not supported: send UTF-8", "BAD_TYPE")
     if kind == _FORM:
+        if body.lstrip()[:1] == b"{":
+            raise Problem(
+                415, "the body is JSON: send it with the Content-Type application/json", "BAD_TYPE"
+            )
         try:
             return Fields(parse_form(body.decode()))  # `curl -d` does not percent-encode
         except UnicodeDecodeError as error:
             raise Problem(
                 400, f"the body is not UTF-8: byte {error.start} is wrong", "INVALID_UTF8"
-        if body.lstrip()[:1] == b"{":
-            raise Problem(
-                415, "the body is JSON: send it with the Content-Type application/json", "BAD_TYPE"
-            )
             ) from None
     if _JSON.fullmatch(kind):
         value = parse_json(body)

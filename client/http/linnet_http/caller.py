@@ -35,11 +35,13 @@ def address_of(request: web.Request, options: Options) -> str:
     """The address of the client: that of the peer, or, if the peer is a trusted proxy, the last
     entry of x-forwarded-for. "" if it is not known, as over a Unix socket without a proxy."""
     peer = request.remote or ""
+    if not options.trusted_proxies:
+        return peer
     try:
         address = ipaddress.ip_address(peer)
         trusted = any(address in network for network in options.trusted_proxies)
     except ValueError:
-        trusted = bool(options.trusted_proxies)  # a Unix socket: only a local proxy connects
+        trusted = True  # a Unix socket: only a local proxy connects
     if trusted and (said := request.headers.getall("X-Forwarded-For", [])):
         last = said[-1].rsplit(",", 1)[-1].strip()
         try:

@@ -82,11 +82,11 @@ class Translator:
         for shared in self._running.values():
             shared.task.cancel()
         await self.client.close()
+        await self.for_files.close()
 
     async def call(self, caller: Caller, method: Callable[..., Awaitable[Any]], *given: Any) -> Any:
         """Calls a method of the client for this caller. Raises Problem for its errors."""
         try:
-        await self.for_files.close()
             with linnet.call_metadata(*metadata_of(caller.token, caller.address)):
                 return await method(*given)
         except linnet.LinnetError as error:
@@ -107,9 +107,11 @@ class Translator:
         return pairs
 
     async def translate(self, caller: Caller, job: Job, keep_seconds: float = 0.0) -> list[Answer]:
-        """Translates the texts of a job. A caller who repeats a request that still runs waits for
-        that one. A request that its last caller has left is cancelled after `keep_seconds`: some
-        clients leave after a time and ask again at once (deepl 1.32.0: after 10 s)."""
+        """Translates the texts of a job. With `keep_seconds`, a caller who repeats a request that
+        still runs waits for that one, and one that its last caller has left is cancelled after
+        that time: some clients leave and ask again at once (deepl 1.32.0: after 10 s)."""
+        if not keep_seconds:
+            return await self._translate(caller, job)
         key = caller, job
         shared = self._running.get(key)
         if shared is None:
@@ -118,11 +120,11 @@ class Translator:
         return await shared.join(keep_seconds)
 
     async def _translate(self, caller: Caller, job: Job) -> list[Answer]:
-        asked = [number for number, text in enumerate(job.texts) if not _BLANK.fullmatch(text)]
-        answers = [Answer(text, job.source, 1.0 if job.source else 0.0, "") for text in job.texts]
         if job.source and job.source.lower() == job.target.lower():  # a program of many languages
             await self.pairs(caller)  # is the caller known?
             return [Answer(text, job.source, 1.0, "", warnings=(_SAME,)) for text in job.texts]
+        asked = [number for number, text in enumerate(job.texts) if not _BLANK.fullmatch(text)]
+        answers = [Answer(text, job.source, 1.0 if job.source else 0.0, "") for text in job.texts]
         if asked:
             request = self._request(job, [job.texts[number] for number in asked])
             reply = await self.call(caller, self.client.translate, request)
@@ -217,10 +219,7 @@ class _Shared:
         finally:
             self._waiting -= 1
             if self._waiting == 0 and not self.task.done():
-                if keep_seconds:
-                    asyncio.get_running_loop().call_later(keep_seconds, self._cancel_if_left)
-                else:
-                    self.task.cancel()
+                asyncio.get_running_loop().call_later(keep_seconds, self._cancel_if_left)
 
     def _cancel_if_left(self) -> None:
         if self._waiting == 0:
