@@ -144,6 +144,8 @@ async def _translate(given: argparse.Namespace) -> int:
     if given.glossary:
         for term, wanted in read_glossary(given.glossary, given.source, given.to):
             settings.glossary.entries.add(source_text=term, target_text=wanted)
+    if given.tmx and given.tmx.exists() and not given.overwrite:
+        raise FileError(f"{given.tmx} is there: use --overwrite, or another name")
     tls = linnet.Tls(ca_file=given.ca_file) if given.ca_file else None
     connection = linnet.Options(server=given.server, tls=tls, token_file=given.token_file)
     reports: list[Report] = []

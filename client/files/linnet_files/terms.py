@@ -21,8 +21,9 @@ _NOT_XML = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")  # characters t
 
 
 def read_glossary(path: Path, source: str, target: str) -> list[tuple[str, str]]:
-    """The terms in a TMX, or in lines of the form SOURCE<tab>TARGET. Raises FileError for a file
-    that cannot be read, or that has more or longer terms than a request may have."""
+    """The terms in a TMX, or in lines of the form SOURCE<tab>TARGET, where an empty target keeps
+    the source. Raises FileError for a file that cannot be read, or that has more or longer terms
+    than a request may have."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -30,6 +31,8 @@ def read_glossary(path: Path, source: str, target: str) -> list[tuple[str, str]]
     try:
         read = tmx_terms(data, source, target) if path.suffix == ".tmx" else _lines(data)
         found = dict(read)
+        if not found:
+            raise FileError(f"no terms from {source or 'any language'} to {target}")
         if len(found) > MAX_TERMS:
             raise FileError(f"{len(found)} terms, a glossary holds at most {MAX_TERMS}")
         for term in (it for pair in found.items() for it in pair):
@@ -41,12 +44,15 @@ def read_glossary(path: Path, source: str, target: str) -> list[tuple[str, str]]
 
 
 def _lines(data: bytes) -> Iterable[tuple[str, str]]:
+    seen: dict[str, int] = {}  # the line of each source
     for number, line in enumerate(Source.of(data).text.splitlines(), 1):
         if line.strip():
-            source, tab, target = line.partition("\t")
-            if not tab or not source.strip():
+            source, *rest = (cell.strip() for cell in line.split("\t"))
+            if len(rest) != 1 or not source:
                 raise FileError(f"line {number} is not SOURCE<tab>TARGET")
-            yield source.strip(), target.strip()
+            if (first := seen.setdefault(source, number)) != number:
+                raise FileError(f"line {number} has the source of line {first} again")
+            yield source, rest[0]
 
 
 def tmx_terms(data: bytes, source: str, target: str) -> Iterable[tuple[str, str]]:

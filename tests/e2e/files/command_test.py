@@ -51,6 +51,12 @@ def test_a_folder_is_written_beside_and_goes_on(run, folder, tmp_path: Path):
     assert "notes.xyz: left out: .xyz is no known format" in said
     assert b"<seg>BROKEN</seg>" in tmx.read_bytes()
     assert "page.html is there" in run("translate", folder, "--to", "de", "-o", out)[2]
+    before = tmx.read_bytes()
+    other = tmp_path / "other"
+    status, _, said = run("translate", folder, "--to", "fr", "-o", other, "--tmx", tmx)
+    assert (status, said) == (1, f"error: {tmx} is there: use --overwrite, or another name\n")
+    assert tmx.read_bytes() == before
+    assert not other.exists()
 
 
 def test_a_bar_shows_the_progress_and_is_gone_before_an_error(run, folder, tmp_path, monkeypatch):

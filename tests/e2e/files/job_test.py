@@ -169,6 +169,10 @@ def test_translations_are_exported_and_terms_imported(tmp_path: Path):
     ("name", "text", "message"),
     [
         ("a.tsv", "one\n", "line 1 is not SOURCE<tab>TARGET"),
+        ("a.tsv", "one\teins\tuno\n", "line 1 is not SOURCE<tab>TARGET"),
+        ("a.tsv", "one\teins\n\none\tuno\n", "line 3 has the source of line 1 again"),
+        ("a.tsv", "\n", "no terms from en to de"),
+        ("a.tmx", "<tmx><body/></tmx>", "no terms from en to de"),
         ("a.tsv", "".join(f"t{it}\tx\n" for it in range(257)), "257 terms, .* at most 256"),
         ("a.tsv", "a\t" + "x" * 257, "has more than 256 bytes"),
         ("a.tmx", "<tmx><body>", "line 1, column 11: no element found"),
