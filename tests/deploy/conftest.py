@@ -11,7 +11,7 @@ import pytest
 from containers import ROOT, Engine, skip
 from replicas import Server
 
-IMAGE, MODEL_IMAGE = "linnet-server:test", "linnet-model:test"
+IMAGE, HTTP_IMAGE, MODEL_IMAGE = "linnet-server:test", "linnet-http:test", "linnet-model:test"
 
 
 @pytest.fixture(scope="session")
@@ -59,6 +59,15 @@ def image(engine) -> str:
         return built
     engine.build(IMAGE)
     return IMAGE
+
+
+@pytest.fixture(scope="session")
+def http_image(engine) -> str:
+    """The image of linnet-http; LINNET_TEST_HTTP_IMAGE names one of this tree."""
+    if built := os.environ.get("LINNET_TEST_HTTP_IMAGE"):
+        return built
+    engine.build(HTTP_IMAGE, "http")
+    return HTTP_IMAGE
 
 
 @pytest.fixture(scope="session")

@@ -185,8 +185,8 @@ class Project:
         self.engine = engine
         self.name = f"linnettest{os.getpid()}{'x' * len(overlays)}"
         self.files = [f"--file={file}" for file in ("docker-compose.yml", *overlays)]
-        ports = ("LINNET_PORT", "LINNET_BALANCER_PORT", "PROMETHEUS_PORT", "GRAFANA_PORT")
-        self.ports = {name: free_port() for name in ports}
+        ports = "LINNET_PORT LINNET_HTTP_PORT LINNET_BALANCER_PORT PROMETHEUS_PORT GRAFANA_PORT"
+        self.ports = {name: free_port() for name in ports.split()}
         self.environment = {name: str(port) for name, port in self.ports.items()}
         self.environment |= {"LINNET_IMAGE": image, "DEBIAN": engine.base}
         # podman-compose 1.0 fails at a second replica of a service that has a health check.

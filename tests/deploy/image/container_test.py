@@ -183,10 +183,11 @@ def test_unreadable_bundles_are_named_in_the_error(failing, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def project(engine, image) -> Iterator[Project]:
+def project(engine, image, http_image) -> Iterator[Project]:
     if not Project.command(engine):
         skip(f"{engine.command} is here, but no compose command for it")
     made = Project(engine, image)
+    made.environment["LINNET_HTTP_IMAGE"] = http_image
     try:
         made.up()
         yield made
@@ -232,6 +233,18 @@ def test_compose_serves_on_the_published_port(project, ask):
     german = ask("translate", "--to", "de", "Where is the train station?")
     assert german == "Wo ist der Bahnhof?\n"
     assert ask("summarize", "--file", "tests/data/abstract.txt").strip()
+
+
+def test_web_page_and_http_api_are_on_the_published_port(project):
+    url = f"http://127.0.0.1:{project.ports['LINNET_HTTP_PORT']}"
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(url, timeout=60) as page:
+        assert b"<title>Linnet</title>" in page.read()
+    question = b"q=Where+is+the+train+station%3F&source=en&target=de"
+    with opener.open(f"{url}/translate", question, timeout=60) as reply:
+        assert json.load(reply)["translatedText"] == "Wo ist der Bahnhof?"
+    with opener.open(f"{url}/server-metrics", timeout=60) as reply:
+        assert b"linnet_requests_total" in reply.read()
 
 
 def test_prometheus_scrapes_the_server(project, ask):

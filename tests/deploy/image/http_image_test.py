@@ -1,13 +1,11 @@
 """The image of linnet-http, in front of a server.
 
 In containers, so slow, and skipped where there is no engine: see container_test.py.
-LINNET_TEST_HTTP_IMAGE names an image that has been built from this tree already.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import urllib.error
 import urllib.request
 import uuid
@@ -18,16 +16,7 @@ from containers import free_port, wait_until
 
 pytestmark = pytest.mark.slow
 
-IMAGE = "linnet-http:test"
 MAX_BYTES = 400_000_000  # Debian 75 to 220 MB, Python 40, the packages 40
-
-
-@pytest.fixture(scope="module")
-def http_image(engine) -> str:
-    if built := os.environ.get("LINNET_TEST_HTTP_IMAGE"):
-        return built
-    engine.build(IMAGE, "http")
-    return IMAGE
 
 
 # Without rights, on the network of this machine.
