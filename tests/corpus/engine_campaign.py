@@ -42,6 +42,7 @@ SPARK = {
     "child": "linnet-decode",
 }
 DRIVER = {"driver": ""}
+MAX_ENDS = 20  # of a driver that was not killed
 VICTIMS = {"ray": RAY, "executors": SPARK, "ray job": RAY | DRIVER, "spark job": SPARK | DRIVER}
 # Spark gives a job up after a few failures; the campaign makes more.
 SUBMIT = " ".join(
@@ -86,11 +87,18 @@ def rows_digest(path: Path) -> str:
 
 
 def hurt(
-    command: list[str], victims: dict[str, str], faults: int, interval: float, rng: random.Random
+    command: list[str],
+    victims: dict[str, str],
+    faults: int,
+    interval: float,
+    rng: random.Random,
+    is_job: bool,
 ) -> Counter[str]:
-    """Runs a driver and makes faults while rows are decoded. A driver that was killed is started
-    again. Raises SystemExit if it fails."""
-    done: Counter[str] = Counter()
+    """Runs a driver and makes faults while rows are decoded. The driver of a job is started again
+    if it was killed, or if its engine gave up, as on a busy machine. Raises SystemExit if it fails.
+    """
+    killed: Counter[str] = Counter()
+    ends = 0
     # Ray runs its workers with niceness 15, which stalls them on a busy machine.
     environment = {**os.environ, "RAY_worker_niceness": "0", "PYSPARK_PYTHON": command[0]}
     environment |= {"PYSPARK_SUBMIT_ARGS": SUBMIT}
@@ -100,24 +108,25 @@ def hurt(
             return subprocess.Popen(command, stdout=said, stderr=said, env=environment)
 
         driver = start()
-        while True:
-            while driver.poll() is None and not find(driver.pid, "linnet-decode"):
+        while driver.poll() != 0:
+            if driver.poll() is not None:
+                ends += driver.returncode != -signal.SIGKILL
+                if not is_job or ends > MAX_ENDS:
+                    said.seek(0)
+                    raise SystemExit(said.read().decode(errors="replace")[-4000:])
+                driver = start()
+            if killed.total() == faults or not find(driver.pid, "linnet-decode"):
                 time.sleep(0.1)
-            if driver.poll() is not None or done.total() == faults:
-                break
+                continue
             time.sleep(rng.uniform(0, 2 * interval))
             kind = rng.choice(sorted(victims))
             found = [driver.pid] if kind == "driver" else find(driver.pid, victims[kind])
             with suppress(IndexError, ProcessLookupError):  # there is none, or it has ended
                 os.kill(rng.choice(found), signal.SIGKILL)
-                done[f"{kind} killed"] += 1
+                killed[f"{kind} killed"] += 1
                 if kind == "driver":
                     driver.wait()
-                    driver = start()
-        if driver.wait():
-            said.seek(0)
-            raise SystemExit(said.read().decode(errors="replace")[-4000:])
-    return done
+    return killed + Counter({"driver gave up": ends})
 
 
 def run(
@@ -156,7 +165,7 @@ def run(
         else:
             command = [python, str(HERE / "engine_runs.py"), engine, str(source), str(output)]
             command += [str(bundle), "--block", str(block), *OPTIONS]
-        faults_made = hurt(command, VICTIMS[engine], faults, interval, rng)
+        faults_made = hurt(command, VICTIMS[engine], faults, interval, rng, bool(is_job))
         if is_job:
             is_same = files_of(output) == files_of(quiet)
         else:

@@ -34,7 +34,9 @@ from typing import Any
 import pyarrow as pa
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "corpus"))
 import machine
+from campaign import children
 
 LAYERS = {"layers": 6, "width": 512, "ffn": 2048, "heads": 8, "vocab": 4900, "source": 128}
 BATCH = 32
@@ -45,11 +47,10 @@ def cpu_seconds(pid: int) -> float:
     """Of a process and its descendants that run."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except OSError:
         return 0.0
     own = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return own + sum(cpu_seconds(int(child)) for child in children)
+    return own + sum(map(cpu_seconds, children(pid)))
 
 
 class CTranslate2:
