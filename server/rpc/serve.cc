@@ -26,7 +26,7 @@ namespace linnet::server {
 namespace {
 
 // Interval of the check for a failed engine.
-constexpr absl::Duration kFailureInterval = absl::Milliseconds(100);
+constexpr absl::Duration kFailureInterval = absl::Milliseconds(250);
 
 // Max time to end ports and threads after the last call; it takes milliseconds.
 constexpr absl::Duration kMaxEnd = absl::Seconds(5);

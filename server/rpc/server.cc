@@ -181,18 +181,32 @@ void Server::ForgiveGap(MonotonicTime now) {
   Log(LogLevel::kWarning, "process_did_not_run", {{"seconds", absl::ToDoubleSeconds(gap)}});
 }
 
+Server::Shown Server::ReadHealth(const std::vector<std::shared_ptr<ServedModel>>& models) const {
+  Shown health;
+  for (const auto& model : models) {
+    const EngineHealth engine = model->scheduler->health();
+    health.models.push_back(
+        {model->key(), engine.state, engine.restarts, model->scheduler->load_stats()});
+  }
+  health.missing = Missing();
+  health.draining = draining_;
+  health.failed = supervisor_.failure().has_value();
+  return health;
+}
+
 void Server::ShowHealth() {
   MutexLock lock(shown_mu_);  // held to the end, so that states are published in order
+  const auto models = catalog_->models();
+  Shown health = ReadHealth(models);
+  if (health == last_) return;
   std::map<std::string, bool> serving;
-  for (const auto& model : catalog_->models()) {
-    const EngineHealth health = model->scheduler->health();
-    const bool up = health.state == EngineHealth::State::kUp;
-    model->metrics->SetRestarts(health.restarts);
-    model->metrics->SetLoads(model->scheduler->load_stats());
-    serving[model->key()] = up;
+  for (size_t i = 0; i < models.size(); ++i) {
+    const Shown::Model& model = health.models[i];
+    models[i]->metrics->SetRestarts(model.restarts);
+    models[i]->metrics->SetLoads(model.loads);
+    serving[model.key] = model.state == EngineHealth::State::kUp;
   }
-  for (const auto& [folder, cause] : catalog_->not_loaded())
-    serving.emplace(ModelOfFolder(folder), false);
+  for (const std::string& model : health.missing) serving.emplace(model, false);
   std::map<std::string, bool> states;
   std::string not_serving;
   bool ready = false;
@@ -200,7 +214,7 @@ void Server::ShowHealth() {
     ready |= up;
     if (!up && not_serving.size() < kMaxNotServing)
       absl::StrAppend(&not_serving, not_serving.empty() ? "" : ",", absl::CHexEscape(model));
-    states.emplace(absl::StrCat("model/", model), up && !draining_);
+    states.emplace(absl::StrCat("model/", model), up && !health.draining);
     const auto before = shown_.find(model);
     if (before == shown_.end() ? !up : before->second != up)
       Log(up ? LogLevel::kInfo : LogLevel::kError, up ? "model_serving" : "model_not_serving",
@@ -209,14 +223,15 @@ void Server::ShowHealth() {
   for (const auto& [model, up] : shown_) {
     if (!serving.contains(model)) states.emplace(absl::StrCat("model/", model), false);
   }
-  ready &= !draining_;
+  ready &= !health.draining;
   metrics_.SetReady(ready);
   metrics_.SetServing(serving);
   shown_ = std::move(serving);
   states.emplace("", ready);
   states.emplace(linnet::v1::TextService::service_full_name(), ready);
-  states.emplace("liveness", !supervisor_.failure().has_value());
+  states.emplace("liveness", !health.failed);
   health_.Set(states, std::move(not_serving));
+  last_ = std::move(health);
 }
 
 void Server::ShowCertificate(MonotonicTime now) {

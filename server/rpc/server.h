@@ -102,9 +102,25 @@ class Server {
   }
   static constexpr int64_t kMaxAdminRequestBytes = 64 << 10;
 
-  static constexpr absl::Duration kSupervisionInterval = absl::Milliseconds(100);
+  static constexpr absl::Duration kSupervisionInterval = absl::Milliseconds(250);
   // A longer pause between two ticks is none of the machine's scheduler: the process did not run.
   static constexpr absl::Duration kMaxGap = absl::Seconds(3);
+
+  // What the health of the server is made of.
+  struct Shown {
+    struct Model {
+      std::string key;
+      EngineHealth::State state;
+      int restarts;
+      LoadStats loads;
+      bool operator==(const Model&) const = default;
+    };
+    std::vector<Model> models;
+    std::vector<std::string> missing;
+    bool draining = false, failed = false;
+    bool operator==(const Shown&) const = default;
+  };
+  Shown ReadHealth(const std::vector<std::shared_ptr<ServedModel>>& models) const;
 
   // Periodic work that may take a while; runs on ticker_.
   void Maintain();
@@ -139,6 +155,7 @@ class Server {
   std::shared_ptr<Authenticator> authenticator_;
   Mutex shown_mu_;
   std::map<std::string, bool> shown_ ABSL_GUARDED_BY(shown_mu_);  // model → is it serving
+  Shown last_ ABSL_GUARDED_BY(shown_mu_);                         // what that was made of
   std::unique_ptr<MetricsPage> page_;
   std::string metrics_address_;
   std::unique_ptr<Reloader> reloader_;

@@ -45,6 +45,8 @@ struct LoadStats {
   // The time of the last load, of the first one with its warm-up; before that, an estimate by the
   // loads of other models.
   absl::Duration load_time = absl::ZeroDuration();
+
+  bool operator==(const LoadStats&) const = default;
 };
 
 // Timeouts of an engine, and the supervisor that enforces them.
