@@ -1,7 +1,6 @@
 #include "model/runtime/engine.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include "absl/strings/cord.h"

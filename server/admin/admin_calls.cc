@@ -1,10 +1,8 @@
 #include "server/admin/admin_calls.h"
 
-#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 

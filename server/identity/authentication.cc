@@ -6,7 +6,6 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "proto/status_macros.h"
 #include "server/base/errors.h"
 #include "server/identity/peer_address.h"

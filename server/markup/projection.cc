@@ -1,7 +1,6 @@
 #include "server/markup/projection.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <numeric>
 #include <tuple>

@@ -3,7 +3,6 @@
 #include <prometheus/client_metric.h>
 #include <prometheus/metric_family.h>
 
-#include <string>
 #include <utility>
 #include <vector>
 

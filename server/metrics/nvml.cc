@@ -2,10 +2,6 @@
 
 #include <dlfcn.h>
 
-#include <utility>
-
-#include "absl/strings/str_cat.h"
-
 namespace linnet::server {
 
 // Declarations copied from nvml.h of CUDA 13 (NVML API Reference, "Device Queries"). The library is

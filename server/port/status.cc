@@ -1,7 +1,5 @@
 #include "server/port/status.h"
 
-#include <string>
-
 #include "server/base/errors.h"
 
 namespace linnet::server {

@@ -1,9 +1,7 @@
 #include "server/request/glossary.h"
 
-#include <algorithm>
 #include <map>
 #include <set>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "model/runtime/text/white_space.h"

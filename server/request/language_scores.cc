@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <utility>
 
 #include "model/runtime/bundle/language_code.h"
 #include "server/base/mutex.h"

@@ -1,7 +1,5 @@
 #include "server/schedule/waiting_queue.h"
 
-#include <iterator>
-
 namespace linnet::server {
 
 void WaitingQueue::Push(std::unique_ptr<Sequence> owned, bool started) {

@@ -5,7 +5,6 @@
 #include <numeric>
 #include <span>
 #include <string>
-#include <utility>
 
 #include "model/runtime/text/white_space.h"
 

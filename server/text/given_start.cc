@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <limits>
-#include <optional>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "model/runtime/bundle/languages.h"

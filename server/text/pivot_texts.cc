@@ -1,6 +1,5 @@
 #include "server/text/pivot_texts.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "model/runtime/bundle/languages.h"

@@ -1,10 +1,7 @@
 #include "server/text/prepared_text.h"
 
 #include <algorithm>
-#include <span>
-#include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "model/runtime/bundle/languages.h"
 #include "model/runtime/text/white_space.h"

@@ -1,7 +1,6 @@
 // The stages of which calls consist.
 #include <algorithm>
 #include <span>
-#include <string>
 #include <utility>
 
 #include "proto/status_macros.h"

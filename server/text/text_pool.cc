@@ -1,11 +1,9 @@
 #include "server/text/text_pool.h"
 
 #include <algorithm>
-#include <exception>
 #include <optional>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "server/base/errors.h"
 #include "server/base/log.h"
 #include "server/base/monotonic.h"

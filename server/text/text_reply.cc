@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <span>
-#include <string>
-#include <utility>
 
 #include "server/text/aligned_words.h"
 

@@ -5,7 +5,6 @@
 #include <unicode/utext.h>
 
 #include <algorithm>
-#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>

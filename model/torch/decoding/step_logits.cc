@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <iterator>
 #include <stdexcept>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "model/ops/cpu/log_normalizer.h"
