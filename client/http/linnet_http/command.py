@@ -191,9 +191,6 @@ def main(arguments: list[str] | None = None) -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(_LogLine())
     logging.basicConfig(level=logging.INFO, handlers=[handler])
-    # Not written, and half of the time of a record (Python's HOWTO on logging, "Optimization").
-    logging._srcfile = None
-    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     from . import metrics  # its folder is made before the fork
 
     tls, (listener, address) = _tls(options), _bind(options.listen)
