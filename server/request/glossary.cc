@@ -1,5 +1,6 @@
 #include "server/request/glossary.h"
 
+#include <limits>
 #include <map>
 #include <set>
 
@@ -86,13 +87,22 @@ Glossary::Glossary(const linnet::v1::Glossary& glossary)
 
 std::vector<TermUse> Glossary::Find(absl::string_view text) const {
   std::vector<TermUse> uses;
-  for (const model::TermPlace& place : finder_.Find(text)) {
+  int64_t work = std::numeric_limits<int64_t>::max();
+  FindPart(text, 0, work, uses);
+  return uses;
+}
+
+int Glossary::FindPart(absl::string_view text, int begin, int64_t& work,
+                       std::vector<TermUse>& uses) const {
+  std::vector<model::TermPlace> places;
+  const int end = finder_.FindPart(text, begin, work, places);
+  for (const model::TermPlace& place : places) {
     const std::string& target = glossary_.entries(place.term).target_text();
     const absl::string_view source = text.substr(place.begin, place.end - place.begin);
     uses.push_back(
         {place.term, place.begin, place.end, target.empty() ? std::string(source) : target});
   }
-  return uses;
+  return end;
 }
 
 void FillTerms(const std::vector<TermUse>& uses, absl::string_view text, int source_begin,

@@ -33,6 +33,8 @@ class Glossary {
 
   // Returns the entries that apply, in the order in which they occur in the text.
   std::vector<TermUse> Find(absl::string_view text) const;
+  // The same in parts, as model::TermFinder::FindPart.
+  int FindPart(absl::string_view text, int begin, int64_t& work, std::vector<TermUse>& uses) const;
 
  private:
   const linnet::v1::Glossary& glossary_;

@@ -69,7 +69,7 @@ std::vector<model::ProtectedSpan> FindProtected(const ProtectedPatterns& pattern
 }  // namespace
 
 struct TextPreparer::State {
-  enum class Phase { kStart, kJoin, kBegin, kSpans, kSplit, kChunk, kAdd, kFinish, kDone };
+  enum class Phase { kStart, kJoin, kBegin, kTerms, kSpans, kSplit, kChunk, kAdd, kFinish, kDone };
   // A part that was tokenised to see whether it fits.
   struct Counted {
     int end = 0;
@@ -96,6 +96,8 @@ struct TextPreparer::State {
   absl::StatusOr<model::TokenizedText> Encode(absl::string_view part);
   // Tokenises a part of a text that is not split, on one line.
   absl::StatusOr<model::TokenizedText> ReadWhole(absl::string_view part);
+  // Searches the next part of the text for entries of the glossary.
+  void FindTerms(int64_t budget);
   // Searches the next part of the text for protected spans; behind the last one begins to split.
   absl::Status FindSpans();
   int CountTokens(absl::string_view part);
@@ -121,7 +123,7 @@ struct TextPreparer::State {
   std::unordered_map<int, Counted> counted;
   absl::Status held;
   std::optional<model::TextSplitter> splitter;
-  int searched = 0;                              // bytes, for protected spans
+  int searched = 0;                              // bytes, for entries, then for protected spans
   size_t read = 0;                               // sentences of the splitter
   std::vector<model::ProtectedSpan> spans = {};  // of a text that is split
   std::optional<model::TextSegment> open = {};   // a sentence that ends inside a span
@@ -160,13 +162,19 @@ absl::Status TextPreparer::State::Begin() {
   text = &assembler.text();
   RETURN_IF_ERROR(limits.hold(PrepareBytes(std::ssize(*text))));
   if (!request.split) return StartWhole();
-  if (glossary != nullptr) {
-    worked += std::ssize(*text);
-    for (const TermUse& use : glossary->Find(*text))
-      spans.push_back({use.begin, use.end, use.target});
-  }
-  phase = Phase::kSpans;
+  phase = glossary != nullptr ? Phase::kTerms : Phase::kSpans;
   return absl::OkStatus();
+}
+
+void TextPreparer::State::FindTerms(int64_t budget) {
+  std::vector<TermUse> uses;
+  int64_t left = budget;
+  searched = glossary->FindPart(*text, searched, left, uses);
+  worked += budget - left;
+  for (TermUse& use : uses) spans.push_back({use.begin, use.end, std::move(use.target)});
+  if (std::cmp_less(searched, text->size())) return;
+  searched = 0;
+  phase = Phase::kSpans;
 }
 
 absl::Status TextPreparer::State::StartWhole() {
@@ -383,6 +391,9 @@ absl::Status TextPreparer::State::Continue(int64_t budget) {
       return Join(budget);
     case Phase::kBegin:
       return Begin();
+    case Phase::kTerms:
+      FindTerms(budget);
+      return absl::OkStatus();
     case Phase::kSpans:
       return FindSpans();
     case Phase::kSplit:

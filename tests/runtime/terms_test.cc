@@ -44,6 +44,29 @@ TEST(TermFinderTest, TakesAShorterTermWhereTheLongerOneEndsInAWord) {
   EXPECT_THAT(Found({"hot dog", "hot"}, "hot dogs"), ElementsAre(Place(1, "hot")));
 }
 
+TEST(TermFinderTest, PartsGiveTheTermsOfTheWhole) {
+  const std::string text =
+      "the dog runs, the dogs and the dog run: dog\xE4\xBA\xAC\xE4\xBA\xAC the dog";
+  const TermFinder finder({"dog", "the dog runs", "dog run", "\xE4\xBA\xAC"}, false);
+  const auto whole = finder.Find(text);
+  ASSERT_GT(whole.size(), 4);
+  for (const int64_t step : {1, 2, 7, 30}) {
+    std::vector<TermPlace> places;
+    int parts = 0;
+    for (int at = 0; at < std::ssize(text); ++parts) {
+      int64_t work = step;
+      at = finder.FindPart(text, at, work, places);
+    }
+    EXPECT_GT(parts, std::ssize(text) / (step + 16));
+    ASSERT_EQ(places.size(), whole.size()) << step;
+    for (size_t i = 0; i < whole.size(); ++i) {
+      EXPECT_EQ(places[i].begin, whole[i].begin);
+      EXPECT_EQ(places[i].end, whole[i].end);
+      EXPECT_EQ(places[i].term, whole[i].term);
+    }
+  }
+}
+
 TEST(TermFinderTest, OfTermsThatFoldToTheSameTheFirstIsFound) {
   EXPECT_THAT(Found({"Dog", "dog"}, "DOG", /*ignore_case=*/true), ElementsAre(Place(0, "DOG")));
 }

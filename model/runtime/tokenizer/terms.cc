@@ -1,5 +1,7 @@
 #include "model/runtime/tokenizer/terms.h"
 
+#include <limits>
+
 #include "model/runtime/text/characters.h"
 
 namespace linnet::model {
@@ -42,10 +44,11 @@ int32_t TermFinder::Fold(int32_t character) const {
   return ignore_case_ ? u_foldCase(character, U_FOLD_CASE_DEFAULT) : character;
 }
 
-std::optional<TermPlace> TermFinder::LongestAt(absl::string_view text, int begin) const {
+std::optional<TermPlace> TermFinder::LongestAt(absl::string_view text, int begin,
+                                               int64_t& work) const {
   std::optional<TermPlace> longest;
   int node = 0;
-  for (int at = begin; at < std::ssize(text);) {
+  for (int at = begin; at < std::ssize(text); --work) {
     const Character character = CharacterAt(text, at);
     const int32_t folded = Fold(character.code_point);
     const auto child = children_.find({node, folded});
@@ -59,17 +62,26 @@ std::optional<TermPlace> TermFinder::LongestAt(absl::string_view text, int begin
   return longest;
 }
 
-std::vector<TermPlace> TermFinder::Find(absl::string_view text) const {
-  std::vector<TermPlace> places;
-  UChar32 before = ' ';  // the character before `at`
-  for (int at = 0; at < std::ssize(text);) {
+int TermFinder::FindPart(absl::string_view text, int begin, int64_t& work,
+                         std::vector<TermPlace>& places) const {
+  int at = begin;
+  // The character before `at`.
+  UChar32 before = at > 0 ? CharacterBefore(text, at).code_point : ' ';
+  for (; at < std::ssize(text) && work > 0; --work) {
     const Character character = CharacterAt(text, at);
     const bool inside = SameWord(before, character.code_point);
-    const std::optional<TermPlace> place = inside ? std::nullopt : LongestAt(text, at);
+    const std::optional<TermPlace> place = inside ? std::nullopt : LongestAt(text, at, work);
     if (place.has_value()) places.push_back(*place);
     at = place.has_value() ? place->end : character.end;
     before = CharacterBefore(text, at).code_point;
   }
+  return at;
+}
+
+std::vector<TermPlace> TermFinder::Find(absl::string_view text) const {
+  std::vector<TermPlace> places;
+  int64_t work = std::numeric_limits<int64_t>::max();
+  FindPart(text, 0, work, places);
   return places;
 }
 

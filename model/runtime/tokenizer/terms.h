@@ -37,11 +37,16 @@ class TermFinder {
   TermFinder(const std::vector<std::string>& terms, bool ignore_case);
 
   std::vector<TermPlace> Find(absl::string_view text) const;
+  // The same in parts: adds the terms from `begin` on to `places` until about `work` characters
+  // were compared, and subtracts these. Returns where the next part begins: at the end of the text
+  // if this is the last one.
+  int FindPart(absl::string_view text, int begin, int64_t& work,
+               std::vector<TermPlace>& places) const;
 
  private:
   int32_t Fold(int32_t character) const;
   // Returns the longest term that begins at `begin` and ends at the end of a word.
-  std::optional<TermPlace> LongestAt(absl::string_view text, int begin) const;
+  std::optional<TermPlace> LongestAt(absl::string_view text, int begin, int64_t& work) const;
 
   bool ignore_case_;
   // A trie of the folded terms. The child of a node for a character:
