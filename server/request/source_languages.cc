@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "model/runtime/text/first_bytes.h"
 #include "server/base/errors.h"
+#include "server/markup/marked_text.h"
 #include "server/request/language_detector.h"
 #include "server/request/language_scores.h"
 
@@ -20,6 +21,10 @@ namespace {
 constexpr size_t kBytesOfText = 512;
 // The same for all texts together, if none of them is conclusive.
 constexpr size_t kBytesOfAll = 4096;
+// So much of a fragment that what is left without its tags is mostly as long as the detector reads.
+constexpr size_t kBytesOfFragment = 32 << 10;
+// Fixed cost of a text, in bytes.
+constexpr int64_t kBytesPerText = 256;
 
 linnet::v1::DetectedLanguage Detected(const std::string& code, float confidence) {
   linnet::v1::DetectedLanguage detected;
@@ -50,26 +55,6 @@ std::vector<std::string> Candidates(const std::vector<std::string>& choices,
   return candidates;
 }
 
-// The language of most texts, by their bytes. Empty if none is known.
-std::string MainLanguage(const std::vector<TextItem>& items) {
-  std::map<std::string, int64_t> bytes;
-  for (const TextItem& item : items) {
-    if (item.detected.has_value()) bytes[item.detected->language_code()] += item.bytes();
-  }
-  const auto most = std::max_element(
-      bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  return most == bytes.end() ? "" : most->first;
-}
-
-std::string AllTexts(const std::vector<TextItem>& items) {
-  std::string all;
-  for (const TextItem& item : items) {
-    if (all.size() >= kBytesOfAll) break;
-    absl::StrAppend(&all, model::FirstBytes(*item.text, kBytesOfAll), "\n");
-  }
-  return all;
-}
-
 absl::Status NotDetected(const std::vector<TextItem>& items,
                          const std::vector<std::string>& choices, absl::string_view field) {
   return BadField(field, Reason::kLanguageUnknown,
@@ -80,44 +65,86 @@ absl::Status NotDetected(const std::vector<TextItem>& items,
 
 }  // namespace
 
-absl::StatusOr<TextLanguages> DetectLanguages(std::vector<TextItem> items,
-                                              const std::vector<std::string>& choices,
-                                              const std::string& target_language,
-                                              absl::string_view field) {
-  const std::vector<std::string> candidates = Candidates(choices, target_language);
-  const bool target_is_candidate = candidates.size() > choices.size();
-  const LanguageChooser chooser(candidates);
-  for (TextItem& item : items)
-    item.detected = ChooseLanguage(model::FirstBytes(*item.text, kBytesOfText), chooser);
-  std::string rest = MainLanguage(items);
+LanguageDetection::LanguageDetection(std::vector<TextItem> items,
+                                     const std::optional<MarkupOptions>& markup,
+                                     std::vector<std::string> choices, std::string target_language,
+                                     absl::string_view field)
+    : items_(std::move(items)),
+      markup_(markup),
+      choices_(std::move(choices)),
+      target_language_(std::move(target_language)),
+      field_(field),
+      candidates_(Candidates(choices_, target_language_)),
+      chooser_(candidates_) {}
+
+absl::string_view LanguageDetection::TextOf(size_t item) const {
+  return markup_.has_value() ? plain_texts_[item] : *items_[item].text;
+}
+
+void LanguageDetection::Step(int64_t bytes) {
+  for (; bytes > 0 && !done(); ++next_) {
+    if (markup_.has_value()) {
+      const absl::string_view start = model::FirstBytes(*items_[next_].text, kBytesOfFragment);
+      plain_texts_.push_back(MarkedText(start, *markup_).text());
+      bytes -= std::ssize(start);
+    }
+    const absl::string_view text = model::FirstBytes(TextOf(next_), kBytesOfText);
+    items_[next_].detected = ChooseLanguage(text, chooser_);
+    bytes -= std::ssize(text) + kBytesPerText;
+  }
+}
+
+// The language of most texts, by their bytes. Empty if none is known.
+std::string LanguageDetection::MainLanguage() const {
+  std::map<std::string, int64_t> bytes;
+  for (size_t i = 0; i < items_.size(); ++i) {
+    if (!items_[i].detected.has_value()) continue;
+    bytes[items_[i].detected->language_code()] +=
+        markup_.has_value() ? std::ssize(plain_texts_[i]) : items_[i].bytes();
+  }
+  const auto most = std::max_element(
+      bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == bytes.end() ? "" : most->first;
+}
+
+std::string LanguageDetection::AllTexts() const {
+  std::string all;
+  for (size_t i = 0; i < items_.size() && all.size() < kBytesOfAll; ++i)
+    absl::StrAppend(&all, model::FirstBytes(TextOf(i), kBytesOfAll), "\n");
+  return all;
+}
+
+absl::StatusOr<TextLanguages> LanguageDetection::Take() {
+  const bool target_is_candidate = candidates_.size() > choices_.size();
+  std::string rest = MainLanguage();
   if (rest.empty()) {
     // Names and numbers are in no language, so all texts are read together.
     if (const auto together =
-            items.size() == 1 ? std::nullopt : ChooseLanguage(AllTexts(items), chooser);
+            items_.size() == 1 ? std::nullopt : ChooseLanguage(AllTexts(), chooser_);
         together.has_value()) {
       rest = together->language_code();
-      for (TextItem& item : items) item.detected = together;
-    } else if (choices.size() == 1) {
-      rest = choices.front();
+      for (TextItem& item : items_) item.detected = together;
+    } else if (choices_.size() == 1) {
+      rest = choices_.front();
     } else {
-      return NotDetected(items, choices, field);
+      return NotDetected(items_, choices_, field_);
     }
   }
   TextLanguages languages;
   std::map<std::string, size_t> groups;  // by language
-  const bool detected = items.front().detected.has_value();
-  const std::string first = detected ? items.front().detected->language_code() : rest;
+  const bool detected = items_.front().detected.has_value();
+  const std::string first = detected ? items_.front().detected->language_code() : rest;
   bool shared = true;
   double confidence = 0;
   int known = 0;
-  for (TextItem& item : items) {
+  for (TextItem& item : items_) {
     const std::string language = item.detected.has_value() ? item.detected->language_code() : rest;
     if (item.detected.has_value()) {
       confidence += item.detected->confidence();
       ++known;
     }
     shared &= language == first;
-    if (target_is_candidate && language == target_language) {
+    if (target_is_candidate && language == target_language_) {
       languages.unchanged.push_back(std::move(item));
       continue;
     }

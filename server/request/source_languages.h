@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -7,6 +9,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "linnet/v1/text_service.pb.h"
+#include "server/markup/elements.h"
+#include "server/request/language_detector.h"
 #include "server/request/text_request.h"
 
 namespace linnet::server {
@@ -25,13 +29,39 @@ struct TextLanguages {
   std::optional<linnet::v1::DetectedLanguage> shared;
 };
 
-// Detects the language of each text among `choices`, the source languages that could be served, and
-// the target language (empty: none). A text that is too short to tell is taken to be in the
-// language of most of the others, or of all texts read together, or in the only choice. `field` is
-// the request's name for its source language, for the error: LANGUAGE_UNKNOWN.
-absl::StatusOr<TextLanguages> DetectLanguages(std::vector<TextItem> items,
-                                              const std::vector<std::string>& choices,
-                                              const std::string& target_language,
-                                              absl::string_view field);
+// Detects the language of each text of a request among `choices`, the source languages that could
+// be served, and the target language (empty: none), in steps. A text that is too short to tell is
+// taken to be in the language of most of the others, or of all texts read together, or in the only
+// choice. Of fragments with markup the plain text is read. The texts must outlive it. One thread at
+// a time may call it.
+class LanguageDetection {
+ public:
+  // `field` is the request's name for its source language, for the error: LANGUAGE_UNKNOWN.
+  LanguageDetection(std::vector<TextItem> items, const std::optional<MarkupOptions>& markup,
+                    std::vector<std::string> choices, std::string target_language,
+                    absl::string_view field);
+
+  // Reads texts of about that many bytes.
+  void Step(int64_t bytes);
+  bool done() const { return next_ == items_.size(); }
+  int64_t texts() const { return std::ssize(items_); }
+  // The texts by their languages; all have been read.
+  absl::StatusOr<TextLanguages> Take();
+
+ private:
+  absl::string_view TextOf(size_t item) const;
+  std::string MainLanguage() const;
+  std::string AllTexts() const;
+
+  std::vector<TextItem> items_;
+  const std::optional<MarkupOptions> markup_;
+  const std::vector<std::string> choices_;
+  const std::string target_language_;
+  const std::string field_;
+  const std::vector<std::string> candidates_;
+  const LanguageChooser chooser_;
+  std::vector<std::string> plain_texts_;  // of the starts of fragments
+  size_t next_ = 0;                       // item
+};
 
 }  // namespace linnet::server

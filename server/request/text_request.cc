@@ -7,10 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "model/runtime/bundle/language_code.h"
 #include "model/runtime/search/search_options.h"
-#include "model/runtime/text/first_bytes.h"
 #include "proto/status_macros.h"
 #include "server/base/errors.h"
-#include "server/markup/marked_text.h"
 #include "server/request/decoding_options.h"
 #include "server/request/glossary.h"
 #include "server/request/request_fields.h"
@@ -167,38 +165,13 @@ absl::StatusOr<TextRequest> CheckModel(const Request& request, const Asked& aske
   return checked;
 }
 
-// The items whose languages are detected: of fragments with markup, the plain text of their starts.
-class DetectedItems {
- public:
-  DetectedItems(std::vector<TextItem> items, const std::optional<MarkupOptions>& markup)
-      : items_(std::move(items)) {
-    if (!markup.has_value()) return;
-    // So much that what is left without the tags is mostly as long as the detector reads.
-    constexpr size_t kStartBytes = 32 << 10;
-    texts_.reserve(items_.size());
-    for (TextItem& item : items_) {
-      texts_.push_back(MarkedText(model::FirstBytes(*item.text, kStartBytes), *markup).text());
-      fragments_.push_back(std::exchange(item.text, &texts_.back()));
-    }
-  }
-  const std::vector<TextItem>& items() const { return items_; }
-  void Restore(std::vector<TextItem>& items) const {
-    for (TextItem& item : items)
-      item.text = fragments_.empty() ? item.text : fragments_[item.index];
-  }
-
- private:
-  std::vector<TextItem> items_;
-  std::vector<std::string> texts_;
-  std::vector<const std::string*> fragments_;
-};
-
 // Checks what the requests have in common. Without `items` the language is not detected, and the
 // model may stay unknown.
 template <typename Request>
 absl::StatusOr<TextRequest> Check(const Request& request,
                                   std::optional<std::vector<TextItem>> items, const Asked& asked,
-                                  const Catalog& catalog, const TextLimits& limits) {
+                                  const Catalog& catalog, const TextLimits& limits,
+                                  std::unique_ptr<LanguageDetection>* later = nullptr) {
   TextRequest checked;
   checked.max_segments = limits.max_segments;
   if (items.has_value()) {
@@ -220,11 +193,17 @@ absl::StatusOr<TextRequest> Check(const Request& request,
   if (checked.items.empty()) return checked;
   // A score compares two texts, so a source in the target language is scored as it is.
   const std::string target = asked.keeps_target ? asked.target_language : "";
-  const DetectedItems detected_items(checked.items, asked.markup);
-  ASSIGN_OR_RETURN(TextLanguages languages,
-                   DetectLanguages(detected_items.items(), choices, target, asked.source_field));
-  for (LanguageGroup& group : languages.groups) detected_items.Restore(group.items);
-  detected_items.Restore(languages.unchanged);
+  std::unique_ptr<LanguageDetection> detection = later == nullptr ? nullptr : std::move(*later);
+  if (detection == nullptr) {
+    detection = std::make_unique<LanguageDetection>(checked.items, asked.markup, choices, target,
+                                                    asked.source_field);
+    if (later != nullptr) {
+      *later = std::move(detection);
+      return absl::UnavailableError("the languages of its texts are to be detected first");
+    }
+    detection->Step(std::numeric_limits<int64_t>::max());
+  }
+  ASSIGN_OR_RETURN(TextLanguages languages, detection->Take());
   checked.detected = languages.shared;
   std::vector<TextRequest> groups;
   for (LanguageGroup& group : languages.groups) {
@@ -287,7 +266,8 @@ absl::Status CheckTargetPrefix(const linnet::v1::TranslateRequest& request, int 
 
 absl::StatusOr<TextRequest> CheckTranslate(const linnet::v1::TranslateRequest& request,
                                            std::optional<std::vector<TextItem>> items,
-                                           const Catalog& catalog, const TextLimits& limits) {
+                                           const Catalog& catalog, const TextLimits& limits,
+                                           std::unique_ptr<LanguageDetection>* later = nullptr) {
   ASSIGN_OR_RETURN(const std::optional<MarkupOptions> markup, CheckMarkup(request));
   ASSIGN_OR_RETURN(const std::shared_ptr<const ProtectedPatterns> protects,
                    ProtectedPatterns::Make(request.protected_patterns()));
@@ -313,7 +293,7 @@ absl::StatusOr<TextRequest> CheckTranslate(const linnet::v1::TranslateRequest& r
              .direct_only = request.direct_only(),
              .markup = markup,
              .target_prefix = request.target_prefix()},
-            catalog, limits);
+            catalog, limits, later);
   if (!checked.ok()) return checked;
   if (!request.target_prefix().empty() && !checked->unchanged.empty()) {
     return BadField(kTargetPrefix, Reason::kBadSetting,
@@ -366,7 +346,8 @@ absl::Status ApplyStyle(linnet::v1::SummaryStyle style, TextRequest& checked) {
 
 absl::StatusOr<TextRequest> CheckSummarize(const linnet::v1::SummarizeRequest& request,
                                            std::optional<std::vector<TextItem>> items,
-                                           const Catalog& catalog, const TextLimits& limits) {
+                                           const Catalog& catalog, const TextLimits& limits,
+                                           std::unique_ptr<LanguageDetection>* later = nullptr) {
   Asked asked = {.task = linnet::v1::TASK_SUMMARIZE,
                  .model = request.model(),
                  .source_language = Canonical(request.language_code()),
@@ -395,7 +376,7 @@ absl::StatusOr<TextRequest> CheckSummarize(const linnet::v1::SummarizeRequest& r
                     absl::StrCat("is ", request.long_input(), ", which this server does not know"));
   }
   RETURN_IF_ERROR(CheckStyle(request.style()));
-  ASSIGN_OR_RETURN(auto checked, Check(request, std::move(items), asked, catalog, limits));
+  ASSIGN_OR_RETURN(auto checked, Check(request, std::move(items), asked, catalog, limits, later));
   const auto protects = std::make_shared<const ProtectedPatterns>();
   // The settings of a document may come before its language is known, and so its model.
   RETURN_IF_ERROR(ForEachLanguage(checked, [&](TextRequest& each) -> absl::Status {
@@ -428,19 +409,22 @@ absl::Status CheckContents(const google::protobuf::RepeatedPtrField<std::string>
 }
 
 absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::TranslateRequest& request,
-                                         const Catalog& catalog, const TextLimits& limits) {
+                                         const Catalog& catalog, const TextLimits& limits,
+                                         std::unique_ptr<LanguageDetection>* later) {
   ASSIGN_OR_RETURN(std::vector<TextItem> items, MakeItems(request.contents(), limits));
-  return CheckTranslate(request, std::move(items), catalog, limits);
+  return CheckTranslate(request, std::move(items), catalog, limits, later);
 }
 
 absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::SummarizeRequest& request,
-                                         const Catalog& catalog, const TextLimits& limits) {
+                                         const Catalog& catalog, const TextLimits& limits,
+                                         std::unique_ptr<LanguageDetection>* later) {
   ASSIGN_OR_RETURN(std::vector<TextItem> items, MakeItems(request.contents(), limits));
-  return CheckSummarize(request, std::move(items), catalog, limits);
+  return CheckSummarize(request, std::move(items), catalog, limits, later);
 }
 
 absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::ScoreRequest& request,
-                                         const Catalog& catalog, const TextLimits& limits) {
+                                         const Catalog& catalog, const TextLimits& limits,
+                                         std::unique_ptr<LanguageDetection>* later) {
   Asked asked = {.task = linnet::v1::TASK_TRANSLATE,
                  .items_field = "pairs",
                  .model = request.model(),
@@ -464,7 +448,7 @@ absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::ScoreRequest& request
   if (options.has_temperature()) asked.options.set_temperature(options.temperature());
   RETURN_IF_ERROR(CheckStyle(request.style()));
   ASSIGN_OR_RETURN(std::vector<TextItem> items, MakeItems(request.pairs(), limits));
-  ASSIGN_OR_RETURN(auto checked, Check(request, std::move(items), asked, catalog, limits));
+  ASSIGN_OR_RETURN(auto checked, Check(request, std::move(items), asked, catalog, limits, later));
   if (!checked.others.empty()) {
     return BadField("source_language_code", Reason::kLanguageUnknown,
                     "is not set, and the source texts seem to be in several languages: set it, or "

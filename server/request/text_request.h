@@ -93,14 +93,20 @@ struct TextRequest {
   bool may_be_empty = false;
 };
 
+class LanguageDetection;
+
 // INVALID_ARGUMENT or UNIMPLEMENTED with the path of the field, or NOT_FOUND for models and
-// languages.
+// languages. If `later` is not null and the languages of the texts have to be detected, sets it and
+// fails: call it again with the detection, when that is done.
 absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::TranslateRequest& request,
-                                         const Catalog& catalog, const TextLimits& limits);
+                                         const Catalog& catalog, const TextLimits& limits,
+                                         std::unique_ptr<LanguageDetection>* later = nullptr);
 absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::SummarizeRequest& request,
-                                         const Catalog& catalog, const TextLimits& limits);
+                                         const Catalog& catalog, const TextLimits& limits,
+                                         std::unique_ptr<LanguageDetection>* later = nullptr);
 absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::ScoreRequest& request,
-                                         const Catalog& catalog, const TextLimits& limits);
+                                         const Catalog& catalog, const TextLimits& limits,
+                                         std::unique_ptr<LanguageDetection>* later = nullptr);
 // The same for the settings of a document, before its first line.
 absl::Status CheckSettings(const linnet::v1::TranslateRequest& request, const Catalog& catalog,
                            const TextLimits& limits);

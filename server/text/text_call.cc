@@ -14,6 +14,7 @@
 #include "server/base/exceptions.h"
 #include "server/identity/authentication.h"
 #include "server/request/language_detector.h"
+#include "server/request/source_languages.h"
 #include "server/text/detection_call.h"
 #include "server/text/language_groups.h"
 #include "server/text/memory_cost.h"
@@ -32,13 +33,20 @@ int64_t DetectionCost(const google::protobuf::RepeatedPtrField<std::string>& tex
   return cost;
 }
 
+int64_t MarkupBytes(const linnet::v1::TranslateRequest& request) {
+  int64_t bytes = 0;
+  if (request.mime_type().empty()) return bytes;
+  for (const std::string& text : request.contents()) bytes += std::ssize(text);
+  return bytes;
+}
+int64_t MarkupBytes(const linnet::v1::SummarizeRequest& /*request*/) { return 0; }
+int64_t MarkupBytes(const linnet::v1::ScoreRequest& /*request*/) { return 0; }
+
 // The cost of detecting the languages of a request and of reading its markup, in bytes
 // (TextJob::bytes); 0 if it names a language and has no markup.
 int64_t DetectionCost(const linnet::v1::TranslateRequest& request) {
-  int64_t cost = request.source_language_code().empty() ? DetectionCost(request.contents()) : 0;
-  if (request.mime_type().empty()) return cost;
-  for (const std::string& text : request.contents()) cost += std::ssize(text);
-  return cost;
+  return (request.source_language_code().empty() ? DetectionCost(request.contents()) : 0) +
+         MarkupBytes(request);
 }
 int64_t DetectionCost(const linnet::v1::SummarizeRequest& request) {
   return request.language_code().empty() ? DetectionCost(request.contents()) : 0;
@@ -103,6 +111,16 @@ absl::Status ExplainDeadline(const TextLimits& limits, const CallContext& contex
 }
 
 }  // namespace
+
+// The check of a request on the pool, whose jobs share it.
+template <typename End>
+struct TextCalls::PoolCheck {
+  CallContext context;
+  OnPart on_part;
+  End refuse;
+  std::unique_ptr<LanguageDetection> detection = nullptr;
+  int64_t held = 0;  // bytes of the permit, for the detection
+};
 
 TextCalls::TextCalls(Catalog& catalog, Admission& admission, TextPool& pool, Metrics& metrics,
                      const TextLimits& limits, absl::Duration slow_call)
@@ -194,37 +212,77 @@ template <typename Request, typename Response, typename End>
 void TextCalls::StartInFlight(const Request& request, Response& response,
                               const CallContext& context, OnPart on_part, End refuse) {
   const int64_t cost = DetectionCost(request);
-  if (cost <= kBytesPerTurn)
-    return CheckAndStart(request, response, context, std::move(on_part), std::move(refuse));
+  if (cost <= kBytesPerTurn) {
+    return StartChecked(CheckRequest(request, catalog_, limits_), request, response, context,
+                        std::move(on_part), std::move(refuse));
+  }
   CheckOnPool(request, response, context, cost, std::move(on_part), std::move(refuse));
 }
 
 template <typename Request, typename Response, typename End>
 void TextCalls::CheckOnPool(const Request& request, Response& response, const CallContext& context,
                             int64_t cost, OnPart on_part, End refuse) {
-  CallContext own = context;
+  auto check =
+      std::make_shared<PoolCheck<End>>(PoolCheck<End>{context, std::move(on_part), refuse});
+  CallContext& own = check->context;
   if (own.caller.call == 0) own.caller.call = NewCall();
   auto permit = GetPermit(own, static_cast<int64_t>(request.SpaceUsedLong()));
   if (!permit.ok()) return refuse(permit.status());
   own.permit = *std::move(permit);
   if (auto status = CheckPrepareTime(WithDeadline(limits_, own), cost); !status.ok())
     return refuse(ExplainDeadline(limits_, context, std::move(status)));
-  pool_.Run({.stage = TextStage::kPrepare,
-             .flow = CallerFlow(own.caller),
-             .call = own.caller.call,
-             .bytes = cost,
-             .run =
-                 [this, &request, &response, own, on_part = std::move(on_part), refuse]() mutable {
-                   const CallContext taken = std::exchange(own, {});
-                   CheckAndStart(request, response, taken, std::move(on_part), refuse);
-                 },
-             .fail = [refuse](absl::Status status) { refuse(std::move(status)); }});
+  // Markup is read in the job that starts the call.
+  RunCheck(request, response, std::move(check), std::max(MarkupBytes(request), kBytesPerTurn));
 }
 
 template <typename Request, typename Response, typename End>
-void TextCalls::CheckAndStart(const Request& request, Response& response,
-                              const CallContext& context, OnPart on_part, End refuse) {
-  absl::StatusOr<TextRequest> checked = CheckRequest(request, catalog_, limits_);
+void TextCalls::RunCheck(const Request& request, Response& response,
+                         std::shared_ptr<PoolCheck<End>> check, int64_t bytes) {
+  const Caller& caller = check->context.caller;
+  pool_.Run({.stage = TextStage::kPrepare,
+             .flow = CallerFlow(caller),
+             .call = caller.call,
+             .bytes = bytes,
+             .run = [this, &request, &response,
+                     check]() mutable { Check(request, response, std::move(check)); },
+             .fail = [refuse = check->refuse](absl::Status status) { refuse(std::move(status)); }});
+}
+
+template <typename Request, typename Response, typename End>
+void TextCalls::Check(const Request& request, Response& response,
+                      std::shared_ptr<PoolCheck<End>> check) {
+  if (check->detection != nullptr) {
+    const CallContext limited = WithDeadline(limits_, check->context);
+    if (limited.cancelled->cancelled())
+      return check->refuse(absl::CancelledError("cancelled by the caller"));
+    if (limited.deadline <= absl::Now()) {
+      return check->refuse(ExplainDeadline(
+          limits_, check->context,
+          absl::DeadlineExceededError("the deadline passed before the texts were read")));
+    }
+    check->detection->Step(kBytesPerTurn);
+    if (!check->detection->done())
+      return RunCheck(request, response, std::move(check), kBytesPerTurn);
+  }
+  absl::StatusOr<TextRequest> checked = CheckRequest(request, catalog_, limits_, &check->detection);
+  Permit& permit = *check->context.permit;
+  if (check->detection != nullptr) {
+    check->held =
+        check->detection->texts() * kBytesPerItem + static_cast<int64_t>(request.SpaceUsedLong());
+    if (auto status = permit.Hold(check->held); !status.ok())
+      return check->refuse(std::move(status));
+    return RunCheck(request, response, std::move(check), kBytesPerTurn);
+  }
+  permit.SetBytes(permit.bytes() - check->held);
+  const CallContext context = std::exchange(check->context, {});
+  StartChecked(std::move(checked), request, response, context, std::move(check->on_part),
+               check->refuse);
+}
+
+template <typename Request, typename Response, typename End>
+void TextCalls::StartChecked(absl::StatusOr<TextRequest> checked, const Request& request,
+                             Response& response, const CallContext& context, OnPart on_part,
+                             End refuse) {
   if (!checked.ok()) {
     CountInvalid(checked.status());
     return refuse(checked.status());

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "server/text/memory_cost.h"
 #include "server/text/text_preparer.h"
 #include "tests/server/text/pivot_server.h"
 #include "tests/server/text/text_fixture.h"
@@ -55,7 +56,11 @@ class TextSlicesTest : public ::testing::Test {
   }
 
   Call& Start(const std::string& client, std::string text, Priority priority = Priority::kNormal) {
-    Call& call = *started_.emplace_back(std::make_unique<Call>(ToGerman({std::move(text)})));
+    return StartRequest(client, ToGerman({std::move(text)}), priority);
+  }
+  Call& StartRequest(const std::string& client, TranslateRequest request,
+                     Priority priority = Priority::kNormal) {
+    Call& call = *started_.emplace_back(std::make_unique<Call>(std::move(request)));
     call.context.caller = {.client = client, .priority = priority};
     calls_.Translate(call.request, call.response, call.context, [&call](absl::Status status) {
       call.status = std::move(status);
@@ -161,6 +166,29 @@ TEST_F(TextSlicesTest, CallPastItsDeadlineTakesOneMoreSlice) {
   EXPECT_THAT(call.status, StatusIs(absl::StatusCode::kDeadlineExceeded));
 }
 
+// The languages of many texts are detected in slices as well. No model reads the one of these.
+TEST_F(TextSlicesTest, LanguagesAreDetectedInSlices) {
+  const auto start = [&] {
+    TranslateRequest request = ToGerman({});
+    request.clear_source_language_code();
+    for (int i = 0; i < 4096; ++i)
+      request.add_contents("Vaikka Yhdysvaltojen siirtyminen digitaaliseen aikaan on uutta.");
+    return &StartRequest("hostile", std::move(request));
+  };
+  const Call* call = start();
+  EXPECT_GT(RunUntilDone(*call), 4096 * kBytesPerText / kBytesPerTurn);
+  EXPECT_THAT(call->status, StatusIs(absl::StatusCode::kNotFound)) << call->status;
+  call = start();
+  ASSERT_TRUE(pool_.RunNext());
+  const Call& victim = Start("victim", "A dog runs.", Priority::kInteractive);
+  EXPECT_LE(SlicesUntilSubmitted(victim), 2);
+  EXPECT_FALSE(call->done);
+  RunUntilDone(victim);
+  call->context.cancelled->Cancel();
+  EXPECT_EQ(RunUntilDone(*call), 1);
+  EXPECT_THAT(call->status, StatusIs(absl::StatusCode::kCancelled));
+}
+
 // The work of refused calls counts in the share of their client.
 TEST_F(TextSlicesTest, RefusedCallsUseTheShareOfTheirClient) {
   std::vector<Call*> refused(4);
@@ -240,17 +268,26 @@ TEST_F(TextSlicesTest, PivotsAreAssembledInSlices) {
   EXPECT_EQ(pivot.response.translations(0).text(), text);
 }
 
-// Lines are joined, and protected spans searched, in slices too.
+// Lines are joined, and protected spans and entries of a glossary searched, in slices too.
 TEST_F(TextSlicesTest, EveryStepIsSmall) {
-  for (const std::string fragment : {"a\n", "a-b-c- \n", "The dog runs. "}) {
+  linnet::v1::Glossary entries;
+  entries.add_entries()->set_source_text("dog");
+  entries.mutable_entries(0)->set_target_text("Hund");
+  entries.add_entries()->set_source_text(std::string(30, '-') + ")");  // compared at every dash
+  const Glossary glossary(entries);
+  for (const std::string fragment : {"a\n", "a-b-c- \n", "The dog runs. ", "-"}) {
     TranslateRequest request = ToGerman({Repeated(fragment, 500'000)});
     if (fragment.back() == '\n') request.set_line_breaks(linnet::v1::LINE_BREAKS_JOIN_PARAGRAPHS);
     const TextRequest checked = *CheckRequest(request, *fixture_.catalog, {});
-    TextPreparer preparer(checked, checked.items.front(), nullptr,
+    TextPreparer preparer(checked, checked.items.front(), &glossary,
                           {.hold = [](int64_t) { return absl::OkStatus(); }});
     int steps = 0;
-    for (; preparer.segments().empty(); ++steps) ASSERT_THAT(preparer.Step(1000), IsOk());
-    EXPECT_GT(steps, 100) << fragment;
+    for (; preparer.segments().empty(); ++steps) {
+      const auto work = preparer.Step(1000);
+      ASSERT_THAT(work, IsOk());
+      ASSERT_LE(*work, 4 * kMaxEncodedBytes) << fragment;
+    }
+    EXPECT_GT(steps, fragment == "-" ? 10'000 : 100) << fragment;
   }
 }
 
@@ -303,11 +340,15 @@ std::string Description(const absl::StatusOr<PreparedText>& text) {
 TEST_F(TextSlicesTest, SlicesGiveTheSegmentsOfTheWhole) {
   std::mt19937 random(5);
   const auto hold = [](int64_t) { return absl::OkStatus(); };
+  linnet::v1::Glossary entries;
+  for (const char* const term : {"dog", "dog runs", "A BIG", "\xE4\xBA\xAC", "a.b. Mr", "1. ! 1"})
+    entries.add_entries()->set_source_text(term);
+  const Glossary glossary(entries);
   const auto check = [&](const TextRequest& request) {
     const TextItem& item = request.items.front();
     const std::string whole =
-        Description(PrepareText(request, item, nullptr, PrepareLimits{.hold = hold}));
-    TextPreparer sliced(request, item, nullptr, PrepareLimits{.hold = hold});
+        Description(PrepareText(request, item, &glossary, PrepareLimits{.hold = hold}));
+    TextPreparer sliced(request, item, &glossary, PrepareLimits{.hold = hold});
     absl::Status status;
     while (status.ok() && !sliced.done()) status = sliced.Step(1 + random() % 3000).status();
     ASSERT_TRUE(Description(status.ok() ? absl::StatusOr<PreparedText>(sliced.Take()) : status) ==
