@@ -170,8 +170,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--bundle", type=Path, required=True)
     parser.add_argument("--lines", type=Path, required=True, help="texts, one a line")
-    parser.add_argument("--rows", type=int, default=6000, help="different lines of the file")
-    parser.add_argument("--block", type=int, default=1000, help="rows")
+    parser.add_argument("--rows", type=int, default=16384, help="different lines of the file")
+    parser.add_argument("--block", type=int, default=4096, help="rows")
+    parser.add_argument("--beams", type=int, nargs="+", default=[1, 5])
     parser.add_argument("--peer", action="store_true", help="compare with CTranslate2")
     parser.add_argument("--target", type=int, default=30, help="tokens, with --peer")
     parser.add_argument("--rounds", type=int, default=3)
@@ -189,7 +190,10 @@ def main() -> None:
     result: dict[str, Any] = {"machine": facts, "bundle": machine.bundle_name(given.bundle)}
     if given.peer:
         result |= {"sizes": LAYERS, "target": given.target}
-    result |= {"rows": given.rows, "block": given.block, "rounds": given.rounds, "beams": {}}
+    result |= {"rows": given.rows, "block": given.block, "rounds": given.rounds}
+    name = "corpus-ray-peer.json" if given.peer else "corpus-ray.json"
+    place = given.out / machine.slug(facts) / name
+    result = machine.kept(place, result)
     arms = OURS + (PEERS if given.peer else ())
     # Ray runs its workers with niceness 15, which is slow beside any other program.
     environment = {**os.environ, "RAY_worker_niceness": "0"}
@@ -204,7 +208,7 @@ def main() -> None:
             Path(folder, "model").mkdir()
             random_transformer(argparse.Namespace(**LAYERS, target=given.target), f"{folder}/model")
             command += ["--model", f"{folder}/model"]
-        for beam in (1, 5):
+        for beam in given.beams:
             runs: dict[str, list[tuple[float, float]]] = {arm: [] for arm in arms}
             for number in range(given.rounds):
                 for arm in arms if number % 2 == 0 else reversed(arms):
@@ -215,14 +219,13 @@ def main() -> None:
                     tokens, wall, cpu = json.loads(done.stdout.splitlines()[-1])
                     runs[arm].append((tokens / wall, tokens / cpu))
                     print(beam, arm, tokens, *map(round, runs[arm][-1]), file=sys.stderr)
-            result["beams"][beam] = {}
+            speeds_of = result.setdefault("beams", {}).setdefault(str(beam), {})
             for column, unit in enumerate(("second", "cpu_second")):
                 middle = {arm: statistics.median(it[column] for it in runs[arm]) for arm in arms}
                 speeds = {arm: round(speed) for arm, speed in middle.items()}
                 found = {f"tokens_per_{unit}": speeds, "shares": shares(middle, given.peer)}
-                result["beams"][beam][unit] = found
-    name = "corpus-ray-peer.json" if given.peer else "corpus-ray.json"
-    machine.write_result(given.out / machine.slug(facts) / name, result)
+                speeds_of[unit] = found
+            machine.write_result(place, result)
     print(json.dumps(result, indent=1))
 
 
