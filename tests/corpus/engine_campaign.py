@@ -167,11 +167,11 @@ def run(
             command += [str(bundle), "--block", str(block), *OPTIONS]
         faults_made = hurt(command, VICTIMS[engine], faults, interval, rng, bool(is_job))
         if is_job:
-            is_same = files_of(output) == files_of(quiet)
+            differ = files_of(output).items() ^ files_of(quiet).items()
         else:
-            is_same = rows_digest(output) == rows_digest(folder / "quiet.parquet")
-        if not is_same:
-            raise SystemExit(f"the output of {engine} differs from that of a quiet run")
+            differ = {rows_digest(output)} ^ {rows_digest(folder / "quiet.parquet")}
+        if differ:
+            raise SystemExit(f"the output of {engine} differs from a quiet run: {sorted(differ)}")
         counts[engine] = {
             "faults": dict(sorted(faults_made.items())),
             "hurt_seconds": round(time.monotonic() - begin, 1),
