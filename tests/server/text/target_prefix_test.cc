@@ -146,6 +146,10 @@ TEST(TargetPrefixTest, RefusesWhatItCannotKeep) {
   TranslateRequest markup = Begun("<b>dog</b>", "A");
   markup.set_mime_type("text/html");
   refused(markup, "mime_type is text/html");
+  TranslateRequest german =
+      Begun("Der Hund läuft durch den Garten, und die Katze schläft im Haus.", "Das");
+  german.clear_source_language_code();
+  refused(german, "in the target language already");
   TranslateRequest settings = Begun("", "A");
   settings.clear_contents();
   EXPECT_THAT(CheckSettings(settings, *server.catalog, {}),
