@@ -81,6 +81,7 @@ class AsyncClient(AsyncClientLife):
         mime_type: str = "",
         protected_patterns: Iterable[str] = (),
         markup: api.MarkupOptions | None = None,
+        target_prefix: str = "",
         timeout: float | None = None,
         request_id: str = "",
     ) -> list[str]: ...

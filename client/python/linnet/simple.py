@@ -58,6 +58,7 @@ def translate(
     mime_type: str = "",
     protected_patterns: Iterable[str] = (),
     markup: api.MarkupOptions | None = None,
+    target_prefix: str = "",
     timeout: float | None = None,
     server: str = "",
 ) -> list[str]: ...
