@@ -18,14 +18,12 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import machine
-from priorities import cpu_seconds
+from priorities import cpu_seconds, server
 
 ROOT = Path(__file__).resolve().parents[3]
 BUSY = 4
@@ -48,24 +46,6 @@ def copies(bundle: Path, number: int, folder: Path) -> Path:
     return folder
 
 
-@contextmanager
-def server(options: argparse.Namespace, models: Path) -> Iterator[tuple[int, str, str]]:
-    """The process, the address and the metrics page of a server that is ready."""
-    command = [str(options.programs / "linnet-server"), "--models", str(models)]
-    command += ["--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"]
-    command += ["--compute", options.compute, "--log-level", "error"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        ready = re.match(r"ready grpc=(\S+) metrics=(\S+)", process.stdout.readline())
-        if ready is None:
-            raise SystemExit(f"error: the server ended with {process.wait()}")
-        yield process.pid, ready[1], f"http://{ready[2]}/metrics"
-    finally:
-        process.terminate()
-        process.wait(60)
-
-
 def target_tokens(page: str) -> float:
     with urllib.request.urlopen(page) as reply:
         text = reply.read().decode()
@@ -73,8 +53,8 @@ def target_tokens(page: str) -> float:
     return sum(float(value) for value in found)
 
 
-def tokens_a_second(options: argparse.Namespace, address: str, page: str, models: int) -> float:
-    command = [str(options.programs / "linnet-load"), "--server", address, "--json"]
+def tokens_a_second(options: argparse.Namespace, port: str, page: str, models: int) -> float:
+    command = [str(options.programs / "linnet-load"), "--server", f"127.0.0.1:{port}", "--json"]
     command += ["--to", options.target, "--from", options.source]
     command += ["--concurrency", str(IN_FLIGHT // models), "--duration", f"{options.seconds}s"]
     begin, before = time.monotonic(), target_tokens(page)
@@ -90,12 +70,13 @@ def tokens_a_second(options: argparse.Namespace, address: str, page: str, models
 
 
 def measure(options: argparse.Namespace, folder: Path) -> dict[str, float]:
-    with server(options, folder / "busy") as (_, address, page):
-        tokens_a_second(options, address, page, 1)
-        one = tokens_a_second(options, address, page, 1)
-        four = tokens_a_second(options, address, page, BUSY)
-        again = tokens_a_second(options, address, page, 1)
-    with server(options, folder / "idle") as (process, _, _):
+    flags = ("--compute", options.compute)
+    with server(options.programs, folder / "busy", *flags) as (_, port, page):
+        tokens_a_second(options, port, page, 1)
+        one = tokens_a_second(options, port, page, 1)
+        four = tokens_a_second(options, port, page, BUSY)
+        again = tokens_a_second(options, port, page, 1)
+    with server(options.programs, folder / "idle", *flags) as (process, _, _):
         time.sleep(5)
         before = cpu_seconds(process)
         time.sleep(IDLE_SECONDS)
@@ -140,15 +121,13 @@ def parse(words: list[str] | None) -> argparse.Namespace:
     add("--source", default="en")
     add("--target", default="de")
     add("--compute", default="int8")
-    add("--out", type=Path, default=ROOT / "tests/bench/results")
     add("--seconds", type=int, default=20, help="of each load")
     add("--rounds", type=int, default=3)
-    return parser.parse_args(words)
+    return machine.parse(parser, words)
 
 
 def main(words: list[str] | None = None) -> int:
     options = parse(words)
-    machine.require_commit(options.out)
     rounds = []
     with tempfile.TemporaryDirectory() as folder:
         copies(options.bundle, BUSY, Path(folder) / "busy")
@@ -157,7 +136,7 @@ def main(words: list[str] | None = None) -> int:
             rounds.append(measure(options, Path(folder)))
             print(json.dumps(rounds[-1]), flush=True)
     data = {
-        "machine": machine.facts(sorted(os.sched_getaffinity(0))),
+        "machine": machine.facts(),
         "bundle": machine.bundle_name(options.bundle),
         "compute": options.compute,
         "seconds": options.seconds,
@@ -165,9 +144,7 @@ def main(words: list[str] | None = None) -> int:
         "load_average": os.getloadavg()[1],
         "medians": {key: statistics.median(each[key] for each in rounds) for key in rounds[0]},
     }
-    path = options.out / machine.slug(data["machine"]) / "many-models.json"
-    machine.write_result(path, data, markdown(data))
-    print(f"wrote {path.with_suffix('.md')}")
+    machine.publish(options.out, "many-models", data, markdown(data))
     return 0
 
 

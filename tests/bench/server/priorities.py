@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -31,18 +32,17 @@ FILES = 10  # of one client
 
 
 @contextmanager
-def server(programs: Path, options: argparse.Namespace) -> Iterator[tuple[int, str]]:
-    """The process and the port of a server that is ready."""
-    command = [str(programs / "linnet-server"), "--models", str(options.bundle)]
-    command += ["--listen", "[::]:0", "--metrics-listen", "127.0.0.1:0", "--threads", "2"]
-    command += ["--compute", options.compute, "--log-level", "warning"]
+def server(programs: Path, models: Path, *flags: str) -> Iterator[tuple[int, str, str]]:
+    """The process, the port and the metrics page of a server that is ready."""
+    command = [str(programs / "linnet-server"), "--models", str(models), *flags]
+    command += ["--listen", "[::]:0", "--metrics-listen", "127.0.0.1:0", "--log-level", "warning"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
-        ready = process.stdout.readline()
-        if not ready.startswith("ready grpc="):
+        ready = re.match(r"ready grpc=\S+:(\d+) metrics=(\S+)", process.stdout.readline())
+        if ready is None:
             raise SystemExit(f"error: the server ended with {process.wait()}")
-        yield process.pid, ready.split()[1].rpartition(":")[2]
+        yield process.pid, ready[1], f"http://{ready[2]}/metrics"
     finally:
         process.terminate()
         process.wait(60)
@@ -87,7 +87,8 @@ def measure(options: argparse.Namespace, programs: Path, folder: Path) -> dict[s
     lines = sentences(7000)
     text.write_text("\n".join((lines * 100)[: options.lines]) + "\n")
     long.write_text("\n".join(" ".join(lines[i : i + 4]) for i in range(0, 7000, 4)) + "\n")
-    with server(programs, options) as (process, port):
+    flags = ("--threads", "2", "--compute", options.compute)
+    with server(programs, options.bundle, *flags) as (process, port, _):
         interactive(options, port, 5)
         before = cpu_seconds(process)
         alone = interactive(options, port, options.seconds)
