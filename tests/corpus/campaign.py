@@ -49,12 +49,11 @@ def children(pid: int) -> list[int]:
 
 
 def files_of(folder: Path) -> dict[str, str]:
-    """The digests of the files of a job. A killed process leaves the one that it was writing, with
-    a hidden name."""
+    """The digests of the files of a job."""
     return {
         it.name: hashlib.sha256(it.read_bytes()).hexdigest()
         for it in sorted(folder.iterdir())
-        if not it.name.startswith(("summary", "."))
+        if not it.name.startswith("summary")
     }
 
 

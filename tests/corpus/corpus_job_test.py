@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from linnet_corpus import Columns, CorpusError, Embedded
+from linnet_corpus.files import Place
 from linnet_corpus.job import Chunk, Output, Worker, answer_digests
 from shouting import write_bundle
 
@@ -108,6 +109,34 @@ def test_full_disk_ends_the_run_and_the_next_goes_on(job, small_files, tmp_path)
     small_files(1 << 30)
     assert not list((tmp_path / "out").glob(".*"))
     assert job() == whole
+
+
+def test_files_of_killed_writers_are_removed_when_their_chunk_is_done(job, run, tmp_path):
+    files = job()
+    out, key = tmp_path / "out", "0" * 32
+    done, open_ = "000000000010-000000000020", "000000000030-000000000040"
+    for name in (f"{done}.parquet", f"{done}.json", "job.json", f"{open_}.parquet"):
+        (out / f".{name}.{key}").write_bytes(b"torn")
+    (out / f".{done}.parquet.mine").write_bytes(b"not ours")
+    (out / f"{open_}.json").unlink()  # has a file and no manifest: its writer may live
+    Output(str(out)).remove_unfinished()
+    assert sorted(it.name for it in out.glob(".*")) == [
+        f".{done}.parquet.mine",
+        f".{open_}.parquet.{key}",
+    ]
+    (out / f".{done}.parquet.mine").unlink()
+    assert job() == files  # also without hidden files
+
+
+def test_writer_whose_file_was_removed_finds_that_it_is_there(tmp_path):
+    place = Place.of(tmp_path / "a")
+    place.write(b"done")
+    with place.writing():
+        (unfinished,) = tmp_path.glob(".a.*")
+        unfinished.unlink()
+    assert place.read() == b"done"
+    with pytest.raises(CorpusError, match="cannot write"), Place.of(tmp_path / "b").writing():
+        next(tmp_path.glob(".b.*")).unlink()
 
 
 def test_another_job_in_the_folder_is_refused(job, tmp_path):

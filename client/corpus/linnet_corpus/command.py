@@ -248,6 +248,7 @@ def _run(given: argparse.Namespace) -> int:
     name = f"summary-{index}-of-{count}.json"
     said = json.dumps(vars(summary), indent=1) + "\n"
     (output.place / name).write(said.encode())
+    output.remove_unfinished()
     print(summary.table())
     if given.plots:
         plot(summary, given.plots)

@@ -17,6 +17,7 @@ import glob
 import io
 import json
 import os
+import re
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,6 +34,7 @@ from pyarrow import fs
 
 from .rows import CorpusError
 
+_UNFINISHED = re.compile(r"\.(.+)\.[0-9a-f]{32}")  # the name of a file while it is written
 FORMATS = ("parquet", "jsonl", "tsv", "txt")
 _WRONG_VALUES = (pa.ArrowException, TypeError, ValueError, OverflowError)
 SAMPLE_ROWS = 1000  # of JSON lines, which give the columns and their types
@@ -99,7 +101,11 @@ class Place:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(temporary, path)
+            try:
+                os.replace(temporary, path)
+            except FileNotFoundError:  # Output.remove_unfinished: another one has written it
+                if not path.exists():
+                    raise
             folder = os.open(path.parent, os.O_RDONLY)
             try:
                 os.fsync(folder)
@@ -109,6 +115,13 @@ class Place:
             raise CorpusError(f"cannot write {path}: {error.strerror}") from None
         finally:
             temporary.unlink(missing_ok=True)
+
+    def unfinished(self) -> Iterator[tuple[Path, str]]:
+        """The files in a local folder that are being written, or were when their writer was killed,
+        with the names that they are to get."""
+        for name in self.names() if self.is_local else ():
+            if found := _UNFINISHED.fullmatch(name):
+                yield Path(self.path, name), found[1]
 
 
 def find_inputs(names: Sequence[Path | str]) -> list[str]:

@@ -218,6 +218,13 @@ class Output:
         (self.place / f"{chunk.name}.parquet").write(out.getvalue())
         (self.place / f"{chunk.name}.json").write(_json(manifest))
 
+    def remove_unfinished(self) -> None:
+        """Removes what killed writers left. What is not done may have a living writer, here or on
+        another machine, and stays. A writer of what is done finds that it is there."""
+        for path, name in self.place.unfinished():
+            if (self.place / f"{name.partition('.')[0]}.json").size() is not None:
+                path.unlink(missing_ok=True)
+
 
 class Done(NamedTuple):
     """A chunk that is committed."""
