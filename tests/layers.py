@@ -81,7 +81,9 @@ LAYERS = {
     f" server/identity server/models server/markup server/request server/config {RUNTIME} {API}"
     " grpc spdlog cli11 openssl",
     "server/rpc": f"{SERVER} server/port {RUNTIME} {API} grpc spdlog cli11 prometheus",
-    "server/decode": f"server/base server/cache server/schedule {RUNTIME} {API} json cli11",
+    "server/decode": "server/base server/cache server/schedule server/admission server/metrics"
+    f" server/identity server/models server/markup server/request server/text {RUNTIME} {API} json"
+    " cli11",
     "client/library": f"{API} grpc",
     "client/run": "absl",
     # What the commands linnet and linnet-load share; neither includes the other.

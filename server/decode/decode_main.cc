@@ -14,14 +14,17 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "model/runtime/bundle/bundle.h"
+#include "model/runtime/bundle/languages.h"
 #include "model/runtime/tokenizer/tokenizer.h"
 #include "model/torch/module/wait_policy.h"
 #include "model/torch/torch_engine.h"
 #include "proto/decoding_flags.h"
 #include "proto/plain_number.h"
 #include "proto/standard_files.h"
+#include "proto/status_macros.h"
 #include "server/decode/decode_stream.h"
 #include "server/decode/synthetic.h"
+#include "server/models/served_model.h"
 
 namespace linnet::server {
 namespace {
@@ -47,6 +50,7 @@ struct Flags {
   int threads = 0;
   int batch = 32;
   linnet::v1::DecodingOptions options;
+  bool split = false;
   bool synthetic = false;
   SyntheticLoad load;
 };
@@ -94,6 +98,9 @@ void AddFlags(CLI::App& app, Flags& flags) {
   // The options of a line override these, which override the bundle's defaults.
   AddDecodingFlags(app, [&flags] { return &flags.options; });
 
+  app.add_flag("--split", flags.split,
+               "Answer a text as the server does: split into sentences, with protected parts and "
+               "warnings");
   CLI::Option* synthetic =
       app.add_flag("--synthetic", flags.synthetic,
                    "Measure with random sources, drawn with --seed, instead of reading");
@@ -123,6 +130,9 @@ void AddFlags(CLI::App& app, Flags& flags) {
       "\"unmet_constraints\" of an\nanswer are the indices of those that it does not meet. "
       "\"align\": true adds \"attention\", a weight for each token of\nthe target and of the "
       "source.\n"
+      "With --split a text is answered by {\"translation\": {\"text\": …, \"score\": …, "
+      "\"tokens\": …, \"finish_reason\": …,\n\"warnings\": […]}}; its score is the mean of its "
+      "sentences.\n"
       "\"target\": … or \"target_ids\": […] (end token last) is scored instead of searched for.\n"
       "\"source_language\": … and \"target_language\": … choose a pair of a bundle that has "
       "several "
@@ -178,18 +188,23 @@ int Measure(model::Engine& engine, const SyntheticLoad& load) {
   return 0;
 }
 
-int DecodeLines(const model::Bundle& bundle, model::Engine& engine, const Flags& flags) {
-  std::unique_ptr<model::Tokenizer> source, target;
-  if (bundle.has_tokenizers()) {
-    auto loaded_source = model::Tokenizer::Load(bundle.source_tokenizer(), bundle.special_tokens());
-    if (!loaded_source.ok()) return Fail(kUnusable, loaded_source.status());
-    auto loaded_target = model::Tokenizer::Load(bundle.target_tokenizer(), bundle.special_tokens());
-    if (!loaded_target.ok()) return Fail(kUnusable, loaded_target.status());
-    source = *std::move(loaded_source);
-    target = *std::move(loaded_target);
-  }
+absl::Status LoadTokenizers(ServedModel& model) {
+  const model::Bundle& bundle = model.bundle;
+  if (!bundle.has_tokenizers()) return absl::OkStatus();
+  const model::SpecialTokens special = bundle.special_tokens();
+  ASSIGN_OR_RETURN(model.source_tokenizer,
+                   model::Tokenizer::Load(bundle.source_tokenizer(), special));
+  ASSIGN_OR_RETURN(model.target_tokenizer,
+                   model::Tokenizer::Load(bundle.target_tokenizer(), special));
+  return absl::OkStatus();
+}
+
+int DecodeLines(const std::shared_ptr<ServedModel>& model, model::Engine& engine,
+                const Flags& flags) {
+  if (absl::Status status = LoadTokenizers(*model); !status.ok()) return Fail(kUnusable, status);
   LineReader input(STDIN_FILENO, kMaxLineBytes);
-  DecodeStream stream(bundle, engine, source.get(), target.get(), flags.options, flags.batch);
+  const bool split = flags.split && model->bundle.has_tokenizers();
+  DecodeStream stream(model, engine, flags.options, flags.batch, split);
   const absl::StatusOr<bool> all_decoded = stream.Run(input, stdout);
   if (!input.status().ok()) return Fail(kUnusable, input.status());
   if (!all_decoded.ok()) return Fail(kOutput, all_decoded.status());
@@ -225,20 +240,24 @@ int Main(int argc, char** argv) {
   const absl::StatusOr<model::ShortlistUse> shortlist = model::ParseShortlistUse(flags.shortlist);
   if (!shortlist.ok()) return Fail(kUsage, shortlist.status());
 
-  const absl::StatusOr<model::Bundle> bundle = model::ReadBundle(flags.bundle);
-  if (!bundle.ok()) return Fail(kUnusable, bundle.status());
+  absl::StatusOr<model::Bundle> read = model::ReadBundle(flags.bundle);
+  if (!read.ok()) return Fail(kUnusable, read.status());
+  const auto model = std::make_shared<ServedModel>();
+  model->bundle = *std::move(read);
+  model->languages = model::LanguagePairs(model->bundle.manifest);
+  const model::Bundle& bundle = model->bundle;
   // Flags with which no line could be decoded are reported at once.
   model::SearchLimits limits;
-  limits.max_target_tokens = bundle->manifest.limits().max_target_tokens();
+  limits.max_target_tokens = bundle.manifest.limits().max_target_tokens();
   const auto options =
-      model::ApplyOverrides(bundle->default_options(bundle->manifest.limits().max_source_tokens()),
+      model::ApplyOverrides(bundle.default_options(bundle.manifest.limits().max_source_tokens()),
                             flags.options, limits.max_target_tokens);
   if (absl::Status status = model::CheckOptions(options, limits); !status.ok())
     return Fail(kUsage, status);
-  if (absl::Status status = CheckSizes(*bundle, flags, options.beam_size); !status.ok())
+  if (absl::Status status = CheckSizes(bundle, flags, options.beam_size); !status.ok())
     return Fail(kUsage, status);
 
-  auto engine = MakeEngine(*bundle, flags, options.beam_size,
+  auto engine = MakeEngine(bundle, flags, options.beam_size,
                            {.device = *device,
                             .compute = *compute,
                             .shortlist = *shortlist,
@@ -252,7 +271,7 @@ int Main(int argc, char** argv) {
   if (flags.print_gemms) {
     for (const std::string& line : (*engine)->info().gemms) std::cerr << line << "\n";
   }
-  if (!flags.synthetic) return DecodeLines(*bundle, **engine, flags);
+  if (!flags.synthetic) return DecodeLines(model, **engine, flags);
   flags.load.batch = flags.batch;
   flags.load.options = options;
   return Measure(**engine, flags.load);

@@ -6,12 +6,13 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "model/runtime/bundle/bundle.h"
-#include "model/runtime/bundle/languages.h"
+#include "linnet/v1/text_service.pb.h"
 #include "model/runtime/engine.h"
-#include "model/runtime/tokenizer/tokenizer.h"
 #include "server/decode/json_line.h"
 #include "server/decode/line_reader.h"
+#include "server/decode/text_answer.h"
+#include "server/models/served_model.h"
+#include "server/request/protected_patterns.h"
 #include "server/schedule/batcher.h"
 
 namespace linnet::server {
@@ -23,10 +24,10 @@ namespace linnet::server {
 // nothing to decode.
 class DecodeStream {
  public:
-  // All arguments must outlive the stream. The tokenizers are null if the bundle has none.
-  DecodeStream(const model::Bundle& bundle, model::Engine& engine,
-               const model::Tokenizer* source_tokenizer, const model::Tokenizer* target_tokenizer,
-               const linnet::v1::DecodingOptions& overrides, int batch);
+  // The model has no scheduler, and no tokenizers if its bundle has none. The engine must outlive
+  // the stream. With `split` texts are answered as the server answers them (TextAnswer).
+  DecodeStream(std::shared_ptr<ServedModel> model, model::Engine& engine,
+               const linnet::v1::DecodingOptions& overrides, int batch, bool split);
 
   // Runs until the input ends. Returns true if every line was decoded, or an error if the output
   // cannot be written.
@@ -34,24 +35,31 @@ class DecodeStream {
 
  private:
   struct Answer {
-    bool ready = false;
-    std::string line;
+    std::unique_ptr<TextAnswer> text = nullptr;  // of a line that is answered as by the server
+    size_t left = 0;                             // its segments without a result
+    std::string line = {};                       // when it is ready
   };
   class AnswerSink;
 
   // Reads available lines up to the limits. Returns false at the end of the input.
   bool ReadLines(LineReader& input);
   absl::Status Start(const std::string& line, Answer& answer);
-  absl::StatusOr<model::SequenceInput> MakeInput(const std::string& line) const;
-  absl::Status AddLanguages(const InputLine& line, model::SequenceInput& input) const;
+  absl::Status StartText(InputLine line, Answer& answer);
+  absl::Status StartSequence(model::SequenceInput input, size_t segment, Answer& answer);
+  // Takes the result of a sequence of an answer. `constraints` are those of the line.
+  void Deliver(Answer& answer, size_t segment, absl::StatusOr<SequenceResult> result,
+               const model::Constraints& constraints);
+  void Finish(Answer& answer, absl::StatusOr<std::string> line);
+  absl::StatusOr<model::SequenceInput> MakeInput(const InputLine& line) const;
+  // The pair and style that a line names, or the first ones.
+  absl::StatusOr<const linnet::v1::LanguageTokens*> FindLanguages(const InputLine& line) const;
+  linnet::v1::DecodingOptions OptionsOf(const InputLine& line) const;
   absl::Status PrintReady(std::FILE* output);
 
-  const model::Bundle& bundle_;
-  const model::LanguagePairs languages_;
-  const model::Tokenizer* source_tokenizer_;
-  const model::Tokenizer* target_tokenizer_;
-  linnet::v1::DecodingOptions overrides_;
-  int batch_;
+  const std::shared_ptr<ServedModel> model_;
+  const linnet::v1::DecodingOptions overrides_;
+  const int batch_;
+  const std::shared_ptr<const ProtectedPatterns> protects_;  // null: texts are not split
   bool all_decoded_ = true;
   std::deque<Answer>
       answers_;  // in the order of the lines; declared before the batcher, whose sinks write here

@@ -25,6 +25,8 @@ std::string Dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+const char* FinishReason(bool ended_by_limit) { return ended_by_limit ? "LENGTH" : "STOP"; }
+
 absl::Status WrongType(const std::string& name, const Json& value, const char* wanted) {
   std::string shown = Dump(value);
   if (shown.size() > 40) shown = absl::StrCat(value.type_name(), " of ", shown.size(), " bytes");
@@ -225,7 +227,7 @@ std::string FormatHypotheses(std::span<const model::Hypothesis> hypotheses,
         tokenizer != nullptr ? Json(tokenizer->Decode(hypothesis.tokens)) : Json(nullptr);
     entry["score"] = hypothesis.score;
     entry["token_scores"] = hypothesis.token_scores;
-    entry["finish_reason"] = hypothesis.ended_by_limit ? "LENGTH" : "STOP";
+    entry["finish_reason"] = FinishReason(hypothesis.ended_by_limit);
     if (!constraints.empty()) {
       // All tokens except the end token.
       const auto tokens = std::span(hypothesis.tokens).first(hypothesis.tokens.size() - 1);
@@ -244,6 +246,15 @@ std::string FormatHypotheses(std::span<const model::Hypothesis> hypotheses,
     list[0]["attention"] = std::move(rows);
   }
   return Dump({{"hypotheses", std::move(list)}});
+}
+
+std::string FormatTranslation(const TranslationLine& line) {
+  return Dump({{"translation",
+                {{"text", line.text},
+                 {"score", line.score},
+                 {"tokens", line.tokens},
+                 {"finish_reason", FinishReason(line.ended_by_limit)},
+                 {"warnings", line.warnings}}}});
 }
 
 std::string FormatError(const absl::Status& status) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,7 +21,7 @@ namespace linnet::server {
 // target must contain. "align" adds the attention to the answer. "source_language" and
 // "target_language" choose one of the bundle's pairs, "style" one of the styles of its summaries.
 struct InputLine {
-  std::optional<std::string> text;         // one source, not segmented
+  std::optional<std::string> text;
   std::vector<model::TokenId> source_ids;  // if there is no text
   std::optional<std::string> source_language;
   std::optional<std::string> target_language;
@@ -44,6 +45,17 @@ absl::StatusOr<InputLine> ParseInputLine(const std::string& line);
 std::string FormatHypotheses(std::span<const model::Hypothesis> hypotheses,
                              const model::Tokenizer* tokenizer, std::span<const float> attention,
                              const model::Constraints& constraints);
+
+// The answer to a text that was split.
+struct TranslationLine {
+  std::string text;
+  double score = 0;                        // mean of the segments
+  int64_t tokens = 0;                      // of the target, end tokens included
+  bool ended_by_limit = false;             // a segment
+  std::vector<std::string> warnings = {};  // their reasons
+};
+// Formats {"translation":{"text":…,"score":…,"tokens":…,"finish_reason":…,"warnings":[…]}}.
+std::string FormatTranslation(const TranslationLine& line);
 
 // Formats {"error":{"code":"INVALID_ARGUMENT","message":…}}.
 std::string FormatError(const absl::Status& status);

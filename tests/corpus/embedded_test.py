@@ -47,6 +47,11 @@ def test_options_of_a_row_are_sent(embedded):
     assert (answers[1].translation, answers[1].score) == (None, -1 / 32)
 
 
+def test_warnings_are_those_of_the_program(embedded):
+    answers = embedded().answers([Row("a 7"), Row("b")])
+    assert [it.warnings for it in answers] == [("FACTS_DIFFER",), ()]
+
+
 def test_refused_row_is_a_value(embedded):
     answers = embedded().answers([Row("a"), Row("too long"), Row("b")])
     assert [it.error for it in answers] == [

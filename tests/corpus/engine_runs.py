@@ -1,15 +1,18 @@
 """Translates a Parquet file with an engine, in an environment that has it:
 
-    engine_runs.py ENGINE INPUT OUTPUT BUNDLE [--block ROWS] [--option NAME=VALUE]
+    engine_runs.py ENGINE INPUT OUTPUT BUNDLE [--block ROWS] [--option NAME=VALUE] [--then PROGRAM]
 
-OUTPUT is one Parquet file, sorted by the column id. ENGINE is ray, hf, spark or udf, which run in
-one process beside the Python workers, or executors: Spark on two of them.
+OUTPUT is one Parquet file, sorted by the column id. ENGINE is ray, hf or spark, which run in one
+process beside the Python workers, or executors: Spark on two of them. PROGRAM is Python that runs
+afterwards, with the same Ray or Spark.
 """
 
 from __future__ import annotations
 
 import argparse
+import atexit
 import os
+import runpy
 import sys
 from functools import partial
 
@@ -38,7 +41,7 @@ def with_ray(path: str, make: partial[Embedded], block: int) -> pa.Table:
 
 def with_spark(path: str, make: partial[Embedded], block: int, engine: str) -> pa.Table:
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    from linnet_corpus.spark import translate, udf
+    from linnet_corpus.spark import translate
     from pyspark.sql import SparkSession
 
     session = (
@@ -56,13 +59,8 @@ def with_spark(path: str, make: partial[Embedded], block: int, engine: str) -> p
     )
     rows = pq.read_metadata(path).num_rows
     frame = session.read.parquet(path).repartition(-(-rows // block))
-    if engine == "udf":
-        done = frame.withColumn("answer", udf(make)(frame.text)).select(*frame.columns, "answer.*")
-    else:
-        done = translate(frame, make)
-    table = done.toArrow()
-    session.stop()
-    return table
+    atexit.register(session.stop)
+    return translate(frame, make).toArrow()
 
 
 def with_datasets(path: str, make: partial[Embedded], block: int) -> pa.Table:
@@ -81,6 +79,7 @@ def main() -> None:
         parser.add_argument(name)
     parser.add_argument("--block", type=int, default=50, help="rows of a block, partition or batch")
     parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE")
+    parser.add_argument("--then", metavar="PROGRAM")
     given = parser.parse_args()
     options = {name: int(value) for name, value in (it.split("=") for it in given.option)}
     # An executor has a working folder of its own.
@@ -92,6 +91,8 @@ def main() -> None:
     else:
         table = with_spark(given.input, make, given.block, given.engine)
     pq.write_table(table.sort_by("id"), given.output)
+    if given.then:
+        runpy.run_path(given.then)
 
 
 if __name__ == "__main__":

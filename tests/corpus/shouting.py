@@ -33,8 +33,12 @@ for line in sys.stdin:
         said = row.get("target") or text.upper()
         seed = row.get("options", {{}}).get("seed")
         said += f" {{seed}}" if seed is not None else ""
-        best = {{"ids": [5] * (len(text.split()) + 1), "text": said, "score": -len(said) / 32}}
-        said = {{"hypotheses": [best | {{"finish_reason": "STOP"}}]}}
+        tokens, score = len(text.split()) + 1, -len(said) / 32
+        if "target" in row:
+            said = {{"hypotheses": [{{"ids": [5] * tokens, "score": score}}]}}
+        else:
+            best = {{"text": said, "score": score, "tokens": tokens, "finish_reason": "STOP"}}
+            said = {{"translation": best | {{"warnings": ["FACTS_DIFFER"] * ("7" in text)}}}}
     print(json.dumps(said), flush=True)
 """
 

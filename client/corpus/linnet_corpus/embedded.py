@@ -48,10 +48,11 @@ def find_decode(named: Path | str | None = None) -> str:
 class Embedded:
     """Back end that decodes on this machine, without a server or a port.
 
-    A row is one segment: a longer text is an error value. `children` share the mapped weights; each
-    has `threads`. A child that ends, or gives no answer for `stall_timeout` seconds, is replaced,
-    and its unfinished rows are sent again. A row is an error value if a child ends twice with it
-    alone. Not thread-safe. Children end with their parent.
+    Texts are split, protected and checked as a server does; a target to score is read whole.
+    `children` share the mapped weights; each has `threads`. A child that ends, or gives no answer
+    for `stall_timeout` seconds, is replaced, and its unfinished rows are sent again. A row is an
+    error value if a child ends twice with it alone. Children end with their parent. Not
+    thread-safe.
 
     `options` are fields of linnet.v1.DecodingOptions, such as {"beam_size": 5}."""
 
@@ -74,7 +75,7 @@ class Embedded:
         self.processor = processor()
         self._target_language, self._stall_timeout = target_language, stall_timeout
         flags = {"bundle": bundle, "compute": compute, "threads": threads, "batch": batch}
-        self._command = [find_decode(decode)]
+        self._command = [find_decode(decode), "--split"]
         for name, value in {**flags, **(options or {})}.items():
             shown = str(value).lower() if isinstance(value, bool) else str(value)
             self._command.append(f"--{name.replace('_', '-')}={shown}")
@@ -118,12 +119,16 @@ class Embedded:
         if "error" in answer:
             error = answer["error"]
             return Answer(error=f"{error['code']}: {error['message']}")
-        best = answer["hypotheses"][0]
+        if row.target is not None:
+            best = answer["hypotheses"][0]
+            return Answer(score=best["score"], tokens=len(best["ids"]))
+        best = answer["translation"]
         return Answer(
-            translation=best["text"] if row.target is None else None,
+            translation=best["text"],
             score=best["score"],
-            finish_reason=best["finish_reason"] if row.target is None else None,
-            tokens=len(best["ids"]),
+            finish_reason=best["finish_reason"],
+            warnings=tuple(best["warnings"]),
+            tokens=best["tokens"],
         )
 
     def _decode(self, lines: Sequence[bytes]) -> Iterator[tuple[int, bytes | str]]:

@@ -43,7 +43,8 @@ def measure(bundle: Path, texts: list[str], beam: int, folder: Path) -> tuple[fl
     asked.write_text("".join(json.dumps({"text": text}) + "\n" for text in order))
     flags = ["--bundle", str(bundle), "--compute", "int8", "--threads", "1"]
     with asked.open() as source, said.open("w") as target:
-        alone = cpu_seconds([str(DECODE), *flags, f"--beam={beam}"], stdin=source, stdout=target)
+        command = [str(DECODE), *flags, "--split", f"--beam={beam}"]
+        alone = cpu_seconds(command, stdin=source, stdout=target)
     (folder / "lines.txt").write_text("".join(text + "\n" for text in texts))
     command = [sys.executable, "-m", "linnet_corpus.command", "run", str(folder / "lines.txt")]
     with tempfile.TemporaryDirectory(dir=folder) as out:
@@ -54,7 +55,7 @@ def measure(bundle: Path, texts: list[str], beam: int, folder: Path) -> tuple[fl
         )
         summary = json.loads((Path(out) / "summary-0-of-1.json").read_text())
     answers = map(json.loads, said.read_text().splitlines())
-    tokens = sum(len(answer["hypotheses"][0]["ids"]) for answer in answers)
+    tokens = sum(answer["translation"]["tokens"] for answer in answers)
     if tokens != summary["tokens"]:
         raise SystemExit(f"linnet-decode gave {tokens} tokens, linnet-corpus {summary['tokens']}")
     return alone, corpus, tokens

@@ -5,10 +5,10 @@
 
 build/engines is made by tests/corpus/engines_slow_test.py. Ray has one actor, which has one core.
 All engines decode in int8 with one thread and 32 sequences at a time. Without --peer the lines of
-the file are translated by a real model. With --peer, CTranslate2 has a random Transformer of the
-layer sizes and the vocabulary of BUNDLE, both read the same pieces and write --target tokens, and
-CTranslate2 is given whole blocks, which it sorts by length; this needs peers.txt and sentencepiece
-in build/engines, and a BUNDLE made by
+the file are translated by a real model. With --peer, lines that are one sentence of plain words are
+read; CTranslate2 has a random Transformer of the layer sizes and the vocabulary of BUNDLE, both
+read the same pieces and write --target tokens, and CTranslate2 is given whole blocks, which it
+sorts by length; this needs peers.txt and sentencepiece in build/engines, and a BUNDLE made by
 
     linnet-random-bundle --preset dynamic_base --tokenizer --vocab 4900 --dtype float32 --out BUNDLE
 
@@ -21,6 +21,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -74,7 +75,8 @@ class CTranslate2:
             [[int(word[1:]) for word in it if word[0] == "w"] for it in found]
         )
         table = table.append_column("translation", pa.array(texts, pa.string()))
-        return table.append_column("tokens", pa.array([len(it) for it in found], pa.int32()))
+        # Linnet counts the end token.
+        return table.append_column("tokens", pa.array([len(it) + 1 for it in found], pa.int32()))
 
 
 def options_of(given: argparse.Namespace) -> dict[str, int]:
@@ -85,7 +87,7 @@ def options_of(given: argparse.Namespace) -> dict[str, int]:
 def decode_alone(given: argparse.Namespace, tables: list[pa.Table]) -> Iterator[list[bytes]]:
     """What linnet-decode says of each block, whose texts it gets in the order of linnet-corpus."""
     command = [os.environ["LINNET_DECODE"], f"--bundle={given.bundle}", "--compute=int8"]
-    command += ["--threads=1", f"--batch={BATCH}"]
+    command += ["--threads=1", f"--batch={BATCH}", "--split"]
     for name, value in options_of(given).items():
         command.append(f"--{name.replace('_', '-')}={value}")
     with tempfile.TemporaryFile("w+") as asked:
@@ -137,11 +139,9 @@ def blocks_of(arm: str, given: argparse.Namespace) -> Iterator[pa.Table | list[b
 
 
 def tokens_of(block: pa.Table | list[bytes], given: argparse.Namespace) -> int:
-    if given.model:
-        return len(block) * int(given.target)  # Linnet counts an end token, CTranslate2 does not
     if isinstance(block, pa.Table):
         return int(sum(block["tokens"].to_pylist()))
-    return sum(len(json.loads(line)["hypotheses"][0]["ids"]) for line in block)
+    return sum(json.loads(line)["translation"]["tokens"] for line in block)
 
 
 def measure(arm: str, given: argparse.Namespace) -> None:
@@ -186,7 +186,8 @@ def main() -> None:
         return
     machine.require_commit(given.out)
     facts = machine.facts(sorted(os.sched_getaffinity(0)))
-    lines = dict.fromkeys(it for it in given.lines.read_text().splitlines() if 0 < len(it) < 120)
+    wanted = re.compile(r"[^\W\d_]([^\W\d_]|[ ,'-]){0,118}[.?!]?" if given.peer else r".{1,119}")
+    lines = dict.fromkeys(filter(wanted.fullmatch, given.lines.read_text().splitlines()))
     result: dict[str, Any] = {"machine": facts, "bundle": machine.bundle_name(given.bundle)}
     if given.peer:
         result |= {"sizes": LAYERS, "target": given.target}
