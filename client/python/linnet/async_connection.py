@@ -205,7 +205,9 @@ class AsyncConnection(shared.CallStarter):
     async def _answer(self, call: Any, timeout: float | None = None) -> Any:
         async with self.in_flight(call, timeout):
             try:
-                return await asyncio.shield(call)
+                # The call's own task: for the call, shield would make another one.
+                await asyncio.shield(call._call_response)
+                return await call
             except asyncio.CancelledError:
                 # grpc.aio 1.85 leaks a kilobyte for each call whose own task is cancelled, which
                 # call.cancel() does as well. So the call alone is cancelled; its task then ends.
