@@ -8,6 +8,7 @@ from linnet import ListModelsResponse
 
 # Codes of LibreTranslate and Argos that are not BCP-47.
 _LIBRE = {"zt": "zh-Hant", "pb": "pt-BR", "auto": ""}
+_TWO_SCRIPTS = {"sr", "zh"}  # languages whose script depends on the region
 # English names of the languages that translation models commonly have; others are shown by code.
 NAMES = {
     line.split(" ", 1)[0]: line.split(" ", 1)[1]
@@ -105,6 +106,15 @@ def from_flores(code: str) -> str:
 def _language(code: str) -> str:
     """The language of a code, without script and region."""
     return code.replace("_", "-").split("-")[0].lower()
+
+
+def are_variants(one: str, other: str) -> bool:
+    """True for codes of one language that differ by region, as en and en-US do; not if their texts
+    may be in different scripts."""
+    subtags = [code.replace("_", "-").split("-")[1:] for code in (one, other)]
+    scripts = any(len(subtag) == 4 for subtag in (*subtags[0], *subtags[1]))
+    same = _language(one) == _language(other)
+    return same and not scripts and _language(one) not in _TWO_SCRIPTS
 
 
 @dataclass

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 
 import grpc
 import linnet
 
+NO_MODEL = "MODEL_NOT_FOUND"
 # Reasons of the server (docs/ERRORS.md) that mean "send less", whatever their gRPC code is.
 _TOO_LARGE = {
     "CALL_TOO_LARGE",
@@ -17,6 +19,7 @@ _TOO_LARGE = {
     "TOO_MANY_SEGMENTS",
     "TOO_MANY_TEXTS",
 }
+_TEXT = re.compile(r"\bcontents\[(\d+)\]")
 # UNIMPLEMENTED is 400: clients send every status from 500 up again.
 _STATUS = {
     grpc.StatusCode.INVALID_ARGUMENT: 400,
@@ -40,6 +43,7 @@ class Problem(Exception):
     reason       for programs: a reason of docs/ERRORS.md, or one of this front end
     field        name of the invalid field, if one is to blame
     retry_after  seconds after which a retry may help; None: the server names none
+    language     of a text for which the server has no model, if it was detected
     """
 
     def __init__(
@@ -50,6 +54,7 @@ class Problem(Exception):
         *,
         field: str = "",
         retry_after: float | None = None,
+        language: str = "",
     ):
         super().__init__(message)
         self.status = status
@@ -57,6 +62,7 @@ class Problem(Exception):
         self.reason = reason
         self.field = field
         self.retry_after = retry_after
+        self.language = language
 
     @classmethod
     def of(cls, error: linnet.LinnetError, timeout: float | None = None) -> Problem:
@@ -79,7 +85,24 @@ class Problem(Exception):
             # gRPC's own text names addresses of the network behind this front end.
             message = "the translation server cannot be reached: try again later"
             retry_after = 1.0
-        return cls(status, message, error.reason, field=error.field, retry_after=retry_after)
+        language = error.metadata.get("name", "") if error.reason == NO_MODEL else ""
+        return cls(
+            status,
+            message,
+            error.reason,
+            field=error.field,
+            retry_after=retry_after,
+            language=language,
+        )
+
+    def renumber(self, numbers: list[int]) -> None:
+        """Gives the texts that it names their numbers in a list of which only some were sent."""
+
+        def number(found: re.Match[str]) -> str:
+            return f"contents[{numbers[int(found[1])]}]"
+
+        self.message = _TEXT.sub(number, self.message)
+        self.field = _TEXT.sub(number, self.field)
 
     def headers(self) -> dict[str, str]:
         """Retry-After has whole seconds."""

@@ -13,16 +13,21 @@ from typing import Any
 import linnet
 
 from .caller import metadata_of
-from .languages import Pairs
+from .languages import Pairs, are_variants
 from .options import Options
-from .problem import Problem
+from .problem import NO_MODEL, Problem
 
 _SAME = (
     "ALREADY_IN_TARGET_LANGUAGE",
     "the source and target languages are the same, so the text is returned unchanged",
 )
-# A text of white space is its own translation; the server refuses it.
-_BLANK = re.compile(r"\s*")
+_VARIANTS = (
+    "ALREADY_IN_TARGET_LANGUAGE",
+    "the source and target languages are variants of one language, between which no model "
+    "translates, so the text is returned unchanged",
+)
+# A text of white space is its own translation; the server refuses it, also after a byte order mark.
+_BLANK = re.compile(r"\ufeff?\s*")
 LANGUAGES_SECONDS = 5.0  # the list of languages is read again after this time
 
 
@@ -126,11 +131,48 @@ class Translator:
         asked = [number for number, text in enumerate(job.texts) if not _BLANK.fullmatch(text)]
         answers = [Answer(text, job.source, 1.0 if job.source else 0.0, "") for text in job.texts]
         if asked:
-            request = self._request(job, [job.texts[number] for number in asked])
-            reply = await self.call(caller, self.client.translate, request)
-            for number, translation in zip(asked, reply.translations, strict=True):
-                answers[number] = await self._answer(caller, job, reply, translation)
+            for number, answer in (await self._ask(caller, job, asked)).items():
+                answers[number] = answer
         return answers
+
+    async def _ask(self, caller: Caller, job: Job, numbers: list[int]) -> dict[int, Answer]:
+        """The answers to the texts with these numbers. A text in a language from which no model
+        translates is returned unchanged, unless all are: LibreTranslate and DeepL fail for none of
+        them either."""
+        texts = [job.texts[number] for number in numbers]
+        try:
+            reply = await self.call(caller, self.client.translate, self._request(job, texts))
+        except Problem as problem:
+            if problem.reason == NO_MODEL and are_variants(job.source, job.target):
+                return {
+                    number: Answer(text, job.source, 1.0, "", warnings=(_VARIANTS,))
+                    for number, text in zip(numbers, texts, strict=True)
+                }
+            problem.renumber(numbers)
+            if job.source or problem.reason != NO_MODEL or len(texts) == 1:
+                raise
+            language, unserved = problem.language, set[int]()
+            found = await self.call(caller, self.client.detect_language, texts)
+            for number, one in zip(numbers, found, strict=True):
+                if one.languages and one.languages[0].language_code == language:
+                    unserved.add(number)
+            others = [number for number in numbers if number not in unserved]
+            if not unserved or not others:
+                raise
+            answers = await self._ask(caller, job, others)
+            warning = (
+                NO_MODEL,
+                f'the text seems to be in "{language}", from which no model translates to '
+                f'"{job.target}"',
+            )
+            for number in unserved:
+                text = job.texts[number]
+                answers[number] = Answer(text, language, 1.0, "", warnings=(warning,))
+            return answers
+        return {
+            number: await self._answer(caller, job, reply, translation)
+            for number, translation in zip(numbers, reply.translations, strict=True)
+        }
 
     async def _answer(
         self, caller: Caller, job: Job, reply: linnet.TranslateResponse, translation: Any

@@ -345,28 +345,30 @@ def test_deepl_repeats_nothing_for_the_shares_of_the_server(fake, open_door):
 
 
 def test_messages_name_the_fields_of_the_face(door):
-    texts = ["A dog runs over the street.", "Bonjour tout le monde, comment allez-vous ?"]
-    for path, body, said in (
-        (
-            "/translate",
-            {"q": texts, "source": "auto", "target": "de"},
-            "source is not set and q[1]",
-        ),
-        ("/translate", {"texts": texts, "to": "de"}, "the source language is not set and text[1]"),
-        ("/language/translate/v2", {"q": texts, "target": "de"}, "source is not set and q[1]"),
-        (
-            "/v2/translate",
-            {"text": texts, "target_lang": "DE"},
-            "source_lang is not set and text[1]",
-        ),
+    text = "Bonjour tout le monde, comment allez-vous ?"
+    for path, body, field in (
+        ("/translate", {"q": text, "source": "auto", "target": "de"}, "source"),
+        ("/translate", {"text": text, "to": "de"}, "the source language"),
+        ("/language/translate/v2", {"q": text, "target": "de"}, "source"),
+        ("/v2/translate", {"text": text, "target_lang": "DE"}, "source_lang"),
         (
             "/v1/translate",
-            {"contents": texts, "target_language_code": "de"},
-            "source_language_code is not set and contents[1]",
+            {"contents": [text], "target_language_code": "de"},
+            "source_language_code",
         ),
     ):
         reply = door.post(path, body)
-        assert f'"{said} seems to be in' in reply.body.decode(), reply.body
+        said = f'"{field} is not set and the text seems to be in'
+        assert said in reply.body.decode(), reply.body
+
+
+def test_texts_in_messages_have_the_numbers_of_the_request(linnet):
+    """Of a list, the server gets only those that are to be translated."""
+    from linnet_http.problem import Problem
+
+    problem = Problem(400, "contents[0] and contents[2] differ", field="contents[1]")
+    problem.renumber([3, 5, 9])
+    assert (problem.message, problem.field) == ("contents[3] and contents[9] differ", "contents[5]")
 
 
 def preflight(door, origin: str) -> dict:

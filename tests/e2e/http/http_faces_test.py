@@ -1,6 +1,7 @@
 """Each API with its own client, unchanged, or with requests as its clients send them."""
 
 import html
+import json
 import re
 import sqlite3
 
@@ -53,9 +54,10 @@ def test_libretranslate_takes_forms_and_json(door, answer, form):
 
 
 def test_libretranslate_answers_a_list_with_lists(door, answer):
-    said = door.post("/translate", {"q": [TEXT, " ", TEXT], "source": "en", "target": "de"}).json
-    assert said["translatedText"] == [answer, " ", answer]
-    assert len(said["detectedLanguage"]) == 3
+    texts = [TEXT, " ", TEXT, "\ufeff"]
+    said = door.post("/translate", {"q": texts, "source": "en", "target": "de"}).json
+    assert said["translatedText"] == [answer, " ", answer, "\ufeff"]
+    assert len(said["detectedLanguage"]) == 4
 
 
 @pytest.mark.parametrize(
@@ -64,6 +66,7 @@ def test_libretranslate_answers_a_list_with_lists(door, answer):
         ("/translate", {"q": TEXT, "source": "de", "target": "de"}),
         ("/v2/translate", {"text": [TEXT], "source_lang": "DE", "target_lang": "de"}),
         ("/language/translate/v2", {"q": [TEXT], "source": "de", "target": "de"}),
+        ("/v2/translate", {"text": [TEXT], "source_lang": "EN", "target_lang": "EN-US"}),
     ],
 )
 def test_a_text_in_the_target_language_comes_back(door, path, body):
@@ -71,6 +74,44 @@ def test_a_text_in_the_target_language_comes_back(door, path, body):
     assert said.status == 200
     assert f'"{TEXT}"' in said.body.decode()
     assert "ALREADY_IN_TARGET_LANGUAGE" in said.body.decode()
+
+
+def test_another_script_is_another_language(door):
+    body = {"text": [TEXT], "source_lang": "ZH-HANS", "target_lang": "ZH-HANT"}
+    assert door.post("/v2/translate", body).status == 400
+    body = {"text": [TEXT], "source_lang": "SR", "target_lang": "SR-RS"}
+    assert door.post("/v2/translate", body).status == 400
+
+
+ENGLISH = "A dog runs over the street and looks for his friend."
+FRENCH = "Bonjour tout le monde, comment allez-vous ?"
+
+
+def test_a_text_in_a_list_that_no_model_reads_comes_back(door, server):
+    """LibreTranslate and DeepL fail for no text of a list either."""
+    answer = server.translate(ENGLISH).translations[0].text
+    for path, body, texts in (
+        ("/translate", {"source": "auto", "target": "de"}, "q"),
+        ("/v2/translate", {"target_lang": "DE"}, "text"),
+        ("/language/translate/v2", {"target": "de", "format": "text"}, "q"),
+        ("/translate", {"to": "de"}, "texts"),
+        ("/translate", {"target_lang": "de"}, "text_list"),
+    ):
+        said = door.post(path, {**body, texts: ["", FRENCH, ENGLISH, FRENCH]})
+        assert said.status == 200, said.body
+        found = json.dumps(said.json, ensure_ascii=False)
+        assert found.count(f'"{FRENCH}"') == found.count("MODEL_NOT_FOUND") == 2, found
+        assert f'"{answer}"' in found
+        assert 'the text seems to be in \\"fr\\", from which no model translates' in found
+        assert door.post(path, {**body, texts: [FRENCH, FRENCH]}).status in (400, 404)
+
+
+@pytest.mark.parametrize("texts", ["texts", "source"])
+def test_it_is_an_error_where_nothing_can_tell_of_it(door, texts):
+    body = {texts: [ENGLISH, FRENCH], "src_lang": "", "tgt_lang": "de"}
+    said = door.post("/translate", body)
+    assert said.status == 404
+    assert said.json["error"].startswith(f'{texts}[1]: the text seems to be in "fr", from')
 
 
 def test_libretranslate_gives_alternatives(door, answer):

@@ -18,7 +18,7 @@ from aiohttp import web
 
 from ..body import Fields
 from ..languages import from_flores
-from ..problem import Problem
+from ..problem import NO_MODEL, Problem
 from ..translator import Answer, Job
 from .base import FACE, Face, answer, warned
 from .libretranslate import LibreTranslate
@@ -125,7 +125,7 @@ class Dialects(Face):
         answers = await self._answers(
             request, fields, "source", "src_lang", "tgt_lang", convert=from_flores
         )
-        texts = [one.text for one in answers]
+        texts = _plain("source", answers)
         is_list = not isinstance(fields["source"], str)
         return answer({"translation": texts if is_list else texts[0]})
 
@@ -133,7 +133,7 @@ class Dialects(Face):
         answers = await self._answers(
             request, fields, "texts", "src_lang", "tgt_lang", convert=from_flores
         )
-        return answer({"translations": [one.text for one in answers]})
+        return answer({"translations": _plain("texts", answers)})
 
     async def _immersive(self, request: web.Request, fields: Fields) -> web.Response:
         answers = await self._answers(request, fields, "text_list", "source_lang", "target_lang")
@@ -141,6 +141,16 @@ class Dialects(Face):
             warned({"detected_source_lang": one.source, "text": one.text}, one) for one in answers
         ]
         return answer({"translations": said})
+
+
+def _plain(field: str, answers: list[Answer]) -> list[str]:
+    """The translations for an API that has no place for warnings. Raises Problem for a text that no
+    model translates: nobody would see that it is unchanged."""
+    for number, one in enumerate(answers):
+        for reason, message in one.warnings:
+            if reason == NO_MODEL:
+                raise Problem(404, f"{field}[{number}]: {message}", NO_MODEL, field=field)
+    return [one.text for one in answers]
 
 
 # In this order: the fields that tell an API.
