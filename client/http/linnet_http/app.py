@@ -70,7 +70,11 @@ def make(options: Options, glossaries: Glossaries) -> web.Application:
         await documents.close()
         await translator.close()
 
+    async def write(_: web.Application) -> None:
+        metrics.RECORDER.write()
+
     app.on_shutdown.append(stop)  # ends streams; aiohttp would wait for them
+    app.on_cleanup.append(write)
     app.on_response_prepare.append(_finish_headers)
     for face in faces:
         app.add_routes(face.routes())
@@ -90,30 +94,22 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Counts and logs a request, answers preflights, and makes every error a response in the form
     of the request's face. Texts and tokens are not logged, so neither is the query string."""
     started = time.monotonic()
-    metrics.IN_FLIGHT.inc()
+    metrics.RECORDER.began()
     status = 499  # the client hung up
     try:
         response = await _answered(request, handler)
         status = response.status
         return response
     finally:
-        seconds = time.monotonic() - started
-        name = getattr(request.get(FACE), "name", "other")
-        metrics.IN_FLIGHT.dec()
-        metrics.REQUESTS.labels(name, str(status)).inc()
-        metrics.SECONDS.labels(name).observe(seconds)
         path = request.match_info.route.resource
-        log.info(
-            "request",
-            extra={
-                "fields": {
-                    "method": request.method,
-                    "path": path.canonical if path else "unknown",
-                    "face": name,
-                    "status": status,
-                    "seconds": round(seconds, 4),
-                }
-            },
+        metrics.RECORDER.ended(
+            metrics.Ended(
+                request.method,
+                path.canonical if path else "unknown",
+                getattr(request.get(FACE), "name", "other"),
+                status,
+                time.monotonic() - started,
+            )
         )
 
 

@@ -134,6 +134,8 @@ class _Workers:
     def run(self, ready: str) -> None:
         """Runs until it is stopped; prints `ready` once all processes answer. Raises SystemExit if
         one of them cannot start."""
+        from .metrics import forget
+
         for number in _STOPS:
             signal.signal(number, self._stop)
         if all(self._start() for _ in range(self._options.workers)):
@@ -147,6 +149,7 @@ class _Workers:
             except ChildProcessError:
                 break
             self._running.discard(gone)
+            forget(gone)
             if not self._stopping:
                 logging.getLogger("linnet_http").error(
                     "a worker ended", extra={"fields": {"status": status}}

@@ -1,6 +1,7 @@
 """What holds for every face: statuses, tokens, limits, origins, and the end."""
 
 import json
+import os
 import re
 import signal
 import socket
@@ -289,9 +290,7 @@ def test_deepls_repeated_request_joins_the_one_that_runs(fake, open_door, linnet
             time.sleep(0.01)
     again = threading.Thread(target=lambda: door.post(path, body))
     again.start()
-    metric = "linnet_http_requests_in_flight 2.0"  # with the request for the page itself
-    while metric not in door.get("/metrics").body.decode():
-        assert time.monotonic() < end
+    wait_for_metric(door, "linnet_http_requests_in_flight 2.0")  # with the request for the page
     go.set()
     again.join()
     assert len(server.calls) == 1
@@ -436,13 +435,33 @@ def test_the_log_has_no_texts(open_door, server):
     assert "TOKEN" not in door.log.read_text()
 
 
+def wait_for_metric(door, line: str) -> None:
+    """A worker writes its numbers a tenth of a second later, or when it is asked itself."""
+    end = time.monotonic() + 60
+    while line not in (page := door.get("/metrics").body.decode()):
+        assert time.monotonic() < end, page
+
+
 def test_several_workers_share_port_and_metrics(open_door, server):
     door = open_door(server.grpc, "--workers", "2")
     for _ in range(8):
-        assert door.get("/health").status == 200
-    page = door.get("/metrics").body.decode()
-    assert 'linnet_http_requests_total{face="other",status="200"} 8.0' in page
+        assert door.post("/translate", JOB).status == 200
+    wait_for_metric(door, 'linnet_http_requests_total{face="libretranslate",status="200"} 8.0')
     assert door.stop() == 0
+
+
+def test_requests_of_a_worker_that_was_killed_are_no_longer_in_flight(fake, open_door):
+    server = fake(lambda number: server.released.wait(60) and None)
+    door = open_door(server.address)
+    sent = json.dumps(JOB).encode()
+    head = "POST /translate HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+    with door.connect() as client:
+        client.sendall(f"{head}Content-Length: {len(sent)}\r\n\r\n".encode() + sent)
+        wait_for_metric(door, "linnet_http_requests_in_flight 2.0")  # with that for the page
+        os.kill(door.worker(), signal.SIGKILL)
+        assert client.recv(1) == b""
+    server.released.set()
+    wait_for_metric(door, "linnet_http_requests_in_flight 1.0")
 
 
 def test_workers_end_with_the_process_that_started_them(open_door, server):
