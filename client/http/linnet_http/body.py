@@ -101,12 +101,14 @@ def _kind(value: Value) -> str:
 
 
 def _checked(text: str, name: str) -> str:
-    if found := re.search(r"[\ud800-\udfff]", text):
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
         raise invalid(
             name,
-            f"is not valid Unicode: character {found.start()} is the lone surrogate "
-            f"U+{ord(found[0]):04X}",
-        )
+            f"is not valid Unicode: character {error.start} is the lone surrogate "
+            f"U+{ord(text[error.start]):04X}",
+        ) from None
     return text
 
 
@@ -150,22 +152,26 @@ def _too_large(maximum: int) -> Problem:
     )
 
 
+def _refuse(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _object(found: list[tuple[str, Value]]) -> dict[str, Value]:
+    values = dict(found)
+    if len(values) < len(found):
+        names = [name for name, _ in found]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f'"{twice[:40]}" occurs twice in an object')
+    return values
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse, object_pairs_hook=_object)
+
+
 def parse_json(body: bytes) -> Value:
     """JSON by RFC 8259: UTF-8, without NaN, and with no name twice in an object."""
-
-    def refuse(name: str) -> float:
-        raise ValueError(f"{name} is not JSON")
-
-    def pairs(found: list[tuple[str, Value]]) -> dict[str, Value]:
-        values = dict(found)
-        if len(values) < len(found):
-            names = [name for name, _ in found]
-            twice = next(name for name in names if names.count(name) > 1)
-            raise ValueError(f'"{twice[:40]}" occurs twice in an object')
-        return values
-
     try:
-        return json.loads(body.decode(), parse_constant=refuse, object_pairs_hook=pairs)
+        return _DECODER.decode(body.decode())
     except UnicodeDecodeError as error:
         raise Problem(
             400, f"the body is not UTF-8: byte {error.start} is wrong", "INVALID_UTF8"

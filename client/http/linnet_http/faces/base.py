@@ -81,6 +81,8 @@ def warned(said: dict[str, Any], one: Answer) -> dict[str, Any]:
 FACE = web.RequestKey("face", Face)  # of a request, once its route is known
 
 
+encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
 def answer(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
-    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
-    return web.json_response(text=text, status=status, headers=headers)
+    return web.json_response(text=encode(body), status=status, headers=headers)

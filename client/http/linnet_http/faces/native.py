@@ -4,7 +4,6 @@ names; streams are server-sent events."""
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -19,7 +18,7 @@ from ..body import parse_json, read_bytes
 from ..caller import metadata_of
 from ..problem import Problem, invalid
 from ..translator import Caller
-from .base import Face, answer
+from .base import Face, answer, encode
 
 # Proxies close a connection that is silent for long; a comment is no event.
 PING_SECONDS = 15.0
@@ -170,8 +169,7 @@ class Native(Face):
             while True:
                 if isinstance(data, Problem):
                     data = self.error(data, data.status)["error"]
-                text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-                await response.write(f"event: {name}\ndata: {text}\n\n".encode())
+                await response.write(f"event: {name}\ndata: {encode(data)}\n\n".encode())
                 if name in ("response", "end", "error"):
                     break
                 while True:
