@@ -154,6 +154,7 @@ EXCEPTIONS = {
     "tests/bench/security/attack.py": "grpc tests/e2e",  # memory and time of a process
     "tests/bench/security/attackers.py": "grpc tests/e2e",  # raw HTTP/2
     "tests/bench/server/capacity.py": "tests/deploy",  # replicas
+    "tests/bench/server/http_libretranslate.py": PYTHON,  # a bundle
     "tests/bench/measure_words.py": f"tests/data {PYTHON} {TRAINING}",
     "tests/bench/engine/differences.py": f"tests/data {PYTHON}",
     "tests/bench/engine/real_models.py": "scoring",

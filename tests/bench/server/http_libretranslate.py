@@ -5,7 +5,10 @@ of the bundle) and write the same number of tokens: of the sentences those are t
 translation by the bundle has the most common length, and LibreTranslate has a CTranslate2
 Transformer with as many layers, the same widths and vocabulary, random weights and that length
 (peer_libretranslate.py). Both search with a beam of 4 and int8 weights, with one thread of the
-engine on the first core; the clients have the second one.
+engine on the first core; the clients have the second one. This is done for two models:
+
+- the bundle, whose layers are dynamic convolutions
+- a Transformer of base size, which LibreTranslate's own models are, here with random weights
 
 - linnet-http on the second core, beside the clients, as in http_overhead.py
 - linnet-http on the first core, beside the server: all of each program has one core
@@ -37,6 +40,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import machine
 import server_overhead
+import torch
 import two_cores
 from drift import Drift, note
 from http_overhead import front_end, http_load
@@ -44,22 +48,25 @@ from sentences import sentences
 from server_overhead import Placement, on
 from two_cores import cpu_seconds
 
+from linnet_model.bundle import BundleFacts, write_bundle
+from linnet_model.config import BundleConfig
+from linnet_model.network.encoder_decoder import EncoderDecoder
+from linnet_model.network.presets import preset
+
 PEER = Path(__file__).with_name("peer_libretranslate.py")
 BEAM = 4
 TIMES = 5.0
+VOCABULARY = 32768  # of the Transformer, as in models of Argos Translate
 
 
-def of_one_length(grpc: str, count: int) -> tuple[list[str], int, float]:
-    """Sentences whose translations have the most common number of tokens, that number without the
-    end token, and the mean number of source tokens."""
+def usage(grpc: str, texts: list[str]) -> list[Any]:
+    """The usage of each text's translation."""
     import linnet
-
-    texts = sentences(count)
 
     async def ask() -> list[Any]:
         found: list[Any] = []
         async with linnet.AsyncClient(linnet.Options(server=grpc)) as client:
-            for at in range(0, count, 500):
+            for at in range(0, len(texts), 500):
                 message = linnet.TranslateRequest(
                     contents=texts[at : at + 500],
                     source_language_code="en",
@@ -68,7 +75,14 @@ def of_one_length(grpc: str, count: int) -> tuple[list[str], int, float]:
                 found += (await client.translate(message, timeout=300)).translations
         return found
 
-    found = [it.usage for it in asyncio.run(ask())]
+    return [it.usage for it in asyncio.run(ask())]
+
+
+def of_one_length(grpc: str, count: int) -> tuple[list[str], int, float]:
+    """Sentences whose translations have the most common number of tokens, that number without the
+    end token, and the mean number of source tokens."""
+    texts = sentences(count)
+    found = usage(grpc, texts)
     lengths = [it.target_tokens for it in found]
     most = max(set(lengths), key=lengths.count)
     chosen = [number for number, length in enumerate(lengths) if length == most]
@@ -125,7 +139,39 @@ def translated(address: str, text: str) -> str:
         return str(json.load(reply)["translatedText"])
 
 
+def transformer(folder: Path, tokenizer: Path, tokens: int) -> Path:
+    """A bundle of a Transformer of base size with random weights, whose translations have so many
+    tokens."""
+    torch.manual_seed(1)
+    sizes = preset("self_attention_base", VOCABULARY)
+    config = BundleConfig(
+        "transformer-base", beam_size=BEAM, min_target_tokens=tokens, target_ratio=0.0,
+        target_offset=tokens,
+    )  # fmt: skip
+    facts = BundleFacts("seed-1", "random weights", "none: random numbers")
+    bundle = folder / config.name
+    write_bundle(bundle, EncoderDecoder(sizes).eval(), sizes, config, tokenizer, "bfloat16", facts)
+    return bundle
+
+
 def measure(options: argparse.Namespace, cores: list[int]) -> dict[str, Any]:
+    first, own = Placement(cores[:1], cores[:1]), options.bundle
+    with server_overhead.server(options, first, "int8", BEAM) as grpc:
+        texts, tokens, source = of_one_length(grpc, options.sentences)
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for bundle in (own, transformer(Path(folder), own / "source.spm", tokens)):
+            options.bundle = bundle
+            found[machine.bundle_name(bundle)] = compare(options, cores, texts, tokens)
+    lengths = {"texts": len(texts), "source_tokens": source, "target_tokens": tokens}
+    return {**lengths, "models": found}
+
+
+def compare(
+    options: argparse.Namespace, cores: list[int], texts: list[str], tokens: int
+) -> dict[str, Any]:
+    """Sentences per second and processor seconds of a sentence, of each program with the bundle of
+    the options."""
     first, second = cores[:1], cores[1:2]
     on_first = Placement(first, first)
     drift = Drift(options.max_drift, partial(machine.loop_seconds, len(cores)), options.rounds)
@@ -135,7 +181,7 @@ def measure(options: argparse.Namespace, cores: list[int]) -> dict[str, Any]:
         front_end(second, grpc) as (apart, door),
         front_end(first, grpc) as (together, other_door),
     ):
-        texts, tokens, source = of_one_length(grpc, options.sentences)
+        assert {it.target_tokens for it in usage(grpc, texts)} == {tokens + 1}
         file = Path(folder) / "texts"
         file.write_text("\n".join(texts) + "\n")
         with libretranslate(options, first, tokens) as (peer, peer_process):
@@ -160,9 +206,6 @@ def measure(options: argparse.Namespace, cores: list[int]) -> dict[str, Any]:
 
             rounds = [drift.steady(once) for _ in range(options.rounds)]
     return {
-        "texts": len(texts),
-        "source_tokens": source,
-        "target_tokens": tokens,
         "per_second": {name: [it[name][0] for it in rounds] for name in programs},
         "cpu_seconds": {name: [it[name][1] for it in rounds] for name in programs},
     }
@@ -172,29 +215,36 @@ def ratio(ones: list[float], others: list[float]) -> float:
     return median(one / other for one, other in zip(ones, others, strict=True))
 
 
-def markdown(results: dict[str, Any]) -> str:
-    found, used, tokens = results["per_second"], results["cpu_seconds"], results["target_tokens"]
+def rows_of(model: str, found: dict[str, Any], tokens: int) -> list[list[str]]:
+    rates, used = found["per_second"], found["cpu_seconds"]
     rows = []
     for name, title in {
         "apart": "linnet-http, beside the clients",
         "together": "linnet-http, beside the server",
         "libretranslate": "LibreTranslate 1.9.6",
     }.items():
-        times = ratio(found[name], found["libretranslate"])
+        times = ratio(rates[name], rates["libretranslate"])
         fewer = ratio(used["libretranslate"], used[name])
-        rate, cost = median(found[name]), median(used[name])
-        row = [title, f"{rate:.1f}", f"{rate * tokens:.0f}", f"{times:.2f}"]
+        rate, cost = median(rates[name]), median(used[name])
+        row = [model, title, f"{rate:.1f}", f"{rate * tokens:.0f}", f"{times:.2f}"]
         rows.append([*row, f"{1e3 * cost / tokens:.3f}", f"{fewer:.2f}"])
+    return rows
+
+
+def markdown(results: dict[str, Any]) -> str:
+    tokens = results["target_tokens"]
     about = (
         "Written by `tests/bench/server/http_libretranslate.py`. "
-        f"{machine.sentence(results['machine'])}; bundle {results['bundle']} and a CTranslate2 "
+        f"{machine.sentence(results['machine'])}; two models, each beside a CTranslate2 "
         f"Transformer of the same layer sizes, int8, beam {BEAM}, one thread of the engine on the "
         f"first core. {results['concurrency']} requests of one sentence in flight, "
         f"{results['source_tokens']:.1f} source and {tokens} target tokens. Wanted: at least "
         f"{TIMES:g} times. Medians over the rounds.{note(results.get('max_drift'))} "
         f"The load average was {results['load_average']} at the start."
     )
-    heads = ["", "sentences/s", "tokens/s", "times", "processor ms per token", "times less"]
+    heads = ["model", "program", "sentences/s", "tokens/s", "times"]
+    heads += ["processor ms per token", "times less"]
+    rows = [row for name, it in results["models"].items() for row in rows_of(name, it, tokens)]
     return machine.report("linnet-http and LibreTranslate", about, heads, rows)
 
 
