@@ -11,8 +11,6 @@ import pytest
 from containers import ROOT, Engine, skip
 from replicas import Server
 
-IMAGE, HTTP_IMAGE, MODEL_IMAGE = "linnet-server:test", "linnet-http:test", "linnet-model:test"
-
 
 @pytest.fixture(scope="session")
 def server(program, binaries) -> Iterator[Server]:
@@ -53,30 +51,22 @@ def engine() -> Engine:
     return found or skip(f"no container engine: {reason}")
 
 
-@pytest.fixture(scope="session")
-def image(engine) -> str:
-    if built := os.environ.get("LINNET_TEST_IMAGE"):
-        return built
-    engine.build(IMAGE)
-    return IMAGE
+def _image(variable: str, name: str, target: str = "cpu"):
+    """A fixture with an image; the variable names one of this tree that exists already."""
+
+    @pytest.fixture(scope="session")
+    def built(engine) -> str:
+        if made := os.environ.get(variable):
+            return made
+        engine.build(name, target)
+        return name
+
+    return built
 
 
-@pytest.fixture(scope="session")
-def http_image(engine) -> str:
-    """The image of linnet-http; LINNET_TEST_HTTP_IMAGE names one of this tree."""
-    if built := os.environ.get("LINNET_TEST_HTTP_IMAGE"):
-        return built
-    engine.build(HTTP_IMAGE, "http")
-    return HTTP_IMAGE
-
-
-@pytest.fixture(scope="session")
-def model_image(engine) -> str:
-    """The image of linnet-model; LINNET_TEST_MODEL_IMAGE names one of this tree."""
-    if built := os.environ.get("LINNET_TEST_MODEL_IMAGE"):
-        return built
-    engine.build(MODEL_IMAGE, "model")
-    return MODEL_IMAGE
+image = _image("LINNET_TEST_IMAGE", "linnet-server:test")
+http_image = _image("LINNET_TEST_HTTP_IMAGE", "linnet-http:test", "http")
+model_image = _image("LINNET_TEST_MODEL_IMAGE", "linnet-model:test", "model")
 
 
 @pytest.fixture(scope="session")
