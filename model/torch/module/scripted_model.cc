@@ -122,8 +122,8 @@ std::vector<at::Tensor> InHugePages(std::vector<at::Tensor> tensors, int64_t dim
 
 // From this many rows a thread on, each takes its part through the whole step, and waits for the
 // others once a step instead of once an operator. With fewer, the threads share the weights of each
-// operator, which would not stay in the cache of each.
-constexpr int64_t kRowsOfPart = 32;
+// operator, which would not stay in the cache of each; those of int8 are a quarter.
+int64_t RowsOfPart(ComputeType compute) { return compute == ComputeType::kInt8 ? 12 : 32; }
 
 // The first row of each part, and the number of rows. A part has whole runs, whose rows read what
 // the rows before them write; so parts may differ in size.
@@ -254,7 +254,7 @@ BestLogits ScriptedModel::StepBest(const StepTensors& rows,
                                    const std::vector<at::Tensor>& encoder_cache,
                                    const std::vector<at::Tensor>& state, StepWeights* weights) {
   const int64_t count = rows.tokens.size(0), threads = at::get_num_threads();
-  if (!packed() || threads < 2 || count < threads * kRowsOfPart) {
+  if (!packed() || threads < 2 || count < threads * RowsOfPart(compute_)) {
     return StepBestOfPart(rows, encoder_cache, state, weights);
   }
   const std::vector<int64_t> bounds = PartBounds(rows.backpointers, threads);
