@@ -7,12 +7,15 @@
 #include "model/ops/params.h"
 
 // torch.ops.linnet:
-//   embed_tokens(Tensor tokens, Tensor positions, Tensor table, Tensor? position_table, float
-//   scale,
-//                int first_position, float sinusoid_steps) -> Tensor
+//   embed_tokens(Tensor tokens, Tensor positions, Tensor table, Tensor? position_table,
+//                float scale, int first_position, float sinusoid_steps) -> Tensor
+//   add_positions(Tensor embedded, Tensor positions, Tensor? position_table, float scale,
+//                 int first_position, float sinusoid_steps) -> Tensor
 //
 // The decoder's input for R rows: the scaled embedding of each row's last token plus that of its
-// position. On CUDA it is one launch, where torch needs 14.
+// position. On CUDA it is one launch, where torch needs 14. add_positions is for the CPU, where the
+// embeddings may have been unpacked (unpack_outputs): embedded[..., r, :] takes the place of
+// table[tokens[r], :], and a leading dimension numbers sequences.
 //
 //   y[r,:] = scale * table[tokens[r], :] + at(positions[r] + first_position)
 //   at(p)  = position_table[p, :]                        if given
@@ -24,7 +27,8 @@
 //   positions       [R]     int32, from 0
 //   table           [V, d]  float32, bfloat16 or float16; d is even if there are sinusoids
 //   position_table  [P, d]  type of table; positions[r] + first_position < P
-//   returns         [R, d]  type of table; the sum is kept in float32
+//   embedded        [..., R, d]  float32 or bfloat16
+//   returns         [R, d]  type of table or embedded, and shape of it; the sum is in float32
 //
 // Throws c10::Error if a shape, type or device does not fit; indices out of range throw on the CPU
 // and fail a device assertion on CUDA. For inference: a backward pass throws.
@@ -42,8 +46,7 @@ struct EmbeddedPositions {
 
 using EmbedKernel = void (*)(const EmbedParams& params);
 
-// Checks, unpacks and runs; the CUDA library registers it. On the CPU the operator is composed of
-// torch's own, which vectorise the sinusoids.
+// Checks, unpacks and runs; the CUDA library registers it.
 at::Tensor EmbedTokens(const at::Tensor& tokens, const at::Tensor& positions,
                        const at::Tensor& table, const EmbeddedPositions& added, EmbedKernel kernel);
 

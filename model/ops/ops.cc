@@ -39,9 +39,9 @@ std::string Describe() {
   if (HasAmx()) line += " and amx";
   for (const char* name :
        {"dynamic_conv", "light_conv", "dynamic_conv_step", "light_conv_step", "depthwise_conv",
-        "depthwise_conv_step", "self_attention_step", "source_attention",
+        "depthwise_conv_step", "self_attention", "self_attention_step", "source_attention",
         "source_attention_weights", "ssru_step", "best_logits", "beam_inputs", "beam_step",
-        "add_norm", "add_norm_sum", "embed_tokens", "gated_conv_step"}) {
+        "add_norm", "add_norm_sum", "add_positions", "embed_tokens", "gated_conv_step"}) {
     const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(
         (std::string("linnet::") + name).c_str(), /*overload_name=*/"");
     line += std::string(", ") + name + " (";

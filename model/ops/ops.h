@@ -11,11 +11,12 @@
 //   linear, pack_linear, quantize_linear linear.h
 //   linear_norm                          linear.h
 //   add_norm, add_norm_sum               add_norm.h
-//   embed_tokens                         embed.h
+//   embed_tokens, add_positions          embed.h
 //   gated_conv_step                      gated_conv_step.h
 //   dynamic_conv_layer_step              gated_conv_step.h
 //   best_logits                          best_logits.h
 //   beam_inputs, beam_step               beam_search.h
+//   self_attention                       self_attention.h
 //   self_attention_step                  self_attention_step.h
 //   source_attention                     source_attention.h
 //   ssru_step                            ssru_step.h

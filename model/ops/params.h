@@ -80,6 +80,15 @@ struct SourceAttentionParams {
   int64_t rows, size, heads, cache_blocks, block_tokens, row_blocks;
 };
 
+// See self_attention.h for the formula.
+struct SelfAttentionParams {
+  FloatType type;
+  const void* query_key_value;  // [batch, time, 3, size]
+  const int32_t* lengths;       // [batch]
+  void* y;                      // [batch, time, size]
+  int64_t batch, time, size, heads;
+};
+
 // See self_attention_step.h for the formula.
 struct SelfAttentionStepParams {
   FloatType type;
@@ -190,6 +199,7 @@ void ConvolutionStepCpu(const ConvolutionStepParams& params);
 void DepthwiseConvCpu(const DepthwiseConvParams& params);
 void DepthwiseConvStepCpu(const DepthwiseConvStepParams& params);
 void GatedConvStepCpu(const GatedConvStepParams& params);
+void SelfAttentionCpu(const SelfAttentionParams& params);
 void SelfAttentionStepCpu(const SelfAttentionStepParams& params);
 void SourceAttentionCpu(const SourceAttentionParams& params);
 // Adds the weights to `weights` [rows, row_blocks * block_tokens]; params.y is not used.

@@ -149,6 +149,14 @@ def ssru_arguments(
     return projected, numbers(seed + 1, 2, slots, channels), positions, backpointers
 
 
+def sequence_arguments(
+    batch: int, time: int, size: int, dtype: torch.dtype = torch.float32, seed: int = 0
+) -> tuple[Tensor, Tensor]:
+    """query_key_value [B, T, 3 d] and lengths, ragged as in conv_arguments."""
+    x, _, lengths = conv_arguments(batch, time, 3 * size, 1, 1, False, dtype, seed)
+    return x, lengths
+
+
 def self_attention_arguments(
     rows: int,
     size: int,

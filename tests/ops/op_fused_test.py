@@ -54,6 +54,33 @@ def test_embedding_equals_formula_on_cuda(cuda, width, kind, dtype):
     check_embedding(width, kind, dtype, "cuda")
 
 
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+@pytest.mark.parametrize("kind", ["none", "learned", "sinusoidal"])
+def test_added_positions_are_those_of_embedded_tokens(kind, dtype):
+    """Row by row with the same bits, in any order, beside any others, and far from the start."""
+    table = numbers(1, 9, 36, dtype=dtype)
+    learned = numbers(2, 6002, 36, dtype=dtype) if kind == "learned" else None
+    rest = (learned, 3.0, 2, 18.0 if kind == "sinusoidal" else 0.0)
+    positions = ints(0, 1, 40, 70, 4093, 4094, 5999, 3)
+    tokens = torch.arange(8).reshape(1, 8).repeat(3, 1)
+    tokens[1] = tokens[1].flip(0)
+    together = ops.add_positions(table[tokens], positions, *rest)
+    for sequence, ids in zip(together, tokens, strict=True):
+        for row, token, position in zip(sequence, ids, positions, strict=True):
+            alone = ops.embed_tokens(token[None], position[None], table, *rest)[0]
+            assert torch.equal(row, alone)
+
+
+def test_added_positions_refuse_wrong_arguments():
+    embedded, learned = torch.zeros(2, 3, 4), torch.zeros(9, 4)
+    with pytest.raises(RuntimeError, match=r"positions\[1\] with the first is 9, .* 0 and 8"):
+        ops.add_positions(embedded, ints(0, 7, 1), learned, 1.0, 2, 0.0)
+    with pytest.raises(RuntimeError, match="positions"):
+        ops.add_positions(embedded, ints(0, 1), learned, 1.0, 2, 0.0)
+    with pytest.raises(RuntimeError, match="has 1 dimensions, it must be"):
+        ops.add_positions(torch.zeros(4), ints(0), None, 1.0, 2, 0.0)
+
+
 def test_embedding_refuses_wrong_arguments():
     tokens, positions, table = torch.tensor([1]), ints(0), torch.zeros(4, 3)
     with pytest.raises(RuntimeError, match="table has 3 channels, sinusoids need an even number"):

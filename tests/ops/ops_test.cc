@@ -261,9 +261,9 @@ TEST(Describe, NamesEachOperatorWithItsDevicesAndTheInstructionSet) {
   EXPECT_THAT(line, HasSubstr(IsaName(HostIsa())));
   for (const char* name :
        {"dynamic_conv (cpu", "light_conv (cpu", "dynamic_conv_step (cpu", "light_conv_step (cpu",
-        "depthwise_conv (cpu", "depthwise_conv_step (cpu", "self_attention_step (cpu",
-        "source_attention (cpu", "source_attention_weights (cpu)", "ssru_step (cpu",
-        "best_logits (cpu"}) {
+        "depthwise_conv (cpu", "depthwise_conv_step (cpu", "self_attention (cpu)",
+        "self_attention_step (cpu", "source_attention (cpu", "source_attention_weights (cpu)",
+        "ssru_step (cpu", "best_logits (cpu"}) {
     EXPECT_THAT(line, HasSubstr(name));
   }
 }

@@ -196,7 +196,7 @@ class EncoderDecoder(nn.Module):
         keys_values: list[Tensor] = []
         if self.enter_source is not None and self.embed_source is not None:
             positions = torch.arange(source.size(1), device=source.device)
-            x = self.enter_source(self.source_rows(source), positions)
+            x = self.enter_source.serve(self.source_rows(source), positions)
             for layer in self.encoder:
                 x = layer.encode(x, lengths)
             x = self.encoder_norm(x)
@@ -268,7 +268,7 @@ class EncoderDecoder(nn.Module):
         if table.is_cuda:
             x = self.enter_target.step(tokens, positions, table)
         else:  # the table may have been dropped
-            x = self.enter_target(self.target_rows(tokens), positions)
+            x = self.enter_target.serve(self.target_rows(tokens), positions)
         norms: list[Norm] = []
         for layer in self.decoder:
             norms.append(layer.first_norm())

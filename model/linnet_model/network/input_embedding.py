@@ -63,15 +63,38 @@ class InputEmbedding(nn.Module):
         return x
 
     @torch.jit.export
+    def serve(self, embedded: Tensor, positions: Tensor) -> Tensor:
+        """The same, in one operator on the CPU. embedded: [..., R, d], positions: [R]."""
+        if embedded.is_cuda:
+            return self(embedded, positions)
+        x = torch.ops.linnet.add_positions(
+            embedded,
+            positions.to(torch.int32),
+            self.position_table(),
+            self.scale,
+            self.first,
+            self.steps if self.sinusoidal else 0.0,
+        )
+        if self.norm is not None:
+            x = self.norm(x)
+        return x
+
+    @torch.jit.export
+    def position_table(self) -> Tensor | None:
+        return None if self.table is None else self.table.weight
+
+    @torch.jit.export
     def step(self, tokens: Tensor, positions: Tensor, table: Tensor) -> Tensor:
         """The same for decoder rows, in one kernel on a GPU: tokens: int64 [R], positions: int32
         [R], table: [V, d] -> [R, d]."""
-        position_table: Tensor | None = None
-        if self.table is not None:
-            position_table = self.table.weight
-        steps = self.steps if self.sinusoidal else 0.0
         x = torch.ops.linnet.embed_tokens(
-            tokens, positions, table, position_table, self.scale, self.first, steps
+            tokens,
+            positions,
+            table,
+            self.position_table(),
+            self.scale,
+            self.first,
+            self.steps if self.sinusoidal else 0.0,
         )
         if self.norm is not None:
             x = self.norm(x)

@@ -127,12 +127,17 @@ class SelfAttention(nn.Module):
     def encode(self, x: Tensor, lengths: Tensor, closing: Closing | None = None) -> Tensor:
         """x: [B, S, d], lengths: int32 [B] -> [B, S, d], undefined from lengths[b] on.
 
-        On the CPU each sequence is computed by itself, cut to its own length: another padded length
-        changes the last bits of the sums, which breaks batch invariance. Lengths are rounded up to
-        multiples of 8, where MKL's gemms gave the same bits with 1, 2 and 3 threads; odd lengths of
-        narrow heads did not. A GPU computes the whole batch.
+        On the CPU plain self-attention is one operator. Windows are computed sequence by sequence,
+        each cut to its own length: another padded length changes the last bits of the sums, which
+        breaks batch invariance. Lengths are rounded up to multiples of 8, where MKL's gemms gave
+        the same bits with 1, 2 and 3 threads; odd lengths of narrow heads did not. A GPU computes
+        the whole batch.
         """
-        q, k, v = self.split(self.query_key_value.serve(x))
+        projected = self.query_key_value.serve(x)
+        if self.unbounded and self.neighbour_heads == 1 and not self.causal and not x.is_cuda:
+            y = torch.ops.linnet.self_attention(projected, lengths, self.heads)
+            return self.output.close(y, closing)
+        q, k, v = self.split(projected)
         valid = torch.arange(x.size(1), device=x.device) < lengths.unsqueeze(1)
         if x.is_cuda:
             y = self.join(self.attend(q, k, v, valid))

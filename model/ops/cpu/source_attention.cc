@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <vector>
 
 #include "model/ops/attention.h"
+#include "model/ops/cpu/attend_heads.h"
 #include "model/ops/cpu/parallel.h"
 #include "model/ops/cpu/vectors.h"
 #include "model/ops/params.h"
@@ -24,10 +24,6 @@ void FindKeys(const SourceAttentionParams& p, int64_t row, const T** keys) {
   }
 }
 
-// The rows of a source lie side by side, so its keys and values are read once for up to this many
-// rows. The sums of more would not fit into the registers.
-constexpr int kMaxRows = 5;
-
 // Rows [begin, begin + count), which list the same source.
 struct Group {
   int64_t begin;
@@ -37,7 +33,7 @@ struct Group {
 std::vector<Group> GroupRows(const SourceAttentionParams& p) {
   std::vector<Group> groups;
   for (int64_t row = 0; row < p.rows; ++row) {
-    if (!groups.empty() && groups.back().count < kMaxRows &&
+    if (!groups.empty() && groups.back().count < kAttendingRows &&
         HaveSameSource(p, groups.back().begin, row)) {
       ++groups.back().count;
     } else {
@@ -47,92 +43,12 @@ std::vector<Group> GroupRows(const SourceAttentionParams& p) {
   return groups;
 }
 
-// Memory of a thread, for one group and `together` of its heads at a time.
-template <class T>
-struct Scratch {
-  int64_t together;
-  int64_t stride;
-  std::unique_ptr<float[]> queries;  // [together, kMaxRows, head size]
-  std::unique_ptr<float[]> scores;   // [together, kMaxRows, stride]
-  std::unique_ptr<const T*[]> keys;  // [the longest source]
-};
-
-template <class T>
-Scratch<T> NewScratch(int64_t longest, int64_t heads, int64_t head_size) {
-  constexpr int64_t kFloats = 1 << 14;  // scores that stay in the cache nearby
-  const int64_t stride = PaddedWidth(longest);
-  const int64_t together =
-      std::clamp<int64_t>(kFloats / (kMaxRows * std::max<int64_t>(stride, 1)), 1, heads);
-  return {.together = together,
-          .stride = stride,
-          .queries = std::unique_ptr<float[]>(new float[together * kMaxRows * head_size]),
-          .scores = std::unique_ptr<float[]>(new float[together * kMaxRows * stride]),
-          .keys = std::unique_ptr<const T*[]>(new const T*[longest])};
-}
-
-template <class T>
-LINNET_INLINE void Prefetch(const T* from, int64_t count) {
-  constexpr int64_t kLine = 64 / sizeof(T);
-  for (int64_t i = 0; i < count; i += kLine) __builtin_prefetch(from + i, /*rw=*/0, /*locality=*/2);
-}
-
-// Heads [begin, end) of a group of G rows or, if it has fewer, of the instance for that many.
-//
-// A full batch has more keys and values than a cache holds, and each lies in a page of memory of
-// its own. So they are read token by token with all heads, and those needed next are fetched
-// meanwhile: head by head the processor would wait for memory most of the time.
-template <int W, int G, class T>
-LINNET_INLINE void AttendHeads(const SourceAttentionParams& p, float scale, const Group& group,
-                               int64_t begin, int64_t end, const Scratch<T>& scratch) {
-  if constexpr (G > 1) {
-    if (group.count < G) {
-      return AttendHeads<W, G - 1>(p, scale, group, begin, end, scratch);
-    }
-  }
-  const int64_t head_size = p.size / p.heads;
-  const int64_t length = p.lengths[group.begin];
-  const int64_t channel = begin * head_size, channels = (end - begin) * head_size;
-  const T* const query = static_cast<const T*>(p.query) + group.begin * p.size;
-  T* const out = static_cast<T*>(p.y) + group.begin * p.size;
-  const auto queries = [&](int64_t h) __attribute__((always_inline)) {
-    return scratch.queries.get() + (h - begin) * G * head_size;
-  };
-  const auto scores = [&](int64_t h) __attribute__((always_inline)) {
-    return scratch.scores.get() + (h - begin) * G * scratch.stride;
-  };
-  for (int64_t h = begin; h < end; ++h) {
-    for (int g = 0; g < G; ++g) {
-      LoadQuery<W>(query + g * p.size + h * head_size, head_size, scale,
-                   queries(h) + g * head_size);
-    }
-  }
-  const T* const* const keys = scratch.keys.get();
-  for (int64_t s = 0; s < length; ++s) {
-    if (s + 1 < length) Prefetch(keys[s + 1] + channel, channels);
-    Prefetch(keys[s] + p.size + channel, channels);  // the value
-    for (int64_t h = begin; h < end; ++h) {
-      Dots<W, 1, G>(queries(h), keys + s, h * head_size, head_size, scores(h) + s, scratch.stride);
-    }
-  }
-  for (int64_t h = begin; h < end; ++h) {
-    for (int g = 0; g < G; ++g) {
-      float* const of_row = scores(h) + g * scratch.stride;
-      Softmax<W>(of_row, length, length, of_row);
-    }
-    const auto values = [&](int64_t s) __attribute__((always_inline)) {
-      return keys[s] + p.size + h * head_size;
-    };
-    WeightedSums<W, G>(scores(h), scratch.stride, length, values, head_size, out + h * head_size,
-                       p.size);
-  }
-}
-
 template <class T>
 struct Attend {
   // Items are numbered [groups, heads].
   template <int W>
   static LINNET_INLINE void Run(const SourceAttentionParams& p, float scale,
-                                const std::vector<Group>& groups, const Scratch<T>& scratch,
+                                const std::vector<Group>& groups, const AttendScratch<T>& scratch,
                                 int64_t begin, int64_t end) {
     const int64_t head_size = p.size / p.heads;
     for (int64_t item = begin; item < end;) {
@@ -146,7 +62,16 @@ struct Attend {
         }
       } else {
         if (item == begin || h == 0) FindKeys<T>(p, group.begin, scratch.keys.get());
-        AttendHeads<W, kMaxRows>(p, scale, group, h, last, scratch);
+        const AttendingRows<T> rows = {
+            .query = static_cast<const T*>(p.query) + group.begin * p.size,
+            .query_stride = p.size,
+            .y = static_cast<T*>(p.y) + group.begin * p.size,
+            .y_stride = p.size,
+            .count = group.count,
+            .length = p.lengths[group.begin],
+            .head_size = head_size,
+            .to_value = p.size};
+        AttendHeads<W, kAttendingRows>(rows, scale, h, last, scratch);
       }
       item += last - h;
     }
@@ -162,7 +87,7 @@ void Run(const SourceAttentionParams& p) {
   const int64_t items = std::ssize(groups) * p.heads;
   const int64_t flops_of_row = longest * (2 * head_size + 8);  // 8: the exponential
   ParallelFor(items, flops_of_row * p.rows / std::ssize(groups), [&](int64_t begin, int64_t end) {
-    const Scratch<T> scratch = NewScratch<T>(longest, p.heads, head_size);
+    const AttendScratch<T> scratch = NewAttendScratch<T>(longest, p.heads, head_size);
     RunBest<Attend<T>>(p, scale, groups, scratch, begin, end);
   });
 }
@@ -172,7 +97,7 @@ struct AddWeights {
   // Rows [begin, end); heads [first, last), each with the same share.
   template <int W>
   static LINNET_INLINE void Run(const SourceAttentionParams& p, float scale, int64_t first,
-                                int64_t last, const Scratch<T>& scratch, float* weights,
+                                int64_t last, const AttendScratch<T>& scratch, float* weights,
                                 int64_t begin, int64_t end) {
     const int64_t head_size = p.size / p.heads;
     float* const scores = scratch.scores.get();
@@ -202,7 +127,7 @@ void RunWeights(const SourceAttentionParams& p, int64_t head, float* weights) {
   const int64_t first = std::max<int64_t>(head, 0), last = head < 0 ? p.heads : head + 1;
   const int64_t flops = longest * (last - first) * (head_size + 16);  // 16: the exponential
   ParallelFor(p.rows, flops, [&](int64_t begin, int64_t end) {
-    const Scratch<T> scratch = NewScratch<T>(longest, p.heads, head_size);
+    const AttendScratch<T> scratch = NewAttendScratch<T>(longest, p.heads, head_size);
     RunBest<AddWeights<T>>(p, scale, first, last, scratch, weights, begin, end);
   });
 }
