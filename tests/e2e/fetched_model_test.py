@@ -5,9 +5,6 @@ Slow, as it downloads 35 MB: `./test.sh --all` runs it. Skipped where no package
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 from readme_test import examples, run
 
@@ -15,14 +12,8 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def served(start, tmp_path_factory):
-    models = tmp_path_factory.mktemp("models")
-    command = [sys.executable, "-m", "linnet_model", "fetch", "en-pt", "--out", str(models)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if "pip cannot fetch" in done.stderr:
-        pytest.skip(done.stderr.strip()[-300:])
-    assert done.returncode == 0, done.stderr
-    return start("--compute", "float32", models=models)
+def served(start, fetched_models):
+    return start("--compute", "float32", models=fetched_models)
 
 
 @pytest.mark.parametrize("example", list(examples("console en-pt")), ids=lambda one: one.command)
