@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
@@ -16,6 +17,36 @@ struct Match {
   int source = 0;
   int target = 0;
 };
+
+// The words and links, where a word that stands once in each text, such as a name, is linked with
+// itself alone. A model that would rather have written another word looks elsewhere there.
+WordLinks WithEqualWords(const WordLinks& words, absl::string_view source,
+                         absl::string_view translation) {
+  std::map<absl::string_view, std::pair<std::vector<int>, std::vector<int>>> found;
+  const auto find = [&](const std::vector<ByteRange>& ranges, absl::string_view text, auto places) {
+    for (int i = 0; i < std::ssize(ranges); ++i) {
+      const absl::string_view word =
+          absl::ClippedSubstr(text, ranges[i].begin, ranges[i].end - ranges[i].begin);
+      if (std::ranges::any_of(word,
+                              [](unsigned char c) { return absl::ascii_isalnum(c) || c > 127; }))
+        (found[word].*places).push_back(i);
+    }
+  };
+  using Places = decltype(found)::mapped_type;
+  find(words.source, source, &Places::first);
+  find(words.target, translation, &Places::second);
+  WordLinks all = {words.source, words.target, {}};
+  std::vector<bool> equal_source(words.source.size()), equal_target(words.target.size());
+  for (const auto& [word, places] : found) {
+    if (places.first.size() != 1 || places.second.size() != 1) continue;
+    equal_source[places.first[0]] = equal_target[places.second[0]] = true;
+    all.links.push_back({places.first[0], places.second[0], 1});
+  }
+  for (const WordLink& link : words.links) {
+    if (!equal_source[link.source] && !equal_target[link.target]) all.links.push_back(link);
+  }
+  return all;
+}
 
 // The words, of which each stand-in is one: what is beside it in a word keeps the links of that
 // word.
@@ -194,13 +225,16 @@ void MarkedAnswer::WriteTranslation(const Segment& segment, const SegmentCodes& 
     }
   };
   if (codes.begin < codes.end) {
+    const absl::string_view source =
+        absl::string_view(text_.text()).substr(segment.begin, segment.end - segment.begin);
+    const WordLinks words = WithEqualWords(segment.words, source, translation);
     std::vector<Match> matches;
     for (const auto& [character, stand_in] : stand_ins) {
       if (stand_in.at >= 0) matches.push_back({stand_in.code->at - 1 - segment.begin, stand_in.at});
     }
     for (const PlacedCode& placed :
          ProjectCodes(text_.codes(), codes.begin, codes.end, segment.begin,
-                      matches.empty() ? segment.words : WithStandIns(segment.words, matches))) {
+                      matches.empty() ? words : WithStandIns(words, matches))) {
       const Code& code = text_.codes()[placed.code];
       write_to(placed.at);
       const auto before = static_cast<int>(out.size());
@@ -210,9 +244,14 @@ void MarkedAnswer::WriteTranslation(const Segment& segment, const SegmentCodes& 
         out += Copy(code.source.begin, code.source.end);
         continue;
       }
-      if (code.visible && placed.behind && code.space_before) out += ' ';
+      const bool joins = written > 0 && written < translation.size() &&
+                         translation[written - 1] != ' ' && translation[written] != ' ';
+      if (code.visible && code.space_before && (placed.behind || joins)) out += ' ';
       out += Copy(code.source.begin, code.source.end);
-      if (code.visible && !placed.behind && code.space_after) out += ' ';
+      // A comma behind it needs no blank.
+      if (code.visible && code.space_after &&
+          (joins ? absl::ascii_isalnum(translation[written]) : !placed.behind))
+        out += ' ';
       part.AddPiece(static_cast<int>(written), before);
     }
   }

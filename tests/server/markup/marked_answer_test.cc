@@ -157,6 +157,17 @@ TEST(MarkedAnswerTest, NoteMarksStayBehindTheirWord) {
   EXPECT_EQ(Translated("see<img> x y", kHtml, {1, 0, 2}), "X SEE<img> Y");
 }
 
+TEST(MarkedAnswerTest, CommaStaysBehindItsWord) {
+  const std::string fragment = "a <img> b";
+  const MarkedText text(fragment, kHtml);
+  MarkedAnswer answer(fragment, text);
+  // "b" is aligned with the comma more than with "B".
+  const WordLinks words = {
+      {{0, 1}, {2, 3}}, {{0, 1}, {1, 2}, {3, 4}}, {{0, 0, 1}, {1, 1, 1}, {1, 2, 0.5F}}};
+  const std::string part = answer.Add({0, 3, "A, B", false, words, 4}).text();
+  EXPECT_EQ(part + answer.Finish(), "A <img>, B");
+}
+
 TEST(MarkedAnswerTest, CopiedElementsKeepTheirBlanks) {
   EXPECT_EQ(Translated("run <code>a</code> now"), "RUN <code>a</code> NOW");
   EXPECT_EQ(Translated("run <code>a</code> now", kHtml, {2, 1, 0}), "NOW <code>a</code> RUN");
@@ -252,6 +263,18 @@ TEST(MarkedAnswerTest, ElementWithWordsGetsOne) {
   // No word of the answer looks at "x" more than at "a", and "X" does most.
   const std::vector<WordLink> links = {{0, 0, 1}, {0, 1, 0.7F}, {1, 1, 0.3F}, {2, 2, 1}, {3, 3, 1}};
   EXPECT_EQ(Projected("a <b>x</b> y c", links), "A <b>X</b> Y C");
+}
+
+TEST(MarkedAnswerTest, EqualWordsBelongTogether) {
+  const std::string fragment = "say <b>Next</b>.";
+  const MarkedText text(fragment, kHtml);
+  MarkedAnswer answer(fragment, text);
+  // "ON" looks at "Next", and "Next" at "say".
+  const WordLinks words = {{{0, 3}, {4, 8}, {8, 9}},
+                           {{0, 3}, {4, 6}, {7, 11}, {11, 12}},
+                           {{0, 0, 1}, {1, 1, 1}, {0, 2, 1}, {2, 3, 1}}};
+  const std::string part = answer.Add({0, 9, "SAY ON Next.", false, words, 10}).text();
+  EXPECT_EQ(part + answer.Finish(), "SAY ON <b>Next</b>.");
 }
 
 TEST(MarkedAnswerTest, TellsTheRangesOfWords) {
