@@ -15,7 +15,8 @@ same alignments:
   of the words that an alignment by edit distance finds in the concatenated translations.
 
 A span is the set of the words in an element; precision, recall and F1 are over all pairs of an
-element's start tag and a word. Writes OUT/projection.json.
+element's start tag and a word. BLEU is that of own translations of the lines, whole (which tags do
+not change) and by text nodes. Writes OUT/projection.json.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "model"), str(ROOT / "tests/bench")]
 
 import machine  # noqa: E402
+import sacrebleu  # noqa: E402
 
 from linnet_model.evaluation.decoding import tokenizer_of  # noqa: E402
 
@@ -295,6 +297,12 @@ def matched(said: Tagged, wanted: list[str]) -> Tagged:
     return list(zip(wanted, tags, strict=True))
 
 
+def bleu(texts: list[str], lines: list[Line]) -> float:
+    answers = [re.sub(r"\s+", " ", text).strip() for text in texts]
+    references = [line.plain_target for line in lines]
+    return round(sacrebleu.corpus_bleu(answers, [references]).score, 2)
+
+
 def f1(answers: list[Tagged], lines: list[Line]) -> dict[str, float]:
     right = said = wanted = 0
     for answer, line in zip(answers, lines, strict=True):
@@ -341,16 +349,21 @@ def main() -> None:
     lines = [line for line in found if line.fits]
     print(f"{len(pairs)} lines, {len(lines)} of them with known tokens", file=sys.stderr)
 
+    plains = [line.plain_source for line in lines]
     nodes = [nodes_of(line.source) for line in lines]
     texts = [node.strip() for parts in nodes for node, _ in parts if WORD.search(node)]
     said = iter(decode(flags.bundle, [{"text": text} for text in texts]))
-    alone = []
+    alone, joined = [], []
     for line, parts in zip(lines, nodes, strict=True):
         words: Tagged = []
+        whole = ""
         for node, tags in parts:
-            text = next(said)["text"] if WORD.search(node) else node
+            text = node.replace(node.strip(), next(said)["text"]) if WORD.search(node) else node
             words += [(word, tags) for word in WORD.findall(text)]
+            whole += text
         alone.append(matched(words, WORD.findall(line.plain_target)))
+        joined.append(whole)
+    own = [answer["text"] for answer in decode(flags.bundle, [{"text": a} for a in plains])]
 
     ways = {
         "linnet": projected_by_linnet(lines, flags.program),
@@ -366,6 +379,7 @@ def main() -> None:
             "bundle": machine.bundle_name(flags.bundle),
             "lines": len(lines),
             **result,
+            "bleu": {"linnet": bleu(own, lines), "text_nodes": bleu(joined, lines)},
         },
     )
 
