@@ -122,7 +122,7 @@ async def read_bytes(request: web.Request, maximum: int) -> bytes:
         found = bytearray(request.content.read_nowait())
     else:
         found = bytearray()
-        async with _in_time():
+        async with in_time():
             async for chunk in request.content.iter_any():
                 found += chunk
                 if len(found) > maximum:
@@ -133,7 +133,7 @@ async def read_bytes(request: web.Request, maximum: int) -> bytes:
 
 
 @contextlib.asynccontextmanager
-async def _in_time() -> AsyncIterator[None]:
+async def in_time() -> AsyncIterator[None]:
     """Raises Problem if the body takes too long to arrive."""
     try:
         async with asyncio.timeout(BODY_SECONDS):
@@ -229,7 +229,7 @@ async def read_fields(request: web.Request, maximum: int) -> Fields:
     charset = (request.charset or "utf-8").lower()
     if kind == "multipart/form-data":
         try:
-            async with _in_time():
+            async with in_time():
                 return Fields(await _multipart(request))
         except web.HTTPRequestEntityTooLarge:
             raise _too_large(maximum) from None

@@ -11,7 +11,7 @@ from ..body import Fields
 from ..glossaries import Glossaries
 from ..languages import name_of
 from ..problem import Problem, invalid
-from ..translator import Job
+from ..translator import Caller, Job
 from .base import HTML, Face, answer, warned
 
 # deepl 1.32.0 leaves a request after 10 s and sends it again at once: what runs is kept for it.
@@ -34,6 +34,7 @@ _IGNORED = (
 _TAG_LISTS = ("ignore_tags", "splitting_tags", "non_splitting_tags")
 _MAX_TAGS = 256
 _MIME_TYPES = {"": "", "html": HTML, "xml": "application/xml"}  # by tag_handling
+Terms = tuple[tuple[str, str], ...]
 _NO_CHOICE = ("default", "prefer_more", "prefer_less", "", None)
 
 
@@ -54,7 +55,7 @@ class DeepL(Face):
 
     def __init__(self, translator: Any, options: Any, glossaries: Glossaries):
         super().__init__(translator, options)
-        self._glossaries = glossaries
+        self.glossaries = glossaries
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -68,6 +69,15 @@ class DeepL(Face):
     def error(self, problem: Problem, status: int) -> Any:
         return {"message": problem.message}
 
+    def terms(self, caller: Caller, fields: Fields, source: str, target: str) -> Terms:
+        """The terms of the glossary that a request names, if it names one."""
+        glossary = fields.text("glossary_id", "")
+        if not glossary:
+            return ()
+        if not source:
+            raise invalid("source_lang", "is missing: a glossary needs it")
+        return self.glossaries.terms(caller.token, glossary, source, target)
+
     async def _translate(self, request: web.Request) -> web.Response:
         fields = await self.fields(request)
         caller = self.caller(request, fields)
@@ -80,18 +90,13 @@ class DeepL(Face):
                 'out, or use "prefer_more" or "prefer_less"',
             )
         tags = fields.choice("tag_handling", ("xml", "html", ""), "")
-        terms: tuple[tuple[str, str], ...] = ()
-        if glossary := fields.text("glossary_id", ""):
-            if not source:
-                raise invalid("source_lang", "is missing: a glossary needs it")
-            terms = self._glossaries.terms(caller.token, glossary, source, target)
         lists = _TAG_LISTS if tags else ()
         markup = tuple((name, _tags(fields, name)) for name in lists if fields.get(name))
         job = Job(
             tuple(texts),
             source,
             target,
-            glossary=terms,
+            glossary=self.terms(caller, fields, source, target),
             mime_type=_MIME_TYPES[tags],
             markup=markup,
         )

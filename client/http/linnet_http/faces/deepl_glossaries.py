@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from aiohttp import web
 
 from ..body import Fields
-from ..glossaries import Glossaries, Glossary, format_tsv, language, parse
+from ..glossaries import Glossary, format_tsv, language, parse
 from ..problem import Problem, invalid
 from .base import answer
 from .deepl import DeepL
@@ -18,12 +18,7 @@ Terms = list[tuple[str, str]]
 
 
 class DeepLGlossaries(DeepL):
-    name = "deepl"
     statuses: ClassVar[Mapping[int, int]] = {401: 403}
-
-    def __init__(self, translator: Any, options: Any, glossaries: Glossaries):
-        super().__init__(translator, options, glossaries)
-        self._store = glossaries
 
     def routes(self) -> list[web.RouteDef]:
         one = "/v3/glossaries/{id}"
@@ -63,59 +58,59 @@ class DeepLGlossaries(DeepL):
         fields = await self.fields(request)
         token = await self._owner(request, fields)
         pair, terms = _dictionary(fields)
-        made = self._store.create(token, fields.text("name"), {pair: terms})
+        made = self.glossaries.create(token, fields.text("name"), {pair: terms})
         return answer(_v2(made), 201)
 
     async def _list_v2(self, request: web.Request) -> web.Response:
         token = await self._owner(request, await self.fields(request))
-        found = [it for it in self._store.of(token) if len(it.dictionaries) == 1]
+        found = [it for it in self.glossaries.of(token) if len(it.dictionaries) == 1]
         return answer({"glossaries": [_v2(it) for it in found]})
 
     async def _get_v2(self, request: web.Request) -> web.Response:
         token = await self._owner(request, await self.fields(request))
-        return answer(_v2(self._store.get(token, request.match_info["id"])))
+        return answer(_v2(self.glossaries.get(token, request.match_info["id"])))
 
     async def _entries_v2(self, request: web.Request) -> web.Response:
         token = await self._owner(request, await self.fields(request))
-        glossary = self._store.get(token, request.match_info["id"])
+        glossary = self.glossaries.get(token, request.match_info["id"])
         source, target, _ = _only(glossary)
-        terms = self._store.terms(token, glossary.id, source, target)
+        terms = self.glossaries.terms(token, glossary.id, source, target)
         return web.Response(text=format_tsv(list(terms)), content_type="text/tab-separated-values")
 
     async def _delete(self, request: web.Request) -> web.Response:
         token = await self._owner(request, await self.fields(request))
-        self._store.delete(token, request.match_info["id"])
+        self.glossaries.delete(token, request.match_info["id"])
         return web.Response(status=204)
 
     async def _create_v3(self, request: web.Request) -> web.Response:
         fields = await self.fields(request)
         token = await self._owner(request, fields)
-        made = self._store.create(token, fields.text("name"), _dictionaries(fields))
+        made = self.glossaries.create(token, fields.text("name"), _dictionaries(fields))
         return answer(_v3(made), 201)
 
     async def _list_v3(self, request: web.Request) -> web.Response:
         token = await self._owner(request, await self.fields(request))
-        return answer({"glossaries": [_v3(it) for it in self._store.of(token)]})
+        return answer({"glossaries": [_v3(it) for it in self.glossaries.of(token)]})
 
     async def _get_v3(self, request: web.Request) -> web.Response:
         token = await self._owner(request, await self.fields(request))
-        return answer(_v3(self._store.get(token, request.match_info["id"])))
+        return answer(_v3(self.glossaries.get(token, request.match_info["id"])))
 
     async def _patch_v3(self, request: web.Request) -> web.Response:
         fields = await self.fields(request)
         token, glossary = await self._owner(request, fields), request.match_info["id"]
-        self._store.get(token, glossary)
+        self.glossaries.get(token, glossary)
         if "name" in fields:
-            self._store.rename(token, glossary, fields.text("name"))
+            self.glossaries.rename(token, glossary, fields.text("name"))
         if "dictionaries" in fields:
             for pair, terms in _dictionaries(fields).items():
-                self._store.merge(token, glossary, pair, terms)
-        return answer(_v3(self._store.get(token, glossary)))
+                self.glossaries.merge(token, glossary, pair, terms)
+        return answer(_v3(self.glossaries.get(token, glossary)))
 
     async def _entries_v3(self, request: web.Request) -> web.Response:
         token, glossary = await self._owner(request, {}), request.match_info["id"]
         source, target = _pair(Fields(dict(request.query)))
-        terms = self._store.terms(token, glossary, source, target)
+        terms = self.glossaries.terms(token, glossary, source, target)
         said = {
             "source_lang": source,
             "target_lang": target,
@@ -128,12 +123,12 @@ class DeepLGlossaries(DeepL):
         fields = await self.fields(request)
         token, glossary = await self._owner(request, fields), request.match_info["id"]
         pair, terms = _dictionary(fields)
-        self._store.put(token, glossary, pair, terms)
+        self.glossaries.put(token, glossary, pair, terms)
         return answer({"source_lang": pair[0], "target_lang": pair[1], "entry_count": len(terms)})
 
     async def _delete_v3(self, request: web.Request) -> web.Response:
         token, glossary = await self._owner(request, {}), request.match_info["id"]
-        self._store.delete_dictionary(token, glossary, _pair(Fields(dict(request.query))))
+        self.glossaries.delete_dictionary(token, glossary, _pair(Fields(dict(request.query))))
         return web.Response(status=204)
 
 

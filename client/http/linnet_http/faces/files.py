@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -11,12 +10,12 @@ from urllib.parse import quote
 import linnet
 from aiohttp import BodyPartReader, web
 
-from ..body import BODY_SECONDS, Fields
+from ..body import Fields, in_time
 from ..documents import Documents, State, failed
 from ..glossaries import Glossaries
 from ..languages import from_libre
 from ..problem import Problem, invalid, missing
-from .base import Face, answer
+from .base import answer
 from .deepl import DeepL
 from .libretranslate import LibreTranslate
 
@@ -40,7 +39,7 @@ async def read_upload(request: web.Request, maximum: int) -> Upload:
         raise Problem(415, "send the file as multipart/form-data", "BAD_TYPE")
     upload, has_file = Upload(), False
     try:
-        async with asyncio.timeout(BODY_SECONDS):
+        async with in_time():
             async for part in await request.multipart():
                 if not isinstance(part, BodyPartReader):
                     raise Problem(400, "the form is nested", "MALFORMED")
@@ -51,10 +50,6 @@ async def read_upload(request: web.Request, maximum: int) -> Upload:
                     upload.name, upload.data = part.filename or "", data
                 elif part.name:
                     upload.fields[part.name] = data.decode()
-    except TimeoutError:
-        raise Problem(
-            408, f"the body did not arrive in {BODY_SECONDS} s", "BODY_TOO_SLOW"
-        ) from None
     except (ValueError, AssertionError) as error:
         raise Problem(400, f"the form cannot be read: {error}"[:200], "MALFORMED") from None
     if not has_file:
@@ -76,16 +71,14 @@ async def _part(part: BodyPartReader, maximum: int) -> bytes:
     return bytes(found)
 
 
-class DeepLDocuments(Face):
+class DeepLDocuments(DeepL):
     """https://developers.deepl.com/api-reference/document."""
 
-    name = "deepl"
     statuses: ClassVar[Mapping[int, int]] = {401: 403}
-    names = DeepL.names
 
     def __init__(self, translator: Any, options: Any, glossaries: Glossaries, documents: Documents):
-        super().__init__(translator, options)
-        self._glossaries, self._documents = glossaries, documents
+        super().__init__(translator, options, glossaries)
+        self._documents = documents
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -93,9 +86,6 @@ class DeepLDocuments(Face):
             self.route("POST", "/v2/document/{id}", self._status),
             self.route("POST", "/v2/document/{id}/result", self._result),
         ]
-
-    def error(self, problem: Problem, status: int) -> Any:
-        return {"message": problem.message}
 
     async def _upload(self, request: web.Request) -> web.Response:
         upload = await read_upload(request, self.options.max_file_bytes)
@@ -106,11 +96,8 @@ class DeepLDocuments(Face):
         if output and not upload.name.lower().endswith(f".{output}"):
             raise invalid("output_format", f'is "{output[:20]}", it must be the format of the file')
         settings = linnet.TranslateRequest(source_language_code=source, target_language_code=target)
-        if glossary := fields.text("glossary_id", ""):
-            if not source:
-                raise invalid("source_lang", "is missing: a glossary needs it")
-            for term, wanted in self._glossaries.terms(caller.token, glossary, source, target):
-                settings.glossary.entries.add(source_text=term, target_text=wanted)
+        for term, wanted in self.terms(caller, fields, source, target):
+            settings.glossary.entries.add(source_text=term, target_text=wanted)
         identity, key = await self._documents.start(caller, upload.name, upload.data, settings)
         return answer({"document_id": identity, "document_key": key})
 
@@ -148,12 +135,10 @@ def _file(state: State, data: bytes) -> web.Response:
     )
 
 
-class LibreTranslateFiles(Face):
+class LibreTranslateFiles(LibreTranslate):
     """https://docs.libretranslate.com: a file is answered with the address of its translation."""
 
-    name = "libretranslate"
     statuses: ClassVar[Mapping[int, int]] = {401: 403}
-    names = LibreTranslate.names
 
     def __init__(self, translator: Any, options: Any, documents: Documents):
         super().__init__(translator, options)
@@ -164,9 +149,6 @@ class LibreTranslateFiles(Face):
             self.route("POST", "/translate_file", self._translate),
             self.route("GET", "/download_file/{name}", self._download),
         ]
-
-    def error(self, problem: Problem, status: int) -> Any:
-        return {"error": problem.message}
 
     async def _translate(self, request: web.Request) -> web.Response:
         upload = await read_upload(request, self.options.max_file_bytes)
