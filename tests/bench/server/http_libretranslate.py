@@ -40,18 +40,12 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import machine
 import server_overhead
-import torch
 import two_cores
 from drift import Drift, note
 from http_overhead import front_end, http_load
 from sentences import sentences
 from server_overhead import Placement, on
 from two_cores import cpu_seconds
-
-from linnet_model.bundle import BundleFacts, write_bundle
-from linnet_model.config import BundleConfig
-from linnet_model.network.encoder_decoder import EncoderDecoder
-from linnet_model.network.presets import preset
 
 PEER = Path(__file__).with_name("peer_libretranslate.py")
 BEAM = 4
@@ -142,6 +136,13 @@ def translated(address: str, text: str) -> str:
 def transformer(folder: Path, tokenizer: Path, tokens: int) -> Path:
     """A bundle of a Transformer of base size with random weights, whose translations have so many
     tokens."""
+    import torch
+
+    from linnet_model.bundle import BundleFacts, write_bundle
+    from linnet_model.config import BundleConfig
+    from linnet_model.network.encoder_decoder import EncoderDecoder
+    from linnet_model.network.presets import preset
+
     torch.manual_seed(1)
     sizes = preset("self_attention_base", VOCABULARY)
     config = BundleConfig(
