@@ -30,7 +30,7 @@ from .rows import SCHEMA, Answer, Backend, Came, CorpusError, Memory, digest, ig
 from .table import Columns, translate_table
 from .version import __version__
 
-FORMAT = 1
+FORMAT = 2  # 1: rows were not split into sentences
 _DIGEST = 8  # bytes of a row
 
 

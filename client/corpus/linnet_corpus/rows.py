@@ -37,9 +37,7 @@ class Answer:
     """The answer to one row. A row that cannot be answered has an `error` and nothing else."""
 
     translation: str | None = None
-    score: float | None = (
-        None  # log-probability, divided by the length unless options say otherwise
-    )
+    score: float | None = None  # log-probability by length, or as options say; mean of sentences
     finish_reason: str | None = None  # STOP, or LENGTH: cut at the limit on target tokens
     warnings: tuple[str, ...] = ()  # their reasons: LANGUAGE_MISMATCH, FACTS_DIFFER, …
     error: str | None = None

@@ -13,7 +13,9 @@ sorts by length; this needs peers.txt and sentencepiece in build/engines, and a 
     linnet-random-bundle --preset dynamic_base --tokenizer --vocab 4900 --dtype float32 --out BUNDLE
 
 Speeds are target tokens a second, of the wall clock and of the CPU time of all processes, Ray's
-included, from the first block that is done to the last. Runs take turns.
+included, from the first block that is done to the last. Runs take turns. On a busy machine they
+scatter; `busy` does not: the share of the time in which linnet-decode runs or waits for a core, or
+in which CTranslate2 is called. In the rest they wait for rows.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -44,14 +47,22 @@ BATCH = 32
 OURS, PEERS = ("linnet alone", "linnet ray"), ("ctranslate2 alone", "ctranslate2 ray")
 
 
-def cpu_seconds(pid: int) -> float:
-    """Of a process and its descendants that run."""
+def spent_by(pid: int) -> dict[int, tuple[float, float]]:
+    """CPU seconds of a process and each of its descendants that run, and the seconds in which their
+    threads ran or waited for a core. A thread that has ended, as Ray's do after a block, counts in
+    the first alone."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
-        return 0.0
-    own = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return own + sum(map(cpu_seconds, children(pid)))
+        return {}
+    cpu, busy = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"), 0.0
+    for file in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+        with suppress(OSError):  # has ended
+            busy += sum(map(int, file.read_text().split()[:2])) / 1e9
+    found = {pid: (cpu, busy)}
+    for child in children(pid):
+        found |= spent_by(child)
+    return found
 
 
 class CTranslate2:
@@ -67,6 +78,7 @@ class CTranslate2:
         self._options = {"beam_size": beam, "max_batch_size": BATCH, **lengths}
 
     def __call__(self, table: pa.Table) -> pa.Table:
+        begin = time.monotonic()
         ids = self._pieces.encode(table["text"].to_pylist())
         sources = [[f"w{number}" for number in it] for it in ids]
         results = self._translator.translate_batch(sources, **self._options)
@@ -76,7 +88,9 @@ class CTranslate2:
         )
         table = table.append_column("translation", pa.array(texts, pa.string()))
         # Linnet counts the end token.
-        return table.append_column("tokens", pa.array([len(it) + 1 for it in found], pa.int32()))
+        table = table.append_column("tokens", pa.array([len(it) + 1 for it in found], pa.int32()))
+        seconds = (time.monotonic() - begin) / len(table)
+        return table.append_column("seconds", pa.array([seconds] * len(table)))
 
 
 def options_of(given: argparse.Namespace) -> dict[str, int]:
@@ -145,15 +159,23 @@ def tokens_of(block: pa.Table | list[bytes], given: argparse.Namespace) -> int:
 
 
 def measure(arm: str, given: argparse.Namespace) -> None:
-    """Prints the tokens and the wall and CPU seconds after the first block."""
-    blocks, cpu, wall = [], 0.0, 0.0
+    """Prints the tokens, the wall and CPU seconds after the first block, and the busy seconds."""
+    blocks, begin, before = [], 0.0, {}
     for number, block in enumerate(blocks_of(arm, given)):
+        end, after = time.monotonic(), spent_by(os.getpid())
         if number == 0:
-            cpu, wall = cpu_seconds(os.getpid()), time.monotonic()
+            begin, before = end, after
         else:
             blocks.append(block)
-            ended, used = time.monotonic(), cpu_seconds(os.getpid())
-    print(json.dumps([sum(tokens_of(block, given) for block in blocks), ended - wall, used - cpu]))
+    spent = [
+        (cpu - before.get(pid, (0.0, 0.0))[0], busy - before.get(pid, (0.0, 0.0))[1])
+        for pid, (cpu, busy) in after.items()
+    ]
+    busy = max(busy for _, busy in spent)
+    if arm in PEERS:  # the second call may begin before the first block is here
+        busy = min(end - begin, sum(sum(table["seconds"].to_pylist()) for table in blocks))
+    tokens = sum(tokens_of(block, given) for block in blocks)
+    print(json.dumps([tokens, end - begin, sum(cpu for cpu, _ in spent), busy]))
 
 
 def shares(speeds: dict[str, float], has_peer: bool) -> dict[str, float]:
@@ -217,15 +239,18 @@ def main() -> None:
                     done = subprocess.run(
                         [*command, *flags], stdout=subprocess.PIPE, check=True, env=environment
                     )
-                    tokens, wall, cpu = json.loads(done.stdout.splitlines()[-1])
-                    runs[arm].append((tokens / wall, tokens / cpu))
-                    print(beam, arm, tokens, *map(round, runs[arm][-1]), file=sys.stderr)
+                    tokens, wall, cpu, busy = json.loads(done.stdout.splitlines()[-1])
+                    runs[arm].append((tokens / wall, tokens / cpu, busy / wall))
+                    print(beam, arm, tokens, *runs[arm][-1], file=sys.stderr)
             speeds_of = result.setdefault("beams", {}).setdefault(str(beam), {})
             for column, unit in enumerate(("second", "cpu_second")):
                 middle = {arm: statistics.median(it[column] for it in runs[arm]) for arm in arms}
                 speeds = {arm: round(speed) for arm, speed in middle.items()}
                 found = {f"tokens_per_{unit}": speeds, "shares": shares(middle, given.peer)}
                 speeds_of[unit] = found
+            busy = {arm: statistics.median(it[2] for it in runs[arm]) for arm in arms}
+            speeds_of["busy"] = {arm: round(share, 3) for arm, share in busy.items()}
+            speeds_of["busy"]["shares"] = shares(busy, given.peer)
             machine.write_result(place, result)
     print(json.dumps(result, indent=1))
 
