@@ -17,6 +17,8 @@ constexpr int kMaxFound = 2 * kMaxBeam;
 constexpr int kMaxHistory = 8192;
 // The longest n-gram that may occur only so many times in a row (model/runtime/search/repeats.h).
 constexpr int kMaxRepeatedNgram = 16;
+// CUDA reads a row of logits in so many columns.
+constexpr int kLogitColumns = 512;
 
 // Row r of the plan holds two independent things: the number of the search that row r of the step
 // belongs to (`search`), and the parameters of search number r (all other fields). The encoder
@@ -120,6 +122,10 @@ struct BeamStepParams {
   float* also;             // [rows], -infinity where there is none
   float* log_normalizers;  // [rows]
   int64_t rows, plan_stride, vocabulary;
+  // Scratch memory of CUDA; the CPU does not use it.
+  float* column_highest;  // [rows, kLogitColumns]
+  float* column_sums;     // [rows, kLogitColumns / 32, 2]
+  int32_t* repeated;      // [rows, longest + kMaxRepeatedNgram]
 };
 
 void BeamInputsCpu(const BeamInputsParams& params);

@@ -206,6 +206,11 @@ void BeamStep(const at::Tensor& plan, const at::Tensor& logits, const at::Tensor
   at::Tensor found_tokens = at::empty({rows, kMaxFound}, plan.options());
   at::Tensor also = at::empty({rows}, floats);
   at::Tensor log_normalizers = at::empty({rows}, floats);
+  const int64_t device_rows = logits.is_cpu() ? 0 : rows;
+  at::Tensor column_highest = at::empty({device_rows, kLogitColumns}, floats);
+  at::Tensor column_sums = at::empty({device_rows, kLogitColumns / 32, 2}, floats);
+  at::Tensor repeated =
+      at::empty({device_rows, unpacked.longest + kMaxRepeatedNgram}, plan.options());
   kernel({.plan = plan.const_data_ptr<int32_t>(),
           .tables = unpacked,
           .special = Special(kOp, special),
@@ -220,7 +225,10 @@ void BeamStep(const at::Tensor& plan, const at::Tensor& logits, const at::Tensor
           .log_normalizers = log_normalizers.mutable_data_ptr<float>(),
           .rows = rows,
           .plan_stride = plan.size(1),
-          .vocabulary = logits.size(1)});
+          .vocabulary = logits.size(1),
+          .column_highest = column_highest.mutable_data_ptr<float>(),
+          .column_sums = column_sums.mutable_data_ptr<float>(),
+          .repeated = repeated.mutable_data_ptr<int32_t>()});
 }
 
 StepRows CallBeamInputs(const at::Tensor& plan, at::TensorList tables, at::IntArrayRef special,

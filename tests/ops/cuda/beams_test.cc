@@ -113,6 +113,10 @@ struct StepRoom {
                      normalizers = std::vector<float>(Beams::kRows);
   std::vector<int32_t> found_tokens = std::vector<int32_t>(Beams::kRows * kMaxFound, -1);
   std::vector<BeamRecord> record = std::vector<BeamRecord>(Beams::kRows);
+  std::vector<float> highest = std::vector<float>(Beams::kRows * kLogitColumns),
+                     sums = std::vector<float>(Beams::kRows * kLogitColumns / 16);
+  std::vector<int32_t> repeated =
+      std::vector<int32_t>(Beams::kRows * (Beams::kLongest + kMaxRepeatedNgram));
 
   BeamStepParams Params(Beams& beams, FloatType type, void* logits, const int32_t* backpointers,
                         int vocabulary, const BeamGrammar& grammar) {
@@ -130,7 +134,10 @@ struct StepRoom {
             .log_normalizers = normalizers.data(),
             .rows = Beams::kRows,
             .plan_stride = Beams::kStride,
-            .vocabulary = vocabulary};
+            .vocabulary = vocabulary,
+            .column_highest = nullptr,
+            .column_sums = nullptr,
+            .repeated = nullptr};
   }
   // On the device; with the grammar if `bound`.
   BeamStepParams Params(Beams& beams, Array& logits, std::vector<int32_t>& backpointers,
@@ -148,6 +155,9 @@ struct StepRoom {
     p.found_tokens = memory.Give(found_tokens);
     p.also = memory.Give(also);
     p.log_normalizers = memory.Give(normalizers);
+    p.column_highest = memory.Give(highest);
+    p.column_sums = memory.Give(sums);
+    p.repeated = memory.Give(repeated);
     return p;
   }
 };
