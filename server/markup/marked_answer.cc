@@ -27,9 +27,7 @@ WordLinks WithEqualWords(const WordLinks& words, absl::string_view source,
     for (int i = 0; i < std::ssize(ranges); ++i) {
       const absl::string_view word =
           absl::ClippedSubstr(text, ranges[i].begin, ranges[i].end - ranges[i].begin);
-      if (std::ranges::any_of(word,
-                              [](unsigned char c) { return absl::ascii_isalnum(c) || c > 127; }))
-        (found[word].*places).push_back(i);
+      if (!IsMark(word)) (found[word].*places).push_back(i);
     }
   };
   using Places = decltype(found)::mapped_type;
@@ -232,9 +230,9 @@ void MarkedAnswer::WriteTranslation(const Segment& segment, const SegmentCodes& 
     for (const auto& [character, stand_in] : stand_ins) {
       if (stand_in.at >= 0) matches.push_back({stand_in.code->at - 1 - segment.begin, stand_in.at});
     }
-    for (const PlacedCode& placed :
-         ProjectCodes(text_.codes(), codes.begin, codes.end, segment.begin,
-                      matches.empty() ? words : WithStandIns(words, matches))) {
+    for (const PlacedCode& placed : ProjectCodes(
+             text_.codes(), codes.begin, codes.end, segment.begin,
+             matches.empty() ? words : WithStandIns(words, matches), source, translation)) {
       const Code& code = text_.codes()[placed.code];
       write_to(placed.at);
       const auto before = static_cast<int>(out.size());

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <tuple>
 
+#include "absl/strings/ascii.h"
+
 namespace linnet::server {
 namespace {
 
@@ -31,10 +33,22 @@ struct Node {
   bool bound() const { return element && (open < 0 || close < 0); }  // to an edge of its parent
 };
 
+std::vector<bool> FindMarks(const std::vector<ByteRange>& words, absl::string_view text) {
+  std::vector<bool> marks;
+  for (const ByteRange& word : words)
+    marks.push_back(IsMark(absl::ClippedSubstr(text, word.begin, word.end - word.begin)));
+  return marks;
+}
+
 class Projection {
  public:
-  Projection(std::span<const Code> codes, int begin, int end, int base, const WordLinks& words)
-      : codes_(codes), words_(words), taken_(words.target.size()) {
+  Projection(std::span<const Code> codes, int begin, int end, int base, const WordLinks& words,
+             absl::string_view source, absl::string_view target)
+      : codes_(codes),
+        words_(words),
+        source_marks_(FindMarks(words.source, source)),
+        target_marks_(FindMarks(words.target, target)),
+        taken_(words.target.size()) {
     const int source_end = words.source.empty() ? 0 : words.source.back().end;
     MakeTree(begin, end, base, source_end);
     IndexLinks();
@@ -185,18 +199,27 @@ class Projection {
     constexpr float kLengthCost = 0.5f;
     const int length = node.source.end - node.source.begin;
     std::vector<float> values;
+    const auto marks = source_marks_.begin();
+    const bool has_word = std::find(marks + node.source.begin, marks + node.source.end, false) !=
+                          marks + node.source.end;
     for (int word = parent.begin; word < parent.end; ++word)
       values.push_back(ShareWithin(word, node.source));
     WordRun best = {parent.begin, parent.begin};
     float best_sum = 0;
-    for (int begin = parent.begin; begin < parent.end; ++begin) {
-      float sum = 0;
-      for (int end = begin + 1; end <= parent.end && !taken_[end - 1]; ++end) {
-        sum += values[end - 1 - parent.begin];
-        const float now = sum - kLengthCost * static_cast<float>(std::abs(end - begin - length));
-        if (best.empty() || now > best_sum) best = {begin, end}, best_sum = now;
+    const auto find = [&](bool marks_alone) {
+      for (int begin = parent.begin; begin < parent.end; ++begin) {
+        float sum = 0;
+        bool fits = marks_alone;
+        for (int end = begin + 1; end <= parent.end && !taken_[end - 1]; ++end) {
+          sum += values[end - 1 - parent.begin];
+          fits |= !target_marks_[end - 1];
+          const float now = sum - kLengthCost * static_cast<float>(std::abs(end - begin - length));
+          if (fits && (best.empty() || now > best_sum)) best = {begin, end}, best_sum = now;
+        }
       }
-    }
+    };
+    find(/*marks_alone=*/!has_word);
+    if (best.empty()) find(/*marks_alone=*/true);
     return {best, best_sum};
   }
 
@@ -361,6 +384,8 @@ class Projection {
 
   const std::span<const Code> codes_;
   const WordLinks& words_;
+  const std::vector<bool> source_marks_;  // of each word, whether it is one
+  const std::vector<bool> target_marks_;
   std::vector<Node> nodes_;
   std::vector<int> links_of_;     // of target word t, sorted_[links_of_[t], links_of_[t + 1])
   std::vector<WordLink> sorted_;  // with their weights as ShareWithin counts them
@@ -371,9 +396,23 @@ class Projection {
 
 }  // namespace
 
+bool IsMark(absl::string_view word) {
+  for (size_t i = 0; i < word.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(word[i]);
+    if (absl::ascii_isalnum(byte)) return false;
+    if (byte < 0xC0) continue;  // a mark of ASCII, or not the first byte of a character
+    // U+0080 to U+00BF, U+2000 to U+206F, U+3000 to U+303F
+    const absl::string_view first = word.substr(i, 2);
+    if (byte != 0xC2 && first != "\xE2\x80" && first != "\xE2\x81" && first != "\xE3\x80")
+      return false;
+  }
+  return true;
+}
+
 std::vector<PlacedCode> ProjectCodes(std::span<const Code> codes, int begin, int end, int base,
-                                     const WordLinks& words) {
-  return Projection(codes, begin, end, base, words).Places();
+                                     const WordLinks& words, absl::string_view source,
+                                     absl::string_view target) {
+  return Projection(codes, begin, end, base, words, source, target).Places();
 }
 
 }  // namespace linnet::server

@@ -25,6 +25,9 @@ struct WordLinks {
   std::vector<WordLink> links;
 };
 
+// True of a word without letters, digits or symbols of its own: ",", "“".
+bool IsMark(absl::string_view word);
+
 // The place of a code in a translation.
 struct PlacedCode {
   int code = 0;         // index in MarkedText::codes
@@ -40,14 +43,18 @@ struct PlacedCode {
 // maximises the sum of (weight within the element - weight outside of it) over its words, less half
 // for each word that it has more or less than the element; of siblings the one with the greatest
 // sum chooses first. A weight counts by its square, relative to that of all target words on the
-// source word (tests/bench/results/projection.json). A word that a tag splits belongs to the
-// element as a whole. An element that began in an earlier segment gets a run from the first word
-// on, and one that ends in a later segment one up to the last word.
+// source word (tests/bench/results/projection.json). An element of more than marks gets more than
+// marks. A word that a tag splits belongs to the element as a whole. An element that
+// began in an earlier segment gets a run from the first word on, and one that ends in a later
+// segment one up to the last word.
 //
 // An element without words, and every other code, stands before the word with the greatest weight
 // on its right neighbour, or, if it is attached to its left neighbour alone, behind that of the
 // left one; without such a word, behind the code before it.
+//
+// The words of the source and the target are bytes of `source` and `target`.
 std::vector<PlacedCode> ProjectCodes(std::span<const Code> codes, int begin, int end, int base,
-                                     const WordLinks& words);
+                                     const WordLinks& words, absl::string_view source,
+                                     absl::string_view target);
 
 }  // namespace linnet::server

@@ -265,6 +265,18 @@ TEST(MarkedAnswerTest, ElementWithWordsGetsOne) {
   EXPECT_EQ(Projected("a <b>x</b> y c", links), "A <b>X</b> Y C");
 }
 
+TEST(MarkedAnswerTest, ElementWithAWordEnclosesMoreThanMarks) {
+  const std::string fragment = "a, <b>x</b>";
+  const MarkedText text(fragment, kHtml);
+  MarkedAnswer answer(fragment, text);
+  // The comma looks at "x" more than "X" does.
+  const WordLinks words = {{{0, 1}, {1, 2}, {3, 4}},
+                           {{0, 1}, {1, 2}, {3, 4}},
+                           {{0, 0, 1}, {0, 1, 0.58F}, {2, 1, 0.42F}, {0, 2, 0.6F}, {2, 2, 0.4F}}};
+  const std::string part = answer.Add({0, 4, "A, X", false, words, 5}).text();
+  EXPECT_EQ(part + answer.Finish(), "A, <b>X</b>");
+}
+
 TEST(MarkedAnswerTest, EqualWordsBelongTogether) {
   const std::string fragment = "say <b>Next</b>.";
   const MarkedText text(fragment, kHtml);
