@@ -86,6 +86,26 @@ std::vector<size_t> Match(Words decoded, Words written) {
   return matches;
 }
 
+// Makes one word of those that overlap the same range. Both are in order.
+template <typename Word, typename Range>
+void JoinWithin(std::vector<Word>& words, const std::vector<Range>& ranges) {
+  std::vector<Word> joined;
+  auto range = ranges.begin();
+  const Range* last = nullptr;  // that of the last word
+  for (const Word& word : words) {
+    while (range != ranges.end() && range->end <= word.begin) ++range;
+    const bool within = range != ranges.end() && range->begin < word.end;
+    if (within && last == &*range) {
+      joined.back().end = word.end;
+      if constexpr (requires { word.end_token; }) joined.back().end_token = word.end_token;
+    } else {
+      joined.push_back(word);
+    }
+    last = within ? &*range : nullptr;
+  }
+  words = std::move(joined);
+}
+
 }  // namespace
 
 std::vector<WordRange> SplitUnits(absl::string_view text, WordUnit unit) {
@@ -119,11 +139,16 @@ std::vector<AlignedWord> SourceWords(const model::Tokenizer& tokenizer,
                                      std::span<const model::TokenId> tokens, absl::string_view text,
                                      std::span<const model::ProtectedSpan> spans,
                                      absl::string_view capitals, WordUnit unit) {
+  // The model reads a token in place of such a span, which is one word therefore.
+  std::vector<model::ProtectedSpan> stand_ins(spans.begin(), spans.end());
+  std::erase_if(stand_ins, [](const model::ProtectedSpan& span) { return span.stand_in < 0; });
   const model::RestoredText restored =
       tokenizer.Restore(tokenizer.Decode(tokens, capitals), spans, text, /*once=*/false);
   const std::string& decoded = restored.text;
   std::vector<AlignedWord> words = AlignedWords(tokenizer, tokens, restored, capitals, unit);
-  const std::vector<WordRange> written = SplitUnits(text, unit);
+  JoinWithin(words, restored.edits);
+  std::vector<WordRange> written = SplitUnits(text, unit);
+  JoinWithin(written, stand_ins);
   std::vector<absl::string_view> decoded_words, written_words;
   for (const AlignedWord& word : words)
     decoded_words.push_back(absl::string_view(decoded).substr(word.begin, word.end - word.begin));

@@ -43,8 +43,8 @@ std::vector<AlignedWord> AlignedWords(const model::Tokenizer& tokenizer,
 
 // Returns the words of a source as written. The decoded text of its tokens is normalised, so its
 // words are matched to those of `text`: one to one if both have the same number, otherwise by
-// minimum edit distance. The result is in the order of the tokens; several entries may have the
-// same bytes.
+// minimum edit distance. The words that overlap a span with a stand-in are one. The result is in
+// the order of the tokens; several entries may have the same bytes.
 std::vector<AlignedWord> SourceWords(const model::Tokenizer& tokenizer,
                                      std::span<const model::TokenId> tokens, absl::string_view text,
                                      std::span<const model::ProtectedSpan> spans = {},

@@ -159,6 +159,28 @@ TEST(MarkupCallsTest, OptionsSayHowMarkupIsRead) {
   EXPECT_THAT(segments(), ElementsAre("The <x-Name>dog</x-Name> runs"));
 }
 
+TEST(MarkupCallsTest, TermAcrossATagIsInItsElement) {
+  TextFixture fixture;
+  auto manifest = test::TinyManifest("en-it", linnet::v1::TASK_TRANSLATE, "en", "it");
+  manifest.set_text_grammar(true);
+  manifest.add_placeholders("<ph0>");
+  test::WriteBundle(fixture.folder.path() / "en-it", manifest);
+  ASSERT_TRUE(fixture.catalog->Reload().ok());
+  const auto translated = [&](const std::string& fragment) {
+    TranslateRequest request = Html(fragment);
+    request.set_target_language_code("it");
+    auto& entry = *request.mutable_glossary()->add_entries();
+    entry.set_source_text("big dog");
+    entry.set_target_text("狗");
+    TranslateResponse response;
+    EXPECT_THAT(fixture.Call(&TextCalls::Translate, request, response), IsOk());
+    return response.translations(0).text();
+  };
+  EXPECT_EQ(translated("A <b>big</b> dog runs."), "A <b>狗</b> runs.");
+  EXPECT_EQ(translated("A big <b>dog</b> runs."), "A <b>狗</b> runs.");
+  EXPECT_EQ(translated("<b>A big</b> dog runs."), "<b>A 狗</b> runs.");
+}
+
 TEST(MarkupCallsTest, GoesThroughAThirdLanguage) {
   PivotServer server;
   TranslateRequest request = To("fr", {kFragment});
