@@ -181,7 +181,7 @@ EXCEPTIONS = {
     "tests/bench/engine/corpus_ray.py": "sentencepiece",
     "bench_echo_server": "grpc",
     "bench_batching": "json",
-    "tests/conftest.py": "python-tests",
+    "tests/conftest.py": f"python-tests {PYTHON}",  # fetches the models that are not shipped
     "tests/server/*metrics*": "prometheus",
 }
 # Library or layer -> the headers, Python modules and CMake targets that mean it.
