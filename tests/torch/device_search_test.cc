@@ -130,6 +130,36 @@ TEST(DeviceSearchTest, ReportsEventsOneStepLate) {
   EXPECT_FALSE(device->encoding());
 }
 
+// Next to six times as many rows on the device, the host steps in every sixth cycle.
+TEST(DeviceSearchTest, HostStepsAsOftenAsItsShareOfRows) {
+  const auto device = MakeEngine(SearchPlace::kDevice);
+  std::vector<SequenceInput> inputs(4);
+  std::vector<Answer> alone;
+  for (int i = 0; i < 4; ++i) {
+    const bool sampled = i == 0;
+    const int tokens = sampled ? 8 : 19;
+    inputs[i].id = i + 1;
+    inputs[i].source = {5, 7 + i, 2};
+    SearchOptions& options = inputs[i].options;
+    options.beam_size = sampled ? 2 : 4;
+    options.min_target_tokens = options.max_target_tokens = tokens;
+    if (sampled) options.seed = 3;
+    alone.push_back(Decode(*device, inputs[i]));
+  }
+  ASSERT_THAT(device->Add(inputs), IsOk());
+  for (int cycle = 1; device->sequences() > 0; ++cycle) {
+    const auto events = device->Step();
+    ASSERT_THAT(events, IsOk());
+    for (const SequenceEvent& event : *events) {
+      // The record of the device's last step comes one cycle later.
+      const int expected = event.id > 1 ? cycle - 1 : cycle <= 20 ? cycle / 6 : 3 + cycle - 20;
+      EXPECT_EQ(event.target_tokens, expected) << event.id << " in cycle " << cycle;
+      if (!event.finished) continue;
+      EXPECT_TRUE(SameAnswers(event.hypotheses, alone[event.id - 1].hypotheses)) << event.id;
+    }
+  }
+}
+
 TEST(DeviceSearchTest, RowOfNaNFailsOnlyItsSequence) {
   const auto host = MakeEngine(SearchPlace::kHost), device = MakeEngine(SearchPlace::kDevice);
   SequenceInput bad;

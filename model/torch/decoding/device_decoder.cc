@@ -119,7 +119,7 @@ std::vector<RunningSequence*> DeviceDecoder::NextStep(std::span<RunningSequence>
   std::vector<RunningSequence*> ready, waiting;
   for (RunningSequence& sequence : running) {
     if (sequence.paused) continue;
-    if (sequence.encoded.pending() && !sequence.on_device) {
+    if (sequence.encoded.pending() && !sequence.on_device && sequence.rows > 0) {
       sequence.encoded.call->Block(stream_);  // the host decoder runs on this stream as well
       sequence.TakeEncoded();
     } else if (sequence.encoded.pending() && sequence.encoded.call->done()) {

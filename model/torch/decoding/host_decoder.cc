@@ -21,6 +21,10 @@ constexpr int kRowGrain = 4;
 // A step has as many rows of known tokens as it may have of hypotheses, but at least so many.
 constexpr int kMinRunRows = 128;
 
+// Max number of the device's steps to one of the host. On an H200 a step of the host takes as long
+// as about three of the device, so that one sequence of it costs 128 others a tenth of their speed.
+constexpr int64_t kMaxDeviceSteps = 32;
+
 bool InSearchStep(const RunningSequence& sequence) {
   return sequence.searched_by_host() && sequence.rows > 0;
 }
@@ -59,13 +63,28 @@ int HostDecoder::ReachAt(int steps) const {
   return std::clamp(steps + 1, min_reach_, backpointers_.reach());
 }
 
-void HostDecoder::Plan(std::span<RunningSequence> running) const {
+bool HostDecoder::IsDue(std::span<const RunningSequence> running) {
+  int64_t rows = 0, device_rows = 0;
+  for (const RunningSequence& sequence : running) {
+    if (sequence.paused) continue;
+    const bool host = sequence.pass.has_value() || sequence.searched_by_host();
+    if (!host && sequence.launched >= sequence.max_steps) continue;
+    (host ? rows : device_rows) += std::ssize(sequence.slots.numbers());
+  }
+  if (rows == 0) return false;
+  const bool due = ++waited_ >= std::min(device_rows / rows, kMaxDeviceSteps);
+  if (due) waited_ = 0;
+  return due;
+}
+
+void HostDecoder::Plan(std::span<RunningSequence> running) {
+  const bool due = IsDue(running);
   const bool takes_runs = context_.model.device().is_cpu() && !context_.options.one_shape;
   const int all = std::max(context_.info.rows, kMinRunRows);
   int free = all;
   for (RunningSequence& sequence : running) {
     sequence.rows = sequence.ahead = 0;
-    if (sequence.paused) continue;
+    if (sequence.paused || !due) continue;
     if (!sequence.pass.has_value() && !sequence.searched_by_host()) continue;
     const Search& search = *sequence.search;
     const int64_t known =

@@ -21,6 +21,10 @@ namespace linnet::model {
 // steps. A step takes only so many such rows; other targets wait for the next one. A GPU, and an
 // engine with one shape for all steps, computes one token of each target per step.
 //
+// A step here costs the sequences that the device searches more than one of their own. Therefore
+// the host steps as often as its share of the rows allows: next to n times as many rows on the
+// device in every n-th cycle of the engine.
+//
 // ScriptedEngine owns it; not thread-safe, the engine's thread calls it.
 class HostDecoder {
  public:
@@ -35,8 +39,8 @@ class HostDecoder {
     return context_.model.aligns_steps() && !context_.options.one_shape;
   }
 
-  // Decides on the rows of each sequence in the next step.
-  void Plan(std::span<RunningSequence> running) const;
+  // Decides on the rows of each sequence in the next step; called once in a cycle of the engine.
+  void Plan(std::span<RunningSequence> running);
   // Each of these makes one step, as planned, for the sequences that are in that stage; others are
   // not touched. If a search fails, its sequence has the status. Both throw c10::Error, and
   // std::runtime_error if the module breaks its contract.
@@ -52,11 +56,14 @@ class HostDecoder {
   at::Tensor CheckWeights(const at::Tensor& weights, int max_blocks) const;
   int ReachAt(int steps) const;
   void AddIdleRows();
+  // True if the host makes a step in this cycle.
+  bool IsDue(std::span<const RunningSequence> running);
 
   DecoderContext& context_;
   const EncoderCache& cache_;
   Backpointers backpointers_;
   int min_reach_;
+  int waited_ = 0;  // cycles since the last step
   StepInputs inputs_;
 };
 
