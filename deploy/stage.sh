@@ -28,7 +28,7 @@ fi
 (($# == 1)) || { sed -n '2,15s/^# \{0,1\}//p' deploy/stage.sh && exit 2; }
 dir=$1 built=build/release root=$PWD/
 if [[ $portable ]]; then
-  for test in cuda_kernels_gpu_test device_search_test; do
+  for test in cuda_kernels_gpu_test device_search_test gpu_latencies; do
     [[ ! -x $built/bin/$test ]] || programs+=("$test")
   done
 fi

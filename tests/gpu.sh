@@ -13,22 +13,26 @@ source (build/gpu; needs nvcc, cmake, ninja) and writes one report, DEVICE/gpu.m
 
   --part NAME      part to run [all of them]; may be repeated
                      smoke       linnet-decode on one text, with graphs, kernel by kernel, and with host search
+                     profile     profile of a decoder step by kernel
+                     search      times of the search, with random logits and with those of a trained model
+                     latencies   kernels of a graph, barriers, and reading weights with few multiprocessors
+                     ctranslate2 CTranslate2 beside base; the Python needs its wheel
+                     mixed       a load of which a small part is searched on the host
+                     serving     linnet-server under linnet-load, beside linnet-decode
                      kernels     tests of the kernels, alone and under compute-sanitizer; of the device decoder; tests/ops
                      answers     linnet-decode on the GPU against the CPU, with every bundle in model/bundles: float32,
                                  float16, bfloat16; BLEU if --data has test sets
-                     operators   times of the operators and of torch's
-                     profile     profile of a decoder step by kernel
                      base, big   target tokens per second at batch 1 to 512, beam 1 and 5, beside eager PyTorch, Marian, and
                                  the limit of the device
-                     serving     linnet-server under linnet-load, beside linnet-decode
+                     operators   times of the operators and of torch's
                      counters    hardware counters of a decoder step, by ncu
   --library DIR    folder of liblinnet_ops.so and liblinnet_ops_cuda.so, built for this torch, such as lib of the portable
                    folder; skips the build
-  --portable DIR   folder that deploy/stage.sh --portable DIR made on a build machine; smoke, answers, base, big and
-                   serving need it
+  --portable DIR   folder that deploy/stage.sh --portable DIR made on a build machine; only profile, search, kernels,
+                   operators and counters do without it
   --data DIR       contains en-de/test.tatoeba.tsv, for BLEU
   --out DIR        folder of the report and of rows.jsonl, which grows row by row [tests/bench/results]
-  --seconds N      time limit; every part gets a share of it and is stopped at its end [3600]
+  --seconds N      time limit; every part gets a share of it, at most 90, and is stopped at its end [3600]
   --continue DIR   read rows of earlier calls from DIR and add new ones; finished cases are not run again
   --python PYTHON  Python with torch [python3]; base and big also need numpy, sentencepiece and transformers
   --dry            run every part on the CPU with minimal sizes, to check the scripts; needs no GPU

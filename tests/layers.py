@@ -115,7 +115,7 @@ LAYERS = {
     "tests/corpus": "client/corpus client arrow grpc zstandard corpus-engines python-tests",
     "tests/e2e": "tests/proto client client/http client/files arrow python-tests numpy grpc"
     " protobuf http-clients file-readers markdown yaml",
-    "tests/gpu": f"{PYTHON} {TRAINING} tests/bench",
+    "tests/gpu": f"{PYTHON} {TRAINING} tests/bench cuda",
     "tests/setup": "tests/gpu torch python-tests",
     "tests/deploy": "tests/data tests/proto client/http python-tests grpc protobuf yaml",
     # Experiments: they use the product and its tests; no layer above uses them.

@@ -11,9 +11,9 @@ usage: research/gpu/call.sh 1|2|3|train --out DIR [--part NAME]… [--translate]
 Unpacks .gpu/linnet.tar.xz (research/gpu/pack.py) to /tmp unless that archive was unpacked before, and runs the parts of
 tests/gpu.sh that belong to the call. /tmp keeps the rows of earlier calls; each report includes them.
 
-  1                smoke, kernels, answers: nothing is timed, so that trainings can run beside them (--train)
-  2                base, big, serving, profile, operators, counters
-  3                unfinished cases of the calls before
+  1                smoke, profile, search, latencies, mixed, serving, base
+  2                ctranslate2, kernels, answers
+  3                unfinished cases of the calls before, and big, operators, counters
   train            the trainings alone, which are twice as fast without the tests beside them
 
   --out DIR        folder of the report and of the weights of finished trainings
@@ -24,12 +24,12 @@ tests/gpu.sh that belong to the call. /tmp keeps the rows of earlier calls; each
                    call, and collect their weights; reading the data takes half a minute more, of translated texts a minute
   --recipe FILE    what to train [model/recipes/{en-de,de-en}-gpu.toml]; may be repeated
   --from-bundles   go on with the bundle that has the recipe's name
-  --seconds N      time limit of the call [300]
+  --seconds N      time limit of the call [call 1: 330, otherwise: 210]
   --dry            run on the CPU with minimal sizes
 U
 }
 
-call='' out='' train='' translate='' dry='' seconds=300 recipes=() start=() chosen=()
+call='' out='' train='' translate='' dry='' seconds='' recipes=() start=() chosen=()
 while (($#)); do
   case $1 in
     1 | 2 | 3 | train) call=$1 ;;
@@ -55,6 +55,7 @@ done
   { echo "error: --translate belongs to a call before that with --train, whose trainings read the rows" >&2 && exit 1; }
 [[ $call != train || $train ]] || { echo "error: 'train' needs --train SECONDS: see research/gpu/call.sh --help" >&2 && exit 1; }
 
+[[ $seconds ]] || seconds=$([[ $call == 1 ]] && echo 330 || echo 210)
 there=${LINNET_GPU_DIR:-/tmp/linnet-gpu}
 archive=$(sha256sum .gpu/linnet.tar.xz | cut -c1-16)
 if [[ ! -e $there/unpacked-$archive ]]; then
@@ -81,9 +82,9 @@ stop_sharing() { ((${#mps[@]} == 0)) || echo "quit -t 1" | "${mps[@]}" timeout 1
 
 parts=()
 case $call in
-  1) parts=(smoke kernels answers) ;;
-  2) parts=(base big serving profile operators counters) ;;
-  3) parts=(smoke kernels answers base big serving profile operators counters) ;;
+  1) parts=(smoke profile search latencies mixed serving base) ;;
+  2) parts=(ctranslate2 kernels answers) ;;
+  3) parts=(smoke profile search latencies ctranslate2 mixed serving base kernels answers big operators counters) ;;
 esac
 ((${#chosen[@]} == 0)) || parts=("${chosen[@]}")
 trainings() { "${mps[@]}" python3 research/gpu/train.py "$@" --runs "$there/runs" ${dry:+--dry}; }

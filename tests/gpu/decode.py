@@ -72,15 +72,6 @@ class Decoder:
             raise RuntimeError(f"{command} ended with {done.returncode}: {done.stderr[-1200:]}")
         return [json.loads(line) for line in done.stdout.splitlines()]
 
-    def gemms(self, bundle: Path, batch: int, beam: int, *flags: str) -> list[str]:
-        """Returns a line for each gemm of a step whose algorithm was chosen by its time."""
-        words = [self.portable / "bin/linnet-decode", "--bundle", bundle, "--device", self.device]
-        words += ["--batch", str(batch), "--beam", str(beam), "--print-gemms", *flags]
-        done = subprocess.run(
-            words, input="", env=self.environment(), text=True, capture_output=True, check=True
-        )
-        return [line for line in done.stderr.splitlines() if " x " in line]
-
     def synthetic(self, bundle: Path, batch: int, beam: int, *flags: str) -> dict[str, Any]:
         """Measures tokens per second of random sources whose targets all reach the limit."""
         words = ["--bundle", str(bundle), "--device", self.device, "--synthetic"]

@@ -17,10 +17,11 @@ from typing import Any
 import torch
 from session import Case, Setup
 from torch import Tensor
+from trained_logits import trained_logits
 
 WIDTH, HEADS, BEAM = 31, 16, 5
 BLOCK_TOKENS = 16  # of the encoder cache
-VOCABULARY, MAX_BEAM, PLAN_FIELDS = 32000, 16, 13
+MAX_BEAM, PLAN_FIELDS = 16, 13
 ROTATED_BYTES = 2**28  # several times the cache of an H200
 MAX_SETS = 64
 
@@ -186,9 +187,12 @@ def ends_of_blocks(x: Tensor) -> list[Call]:
     ]
 
 
-def search(rows: int, dtype: torch.dtype, device: str) -> list[Call]:
+TRAINED = "en-de"
+
+
+def search(rows: int, vocabulary: int | str, dtype: torch.dtype, device: str) -> list[Call]:
     """Returns a step of beam search over a whole vocabulary, and torch's log-softmax and top-k for
-    comparison."""
+    comparison. The logits are random, or for TRAINED those of that model."""
     ints = {"dtype": torch.int32, "device": device}
     fields = torch.zeros(rows, PLAN_FIELDS + MAX_BEAM + 4, dtype=torch.int32)
     for r in range(rows):
@@ -209,14 +213,20 @@ def search(rows: int, dtype: torch.dtype, device: str) -> list[Call]:
         torch.zeros(rows, **ints),
     ]
     tables[4][:, 1] = 0
-    logits = torch.randn(rows, VOCABULARY, device=device).to(dtype)
+    if isinstance(vocabulary, str):
+        logits = trained_logits(rows).to(device, dtype)
+    else:
+        logits = torch.randn(rows, vocabulary, device=device).to(dtype)
     record = torch.zeros(rows, 8, **ints)
-    ops, special, size = torch.ops.linnet, [2, 1, 2, 3], f"{rows} rows x {VOCABULARY}"
+    ops, special = torch.ops.linnet, [2, 1, 2, 3]
+    size = f"{rows} rows x {logits.size(1)}"
+    if isinstance(vocabulary, str):
+        size += f", {vocabulary}"
     backpointers = ops.beam_inputs(plan, tables, special, 4)[2]
 
     def in_torch() -> object:
         scores = torch.log_softmax(logits, dim=-1, dtype=torch.float32)
-        return scores.view(-1, BEAM * VOCABULARY).topk(2 * BEAM)
+        return scores.view(-1, BEAM * logits.size(1)).topk(2 * BEAM)
 
     def step() -> None:
         ops.beam_step(plan, logits, backpointers, tables, special, [], record)
@@ -253,17 +263,24 @@ def whole(batch: int, time: int, channels: int, dtype: torch.dtype, device: str)
 
 
 def cases(setup: Setup, part: str) -> Iterator[Case]:
-    """Yields operators of the base and the big model with few and many rows; a dry run on a CPU."""
+    """Yields operators of the base and the big model with few and many rows, or in the part
+    "search" the search alone, whose logits are float32 in a float16 engine as well; a dry run on a
+    CPU."""
     torch.ops.load_library(setup.library)
     device = setup.device
-    if setup.dry:
-        shapes = [(steps, 5, 64), (attention, 5, 64, 64), (whole, 2, 8, 64), (search, 10)]
+    if not setup.dry:
+        torch.ops.load_library(setup.library.with_name("liblinnet_ops_cuda.so"))
+    if part == "search":
+        counts = (10,) if setup.dry else (5, 160, 640, 2560)
+        shapes = [(search, rows, of) for of in (32000, TRAINED, 6000) for rows in counts]
+        types = [torch.float32]
+    elif setup.dry:
+        shapes = [(steps, 5, 64), (attention, 5, 64, 64), (whole, 2, 8, 64)]
         types = [torch.float32]
     else:
-        torch.ops.load_library(setup.library.with_name("liblinnet_ops_cuda.so"))
         shapes = [(steps, rows, channels) for channels in (1024, 512) for rows in (5, 160, 640)]
         shapes += [(attention, rows, 512, tokens) for rows in (5, 160) for tokens in (512, 1024)]
-        shapes += [(search, rows) for rows in (5, 160, 640, 2560)]
+        shapes += [(search, rows, 32000) for rows in (5, 160, 640, 2560)]
         shapes += [(whole, 32, 64, channels) for channels in (512, 1024)]
         types = [torch.float16, torch.bfloat16, torch.float32]
     for dtype in types:

@@ -28,6 +28,14 @@ TITLES = {
     "big": "## Target tokens a second, big model",
     "serving": "## The server beside the engine\n\nSentences a second at full load: "
     "`linnet-decode`, and `linnet-server` with `linnet-load` on the same machine.",
+    "search": "## Times of the search\n\nAs in the times of the operators, with random logits and "
+    "with those of `en-de`.",
+    "latencies": "## Latencies of the device\n\nPer kernel, barrier or read; "
+    "`tests/gpu/latencies.cu`.",
+    "ctranslate2": "## Target tokens a second, CTranslate2\n\nA Transformer of the base "
+    "model's size, random weights, 30 source and 30 target tokens.",
+    "mixed": "## Searches on the host beside those on the device\n\nSentences a second without "
+    "the sampled ones.",
     "profile": "## A decoder step, kernel by kernel\n\nFrom torch's profiler; `the whole step` "
     "is a replay of it as a CUDA graph: what it takes longer than `all kernels` is gaps.",
     "operators": "## Times of the operators\n\nMedian of a call, from replays of a CUDA graph of "

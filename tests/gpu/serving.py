@@ -46,11 +46,20 @@ def compute(setup: Setup) -> str:
     return "float32" if setup.dry else "float16"
 
 
-def decode_seconds(setup: Setup, bundle: Path, texts: list[str], batch: int) -> float:
+def decode_seconds(
+    setup: Setup, bundle: Path, texts: list[str], batch: int, host_every: int | None = None
+) -> float:
+    """Of linnet-decode. Before every `host_every`-th text it gets one that is sampled, which the
+    host does."""
+    lines: list[dict[str, Any]] = []
+    for i, text in enumerate(texts):
+        if host_every is not None and i % host_every == 0:
+            lines.append({"text": text, "options": {"seed": i}})
+        lines.append({"text": text})
     start = time.perf_counter()
     flags = ["--device", setup.device, "--compute", compute(setup)]
     flags += ["--batch", str(batch), "--beam", str(BEAM)]
-    decoder_of(setup).run("--bundle", str(bundle), *flags, lines=[{"text": t} for t in texts])
+    decoder_of(setup).run("--bundle", str(bundle), *flags, lines=lines)
     return time.perf_counter() - start
 
 
@@ -111,6 +120,29 @@ def means(page: str) -> dict[str, float]:
     return found
 
 
+def mix(setup: Setup, batch: int, count: int) -> list[dict[str, Any]]:
+    """Compares a load of plain texts with one in which one of `batch` + 1 is searched by the host:
+    the rate of the plain texts."""
+    bundle = bundles()[0].with_name("en-de")
+    texts = sentences(count) * REPEATED
+    few = texts[: 2 * batch]
+    rates = []
+    for host_every in (None, batch):
+        base = decode_seconds(setup, bundle, few, batch, host_every)
+        rates.append(
+            len(texts) / (decode_seconds(setup, bundle, texts + few, batch, host_every) - base)
+        )
+    return [
+        {
+            "batch": batch,
+            "beam": BEAM,
+            "plain texts alone, sentences/s": round(rates[0], 1),
+            "beside searches on the host": round(rates[1], 1),
+            "loss": f"{1 - rates[1] / rates[0]:.1%}",
+        }
+    ]
+
+
 def compare(setup: Setup, batch: int, count: int, seconds: float) -> list[dict[str, Any]]:
     bundle = bundles()[0].with_name("en-de")
     texts = sentences(count) * REPEATED
@@ -143,6 +175,10 @@ def compare(setup: Setup, batch: int, count: int, seconds: float) -> list[dict[s
 
 def cases(setup: Setup, part: str) -> Iterator[Case]:
     assert setup.portable is not None
+    if part == "mixed":
+        batch, count = (4, 24) if setup.dry else (128, 3000)
+        yield f"batch {batch}", functools.partial(mix, setup, batch, count)
+        return
     if not (setup.portable / "bin/linnet-server").exists():
         return
     # Enough sentences for some seconds: the difference of two processes is the time measured.

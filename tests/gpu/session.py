@@ -3,8 +3,8 @@
 A part is a list of cases. Each part runs in its own process, which appends a line to rows.jsonl
 when a case begins and when it ends, so that no result is lost by a crash or a time limit:
 
-- A part gets its share of the seconds that are left; unused time goes to later parts. A part that
-  takes longer is stopped with all its child processes.
+- A part gets its share of the seconds that are left, up to its limit; unused time goes to later
+  parts. A part that takes longer is stopped with all its child processes.
 - Parts that time nothing run at the same time, and each of them several cases.
 - A case that raises fails alone. A case that ends its process (a failed CUDA context, a signal) is
   reported, and a new process continues with the next case.
@@ -48,18 +48,23 @@ class Part:
     # Cases that run at once. More than one only where nothing is timed and every case computes in a
     # process of its own; parts of this kind that follow one another run at once as well.
     at_once: int = 1
+    limit: int = 90  # seconds at most, so that no part takes the time of the others
 
 
-# In running order; the parts that detect basic failures come first.
+# In running order: what detects basic failures, what no call has measured yet, the rest.
 PARTS = {
     "facts": Part(40, "facts", needs_portable=False),
-    "smoke": Part(150, "smoke"),
+    "smoke": Part(100, "smoke", limit=60),
+    "profile": Part(150, "step_profile", needs_portable=False),
+    "search": Part(100, "op_times", needs_portable=False, limit=60),
+    "latencies": Part(40, "latencies", limit=30),
+    "ctranslate2": Part(150, "speed"),
+    "mixed": Part(100, "serving", limit=60),
+    "serving": Part(150, "serving"),
+    "base": Part(250, "speed"),
     "kernels": Part(150, "kernels", needs_portable=False, at_once=7),
     "answers": Part(150, "answers", at_once=5),
-    "base": Part(300, "speed"),
-    "big": Part(300, "speed"),
-    "serving": Part(120, "serving"),
-    "profile": Part(60, "step_profile", needs_portable=False),
+    "big": Part(250, "speed"),
     "operators": Part(60, "op_times", needs_portable=False),
     "counters": Part(60, "counters", needs_portable=False),
 }
@@ -168,7 +173,12 @@ def run_part(command: list[str], part: str, seconds: float, rows: Rows) -> str:
 
 
 def run_session(
-    parts: list[str], command: Callable[[str], list[str]], seconds: float, rows: Rows
+    parts: list[str],
+    command: Callable[[str], list[str]],
+    seconds: float,
+    rows: Rows,
+    *,
+    limited: bool = True,
 ) -> None:
     end = time.monotonic() + seconds
     ended = {row["part"]: row["end"] for row in rows.read() if "end" in row}
@@ -188,6 +198,8 @@ def run_session(
         group = list(itertools.takewhile(lambda part: PARTS[part].at_once > 1, due)) or due[:1]
         share = weight_of(group) / weight_of(due)
         seconds = (end - time.monotonic()) * share
+        if limited:
+            seconds = min(seconds, *(PARTS[part].limit for part in group))
         with ThreadPoolExecutor(len(group)) as pool:
             list(pool.map(run, group, [seconds] * len(group)))
         due = due[len(group) :]
@@ -237,7 +249,14 @@ def main(words: list[str] | None = None) -> int:
         (options.out / "rows.jsonl").unlink(missing_ok=True)
     rows = Rows(folders_of(options))
     again = [sys.executable, __file__, *(words if words is not None else sys.argv[1:])]
-    run_session(parts, lambda part: [*again, "--child", part], options.seconds, rows)
+    # A dry run checks the scripts, on a machine that may be slow.
+    run_session(
+        parts,
+        lambda part: [*again, "--child", part],
+        options.seconds,
+        rows,
+        limited=not options.dry,
+    )
     return write_report([rows.files[0]], options.out)
 
 

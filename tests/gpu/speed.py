@@ -7,8 +7,10 @@ All have random weights in float16, 30 source tokens, and 30 target tokens witho
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -166,11 +168,13 @@ def measure_linnet(
     ]
 
 
-def measure_peer(peer: str, name: str, plan: Plan) -> list[dict[str, Any]]:
+def measure_peer(
+    peer: str, script: str, name: str, plan: Plan, environment: dict[str, str] | None = None
+) -> list[dict[str, Any]]:
     """Measures a peer with all settings in one process, because loading takes long. Returns the
     settings that it finished in time."""
     sizes = SIZES[name]
-    words = [sys.executable, str(BENCH / PEERS[peer]), "--device", plan.device]
+    words = [sys.executable, str(BENCH / script), "--device", plan.device]
     words += ["--compute", plan.compute, "--threads", "2"]
     values = {"width": sizes.width, "ffn": sizes.ffn, "heads": sizes.heads}
     values |= {"vocab": sizes.vocabulary, "source": sizes.tokens, "target": sizes.tokens}
@@ -182,8 +186,9 @@ def measure_peer(peer: str, name: str, plan: Plan) -> list[dict[str, Any]]:
     )
     try:
         done = subprocess.run(
-            words, input=asked, text=True, capture_output=True, timeout=PEER_SECONDS
-        )
+            words, input=asked, text=True, capture_output=True, timeout=PEER_SECONDS,
+            env=environment,
+        )  # fmt: skip
         output, errors = done.stdout, done.stderr
     except subprocess.TimeoutExpired as late:
         output, errors = (late.stdout or b"").decode(), f"stopped after {PEER_SECONDS} s"
@@ -201,14 +206,32 @@ def measure_peer(peer: str, name: str, plan: Plan) -> list[dict[str, Any]]:
     return rows
 
 
+def measure_ctranslate2(plan: Plan, name: str) -> list[dict[str, Any]]:
+    """Measures it with cuBLAS of CUDA 13 under the name of CUDA 12's, which it opens, unless the
+    machine has that as well."""
+    with tempfile.TemporaryDirectory() as folder:
+        for library in Path(torch.__file__).parents[1].glob("nvidia/*/lib/libcublas*.so.13"):
+            Path(folder, library.with_suffix(".12").name).symlink_to(library)
+        paths = [path for path in (os.environ.get("LD_LIBRARY_PATH"), folder) if path]
+        environment = os.environ | {"LD_LIBRARY_PATH": ":".join(paths)}
+        peer = f"CTranslate2 {plan.compute}"
+        return measure_peer(peer, "peer_ctranslate2.py", name, plan, environment)
+
+
 def cases(setup: Setup, part: str) -> Iterator[Case]:
+    if part == "ctranslate2":
+        for compute in ("float32",) if setup.dry else ("float16", "int8_float16"):
+            plan = dataclasses.replace(DRY if setup.dry else FULL, compute=compute)
+            name = "tiny" if setup.dry else "base"
+            yield compute, functools.partial(measure_ctranslate2, plan, name)
+        return
     name, plan = ("tiny", DRY) if setup.dry else (part, FULL)
     for beam in plan.beams:
         for batch in plan.batches:
             run = functools.partial(measure_linnet, setup, name, plan, batch, beam, "graphs")
             yield f"batch {batch}, beam {beam}", run
-    for peer in PEERS:
-        yield peer, functools.partial(measure_peer, peer, name, plan)
+    for peer, script in PEERS.items():
+        yield peer, functools.partial(measure_peer, peer, script, name, plan)
     for batch in plan.batches[:2]:
         for way in list(MODES)[1:]:
             run = functools.partial(measure_linnet, setup, name, plan, batch, plan.beams[0], way)

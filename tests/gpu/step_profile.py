@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from decode import decoder_of
 from op_times import eager_seconds, replay_seconds
 from session import Case, Setup
 from speed import SIZES, made_bundle
@@ -98,21 +97,10 @@ def load(setup: Setup) -> None:
         torch.ops.load_library(setup.library.with_name("liblinnet_ops_cuda.so"))
 
 
-def chosen_gemms(setup: Setup, model: str) -> list[dict[str, Any]]:
-    """The gemms of a step of 32 sentences at beam 5, and how their algorithms were chosen."""
-    compute = "float32" if setup.dry else "float16"
-    flags = ("--search", "device", "--compute", compute)
-    lines = decoder_of(setup).gemms(made_bundle(model)[1], 32, BEAM, *flags)
-    return [{"model": model, "gemm": line} for line in lines if f" {32 * BEAM} x " in line]
-
-
 def cases(setup: Setup, part: str) -> Iterator[Case]:
     load(setup)
-    models = ["tiny"] if setup.dry else ["big", "base"]
-    for model in models if setup.portable else ():
-        yield f"{model}, chosen gemms", functools.partial(chosen_gemms, setup, model)
-    for model in models:
-        for rows in (5,) if setup.dry else (160, 5, 640):
+    for model in ["tiny"] if setup.dry else ["base", "big"]:
+        for rows in (5,) if setup.dry else (5, 160, 640, 2560):
             yield f"{model}, {rows} rows", functools.partial(profile, model, rows, setup.device)
 
 

@@ -154,9 +154,18 @@ def test_unused_time_goes_to_later_parts(tmp_path, monkeypatch):
     monkeypatch.setattr(session, "run_part", lambda _, part, s, __: given.update({part: s}) or "x")
     monkeypatch.setattr(session.time, "monotonic", lambda: 1000.0)
     rows = rows_in(tmp_path, {"part": "smoke", "end": "complete", "seconds": 9})
-    session.run_session(["smoke", "base", "big"], lambda _: [], 700, rows)
+    session.run_session(["smoke", "base", "big"], lambda _: [], 80, rows)
     share = session.PARTS["base"].weight / session.weight_of(["base", "big"])
-    assert given == {"base": pytest.approx(700 * share), "big": pytest.approx(700)}
+    assert given == {"base": pytest.approx(80 * share), "big": pytest.approx(80)}
+
+
+def test_part_gets_no_more_than_its_limit(tmp_path, monkeypatch):
+    given = {}
+    monkeypatch.setattr(session, "run_part", lambda _, part, s, __: given.update({part: s}) or "x")
+    parts = list(session.PARTS)
+    session.run_session(parts, lambda _: [], 3600, rows_in(tmp_path))
+    assert list(given) == parts
+    assert all(seconds <= session.PARTS[part].limit <= 90 for part, seconds in given.items())
 
 
 def test_parts_that_time_nothing_run_at_once(tmp_path, monkeypatch):
@@ -172,10 +181,10 @@ def test_parts_that_time_nothing_run_at_once(tmp_path, monkeypatch):
     monkeypatch.setattr(session, "run_part", run_part)
     monkeypatch.setattr(session.time, "monotonic", lambda: 1000.0)
     rows = session.Rows([tmp_path])
-    session.run_session(["answers", "kernels", "operators"], lambda _: [], 390, rows)
+    session.run_session(["answers", "kernels", "operators"], lambda _: [], 90, rows)
     weight = session.weight_of(["answers", "kernels"])
-    share = 390 * weight / (weight + session.PARTS["operators"].weight)
-    assert given == {"kernels": share, "answers": share, "operators": 390}
+    share = 90 * weight / (weight + session.PARTS["operators"].weight)
+    assert given == {"kernels": share, "answers": share, "operators": 90}
     assert {row["part"] for row in rows.read()} == set(given)
 
 

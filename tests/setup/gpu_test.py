@@ -48,12 +48,14 @@ def test_dry_run_covers_every_self_contained_part(tmp_path):
     if library is None:
         pytest.skip("no build/release/lib: the operators are not built")
     flags = ["--dry", "--python", sys.executable, "--library", str(library), "--out", str(tmp_path)]
-    parts = ["--part", "kernels", "--part", "operators", "--part", "profile", "--part", "base"]
+    parts = [f"--part={part}" for part in ("kernels", "operators", "profile", "search", "base")]
     status, output = gpu_sh(*flags, *parts)
     assert status == 0, output
     assert "base: left out, it needs --portable" in output
     report = (tmp_path / "dry-run/gpu.md").read_text()
     assert "| beam_step | 10 rows x 32000 |" in report
+    assert "| beam_step | 10 rows x 6000, en-de |" in report
+    assert "| source_attention | 5 rows x 64, 64 tokens |" in report
     assert ", 0 failures, 0 errors" in report
     assert "| tiny | 5 | all kernels |" in report
     assert "not complete" not in report

@@ -30,7 +30,7 @@ def arguments(description: str | None, workers: bool = False) -> argparse.Namesp
     sizes = dict(layers=6, width=512, ffn=2048, heads=8, vocab=32000, source=30, target=30)
     for name, value in sizes.items():
         parser.add_argument(f"--{name}", type=int, default=value, metavar="N")
-    parser.add_argument("--device", default="cpu", help="cpu or, for peers in PyTorch, cuda")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--compute", default="float32", help="float32, bfloat16, float16 or int8")
     parser.add_argument("--threads", type=int, default=1, metavar="N")
     if workers:

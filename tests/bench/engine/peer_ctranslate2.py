@@ -71,7 +71,7 @@ def random_transformer(sizes: argparse.Namespace, folder: str) -> None:
 def translator_of(folder: str, options: argparse.Namespace) -> ctranslate2.Translator:
     return ctranslate2.Translator(
         folder,
-        device="cpu",
+        device=options.device,
         compute_type=options.compute,
         intra_threads=max(1, options.threads // options.workers),
         inter_threads=options.workers,
@@ -102,9 +102,10 @@ def translation(
 
 
 def load(sizes: argparse.Namespace) -> Run:
-    supported = ctranslate2.get_supported_compute_types("cpu")
+    supported = ctranslate2.get_supported_compute_types(sizes.device)
     if sizes.compute not in supported:
-        raise Unavailable(f"no {sizes.compute} on this CPU, it has {', '.join(sorted(supported))}")
+        known = ", ".join(sorted(supported))
+        raise Unavailable(f"no {sizes.compute} on {sizes.device}, it has {known}")
     with tempfile.TemporaryDirectory() as folder:
         # Runs in a separate process, so that its memory is not counted as the engine's.
         command = [sys.executable, __file__, *sys.argv[1:]]
