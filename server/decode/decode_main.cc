@@ -16,7 +16,6 @@
 #include "model/runtime/bundle/bundle.h"
 #include "model/runtime/bundle/languages.h"
 #include "model/runtime/tokenizer/tokenizer.h"
-#include "model/torch/module/wait_policy.h"
 #include "model/torch/torch_engine.h"
 #include "proto/decoding_flags.h"
 #include "proto/plain_number.h"
@@ -282,6 +281,5 @@ int Main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   linnet::OpenStandardFiles();
-  linnet::model::WaitPassively(argv);
   return linnet::server::Main(argc, argv);
 }

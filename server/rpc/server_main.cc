@@ -2,7 +2,6 @@
 #include <cstdio>
 #include <string>
 
-#include "model/torch/module/wait_policy.h"
 #include "model/torch/torch_engine.h"
 #include "proto/standard_files.h"
 #include "server/base/log.h"
@@ -64,6 +63,5 @@ int Main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   linnet::OpenStandardFiles();
-  linnet::model::WaitPassively(argv);
   return linnet::server::Main(argc, argv);
 }

@@ -9,7 +9,7 @@ namespace linnet::model {
 // Decides how many threads compute a step or an encoder call on the CPU. It holds no state of a
 // thread; results do not depend on it.
 //
-// Threads that wait for the next operator spin (wait_policy.h), which costs a small model more than
+// Threads that wait for the next operator spin (wait_policy.cc), which costs a small model more than
 // they save. Firefox's en-pt, int8, one sentence at a time, two cores: a second thread took 1.9
 // times the CPU time for no gain in wall time on idle cores, and 4 times the CPU time for more wall
 // time on busy ones (tests/bench/engine/small_models.py). So all of a small step
