@@ -21,6 +21,24 @@ namespace {
 // numbers of rows only (host_decoder.cc).
 constexpr size_t kSourceGrain = 8;
 
+// Tokens that each thread of a CPU encodes at once. More would make nothing faster, and the
+// C library keeps the memory of their keys and values, which a call returns for all layers at once.
+constexpr size_t kTokensOfThread = 128;
+
+size_t LongestOf(std::span<const EncoderCache::Source> sources) {
+  size_t longest = 0;
+  for (const auto& source : sources) longest = std::max(longest, source.tokens.size());
+  return longest;
+}
+
+// Sources of an encoder call that are encoded at once. Elsewhere than with packed weights the bits
+// of an answer depend on it.
+size_t MaxTogether(const ScriptedModel& model, std::span<const EncoderCache::Source> sources) {
+  if (!model.packed()) return sources.size();
+  const size_t tokens = kTokensOfThread * at::get_num_threads();
+  return std::max<size_t>(1, tokens / std::max<size_t>(1, LongestOf(sources)));
+}
+
 }  // namespace
 
 int BlocksFor(int64_t tokens) {
@@ -57,10 +75,12 @@ std::shared_ptr<const EncoderCall> EncoderCache::Encode(std::vector<Source> sour
                                                         bool one_by_one) {
   auto call = std::make_shared<EncoderCall>(model_.device());
   std::vector<absl::Status> statuses(sources.size());
-  const size_t together = one_by_one ? 1 : sources.size();
+  const size_t together = one_by_one ? 1 : MaxTogether(model_, sources);
   if (thread_ == nullptr) {
     const std::span<const Source> all = sources;
-    for (size_t i = 0; i < all.size(); i += together) EncodeBatch(all.subspan(i, together));
+    for (size_t i = 0; i < all.size(); i += together) {
+      EncodeBatch(all.subspan(i, std::min(together, all.size() - i)));
+    }
     call->Finish(std::move(statuses), stream_);
     return call;
   }
@@ -68,7 +88,8 @@ std::shared_ptr<const EncoderCall> EncoderCache::Encode(std::vector<Source> sour
                 statuses = std::move(statuses)]() mutable {
     const std::span<const Source> all = sources;
     for (size_t i = 0; i < all.size(); i += together) {
-      EncodeInParts(all.subspan(i, together), std::span(statuses).subspan(i, together));
+      const size_t count = std::min(together, all.size() - i);
+      EncodeInParts(all.subspan(i, count), std::span(statuses).subspan(i, count));
     }
     call->Finish(std::move(statuses), stream_);
   });
@@ -101,8 +122,7 @@ void EncoderCache::EncodeInParts(std::span<const Source> sources,
 
 void EncoderCache::EncodeBatch(std::span<const Source> sources) {
   const c10::StreamGuard guard(stream_);
-  size_t longest = 0;
-  for (const Source& source : sources) longest = std::max(longest, source.tokens.size());
+  const size_t longest = LongestOf(sources);
   const int64_t batch = std::ssize(sources);
   const size_t rounded = (longest + kSourceGrain - 1) / kSourceGrain * kSourceGrain;
   // A table of learned positions may have no row beyond the longest source.
