@@ -17,6 +17,8 @@
 #include <torch/library.h>
 
 #include <atomic>
+#include <bit>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -27,6 +29,7 @@
 #include "model/ops/checks.h"
 #include "model/ops/cpu/packed_matrix.h"
 #include "model/ops/mapped_memory.h"
+#include "model/ops/packed_file.h"
 
 namespace linnet::ops {
 namespace {
@@ -244,6 +247,16 @@ at::Tensor Dequantized(const at::Tensor& values, const at::Tensor& scales) {
   return values.to(at::kFloat).mul_(scales.unsqueeze(1));
 }
 
+// As one sum over the exponents, which the compiler vectorises.
+bool AllFinite(std::span<const float> values) {
+  constexpr uint32_t kExponent = 0x7f800000;
+  uint32_t others = 0;
+  for (const float value : values) {
+    others += (std::bit_cast<uint32_t>(value) & kExponent) == kExponent;
+  }
+  return others == 0;
+}
+
 at::Tensor PackLinear(const at::Tensor& weight, c10::string_view type,
                       const OptionalTensor& scales) {
   constexpr char kPack[] = "pack_linear";
@@ -287,17 +300,19 @@ at::Tensor PackLinear(const at::Tensor& weight, c10::string_view type,
     packed = first * row_bytes;
     block = dense.narrow(0, first, count).to(at::kFloat);
     // Quantised they would become finite, and the model would answer as if nothing were wrong.
-    TORCH_CHECK(type != "int8" || at::isfinite(block).all().item<bool>(), kPack,
+    const float* const values = block.const_data_ptr<float>();
+    TORCH_CHECK(type != "int8" || AllFinite({values, static_cast<size_t>(block.numel())}), kPack,
                 ": weight has a value that is not finite");
-    return block.const_data_ptr<float>();
+    return values;
   };
   const auto kind = type == "int8" ? PackedMatrix::Type::kInt8 : PackedMatrix::Type::kFloat32;
-  return MakePacked(
-      {std::make_shared<const PackedMatrix>(
-           kind, dense.size(0), dense.size(1), read,
-           std::span(factors.const_data_ptr<float>(), static_cast<size_t>(factors.numel()))),
-       {}},
-      at::kFloat, weight.sizes());
+  const auto matrix = std::make_shared<PackedMatrix>(
+      kind, dense.size(0), dense.size(1), read,
+      std::span(factors.const_data_ptr<float>(), static_cast<size_t>(factors.numel())));
+  if (PackedFile* const file = PackedFile::Current()) {
+    if (auto shared = file->Share(matrix->bytes())) matrix->MoveTo(std::move(shared));
+  }
+  return MakePacked({matrix, {}}, at::kFloat, weight.sizes());
 }
 
 std::tuple<at::Tensor, at::Tensor> QuantizeLinear(const at::Tensor& weight) {

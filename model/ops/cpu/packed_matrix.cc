@@ -1,11 +1,13 @@
 #include "model/ops/cpu/packed_matrix.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <new>
+#include <vector>
 
 #include "model/ops/huge_pages.h"
 
@@ -28,22 +30,18 @@ std::shared_ptr<std::byte> ZerosOnHeap(size_t bytes) {
 PackedMatrix::PackedMatrix(Type type, int64_t outputs, int64_t inputs, const ReadOutputs& read,
                            std::span<const float> scales)
     : type_(type), outputs_(outputs), inputs_(inputs) {
-  const bool int8 = type == Type::kInt8;
-  panels_ = ZerosInHugePages(padded_outputs() * depth() * (int8 ? sizeof(int8_t) : sizeof(float)));
-  if (int8) {
-    scales_.resize(padded_outputs());
-    corrections_.resize(padded_outputs());
-  }
+  const std::shared_ptr<std::byte> memory = ZerosInHugePages(bytes().size());
   for (int64_t panel = 0; panel < panels(); ++panel) {
     const int64_t first = panel * kPanel, count = std::min(kPanel, outputs - first);
     const float* weight = read(first, count);
     const float* factors = scales.empty() ? nullptr : scales.data() + first;
-    if (int8) {
-      PackInt8(panel, weight, count, factors);
+    if (type == Type::kInt8) {
+      PackInt8(memory.get(), panel, weight, count, factors);
     } else {
-      PackFloat32(panel, weight, count, factors);
+      PackFloat32(memory.get(), panel, weight, count, factors);
     }
   }
+  memory_ = memory;
 }
 
 PackedMatrix::PackedMatrix(const PackedMatrix& from, std::span<const int32_t> outputs)
@@ -54,24 +52,21 @@ PackedMatrix::PackedMatrix(const PackedMatrix& from, std::span<const int32_t> ou
   const int64_t pieces = type_ == Type::kFloat32 ? inputs_ : depth() / kGroup;
   // A sequence has such a copy, of some 300 KB: huge pages are never used twice, and would grow to
   // 64 MB before they are given back.
-  panels_ = ZerosOnHeap(panels() * pieces * stride);
-  const auto column = [&](const PackedMatrix& matrix, int64_t n) {
-    return matrix.panels_.get() + n / kPanel * pieces * stride + n % kPanel * piece;
-  };
+  const std::shared_ptr<std::byte> memory = ZerosOnHeap(bytes().size());
+  const auto column = [&](int64_t n) { return n / kPanel * pieces * stride + n % kPanel * piece; };
   for (int64_t n = 0; n < outputs_; ++n) {
-    const std::byte* source = column(from, outputs[n]);
-    std::byte* target = column(*this, n);
+    const std::byte* source = from.memory_.get() + column(outputs[n]);
+    std::byte* target = memory.get() + column(n);
     static_assert(sizeof(float) == kGroup);  // one copy size for both, known at compile time
     for (int64_t k = 0; k < pieces; ++k) {
       std::memcpy(target + k * stride, source + k * stride, sizeof(float));
     }
   }
+  memory_ = memory;
   if (type_ == Type::kFloat32) return;
-  scales_.resize(padded_outputs());
-  corrections_.resize(padded_outputs());
   for (int64_t n = 0; n < outputs_; ++n) {
-    scales_[n] = from.scales_[outputs[n]];
-    corrections_[n] = from.corrections_[outputs[n]];
+    Scales(memory.get())[n] = from.scales()[outputs[n]];
+    Corrections(memory.get())[n] = from.corrections()[outputs[n]];
   }
 }
 
@@ -79,12 +74,38 @@ int64_t PackedMatrix::depth() const {
   return type_ == Type::kFloat32 ? inputs_ : (inputs_ + kGroup - 1) / kGroup * kGroup;
 }
 
+size_t PackedMatrix::scales_at() const {
+  return padded_outputs() * depth() * (type_ == Type::kFloat32 ? sizeof(float) : sizeof(int8_t));
+}
+
+std::span<const std::byte> PackedMatrix::bytes() const {
+  const size_t behind =
+      type_ == Type::kFloat32 ? 0 : padded_outputs() * (sizeof(float) + sizeof(int32_t));
+  return {memory_.get(), scales_at() + behind};
+}
+
+float* PackedMatrix::Scales(std::byte* memory) const {
+  return reinterpret_cast<float*>(memory + scales_at());
+}
+
+int32_t* PackedMatrix::Corrections(std::byte* memory) const {
+  return reinterpret_cast<int32_t*>(Scales(memory) + padded_outputs());
+}
+
+const float* PackedMatrix::scales() const {
+  return reinterpret_cast<const float*>(memory_.get() + scales_at());
+}
+
+const int32_t* PackedMatrix::corrections() const {
+  return reinterpret_cast<const int32_t*>(scales() + padded_outputs());
+}
+
 const float* PackedMatrix::float_panel(int64_t panel) const {
-  return reinterpret_cast<const float*>(panels_.get()) + panel * kPanel * inputs_;
+  return reinterpret_cast<const float*>(memory_.get()) + panel * kPanel * inputs_;
 }
 
 const int8_t* PackedMatrix::int8_panel(int64_t panel) const {
-  return reinterpret_cast<const int8_t*>(panels_.get()) + panel * kPanel * depth();
+  return reinterpret_cast<const int8_t*>(memory_.get()) + panel * kPanel * depth();
 }
 
 void PackedMatrix::CopyOutput(int64_t output, float* out) const {
@@ -95,16 +116,16 @@ void PackedMatrix::CopyOutput(int64_t output, float* out) const {
     return;
   }
   const int8_t* from = int8_panel(panel) + column * kGroup;
-  const float scale = scales_[output];
+  const float scale = scales()[output];
   for (int64_t k = 0; k < inputs_; ++k) {
     const int64_t at = k / kGroup * kPanel * kGroup + k % kGroup;
     out[k] = scale * from[at];
   }
 }
 
-void PackedMatrix::PackFloat32(int64_t panel, const float* weight, int64_t count,
-                               const float* scales) {
-  float* packed = reinterpret_cast<float*>(panels_.get()) + panel * kPanel * inputs_;
+void PackedMatrix::PackFloat32(std::byte* memory, int64_t panel, const float* weight, int64_t count,
+                               const float* scales) const {
+  float* packed = reinterpret_cast<float*>(memory) + panel * kPanel * inputs_;
   for (int64_t n = 0; n < count; ++n) {
     const float scale = scales == nullptr ? 1 : scales[n];
     for (int64_t k = 0; k < inputs_; ++k) packed[k * kPanel + n] = scale * weight[n * inputs_ + k];
@@ -123,15 +144,21 @@ constexpr int kMaxLevel = 127;
 // numbers for each of the 127 steps.
 float FindQuantizationStep(std::span<const float> row) {
   constexpr double kDistance = 1e-4;
-  float max = 0;
-  for (float w : row) max = std::max(max, std::abs(w));
+  // These loops are written so that the compiler vectorises them.
+  uint32_t max_bits = 0;  // magnitudes are ordered as their bits
+  for (float w : row) max_bits = std::max(max_bits, std::bit_cast<uint32_t>(w) & 0x7fffffff);
+  const auto max = std::bit_cast<float>(max_bits);
   if (max == 0) return 0;
   for (int level = 1; level <= kMaxLevel; ++level) {
     const double inverse = level / double{max};
-    const auto is_multiple = [inverse](float w) {
-      return std::abs(w * inverse - std::rint(w * inverse)) <= kDistance;
+    const auto others = [inverse](std::span<const float> weights) {
+      int count = 0;
+      for (float w : weights) count += std::abs(w * inverse - std::rint(w * inverse)) > kDistance;
+      return count;
     };
-    if (std::all_of(row.begin(), row.end(), is_multiple)) return max / level;
+    if (others(row.first(std::min<size_t>(row.size(), 4))) == 0 && others(row) == 0) {
+      return max / level;
+    }
   }
   return max / kMaxLevel;
 }
@@ -141,27 +168,27 @@ float FindQuantizationStep(std::span<const float> row) {
 float QuantizeOutput(std::span<const float> weights, int8_t* values) {
   const float scale = FindQuantizationStep(weights);
   for (float weight : weights) {
-    const long rounded = scale > 0 ? std::lrint(weight / scale) : 0;
-    *values++ = static_cast<int8_t>(std::clamp<long>(rounded, -kMaxLevel, kMaxLevel));
+    const float rounded = scale > 0 ? std::rint(weight / scale) : 0;
+    *values++ = static_cast<int8_t>(std::clamp<float>(rounded, -kMaxLevel, kMaxLevel));
   }
   return scale;
 }
 
-void PackedMatrix::PackInt8(int64_t panel, const float* weight, int64_t count,
-                            const float* scales) {
-  auto* packed = reinterpret_cast<int8_t*>(panels_.get()) + panel * kPanel * depth();
-  std::vector<int8_t> values(inputs_);
+void PackedMatrix::PackInt8(std::byte* memory, int64_t panel, const float* weight, int64_t count,
+                            const float* scales) const {
+  auto* packed = reinterpret_cast<int8_t*>(memory) + panel * kPanel * depth();
+  std::vector<int8_t> values(depth());
   for (int64_t n = 0; n < count; ++n) {
     const float scale =
         QuantizeOutput({weight + n * inputs_, static_cast<size_t>(inputs_)}, values.data());
     int8_t* column = packed + n * kGroup;
     int32_t sum = 0;
-    for (int64_t k = 0; k < inputs_; ++k) {
-      column[k / kGroup * kPanel * kGroup + k % kGroup] = values[k];
-      sum += values[k];
+    for (int64_t k = 0; k < depth(); k += kGroup) {
+      std::memcpy(column + k * kPanel, &values[k], kGroup);
     }
-    scales_[panel * kPanel + n] = scales == nullptr ? scale : scale * scales[n];
-    corrections_[panel * kPanel + n] = -128 * sum;
+    for (const int8_t value : values) sum += value;
+    Scales(memory)[panel * kPanel + n] = scales == nullptr ? scale : scale * scales[n];
+    Corrections(memory)[panel * kPanel + n] = -128 * sum;
   }
 }
 

@@ -5,12 +5,12 @@
 #include <functional>
 #include <memory>
 #include <span>
-#include <vector>
+#include <utility>
 
 namespace linnet::ops {
 
 // The weights of a linear layer [outputs, inputs] in the layout of the CPU's gemm (gemm.h),
-// quantised for int8. Made once when a model is loaded, and never saved.
+// quantised for int8. Made when a model is loaded. The bytes are the same on every processor.
 //
 // Panel p holds the outputs 64 p … 64 p + 63, zeros after the last one:
 //   float32  panels[p][input][64]
@@ -52,19 +52,28 @@ class PackedMatrix {
 
   const float* float_panel(int64_t panel) const;
   const int8_t* int8_panel(int64_t panel) const;
-  const float* scales() const { return scales_.data(); }              // [padded_outputs], int8 only
-  const int32_t* corrections() const { return corrections_.data(); }  // likewise
+  const float* scales() const;         // [padded_outputs], int8 only
+  const int32_t* corrections() const;  // likewise
+
+  // Panels, scales and corrections, one behind the other.
+  std::span<const std::byte> bytes() const;
+  // Takes other memory with the same bytes instead of its own.
+  void MoveTo(std::shared_ptr<const std::byte> memory) { memory_ = std::move(memory); }
 
  private:
+  size_t scales_at() const;  // the size of the panels
+  // In memory that is being filled, as scales() and corrections().
+  float* Scales(std::byte* memory) const;
+  int32_t* Corrections(std::byte* memory) const;
   // weight: [count, inputs], the outputs of one panel; scales: [count] or null.
-  void PackFloat32(int64_t panel, const float* weight, int64_t count, const float* scales);
-  void PackInt8(int64_t panel, const float* weight, int64_t count, const float* scales);
+  void PackFloat32(std::byte* memory, int64_t panel, const float* weight, int64_t count,
+                   const float* scales) const;
+  void PackInt8(std::byte* memory, int64_t panel, const float* weight, int64_t count,
+                const float* scales) const;
 
   Type type_;
   int64_t outputs_, inputs_;
-  std::shared_ptr<std::byte> panels_;
-  std::vector<float> scales_;
-  std::vector<int32_t> corrections_;
+  std::shared_ptr<const std::byte> memory_;
 };
 
 // Rounds the weights of an output, which are finite, to integers in [-127, 127] and returns their
