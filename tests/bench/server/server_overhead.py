@@ -10,6 +10,9 @@ nothing is pinned and the engine has as many threads as there are cores.
   that loading and the last, thinning batch drop out.
 - Alone: one sentence in flight at a time on both sides.
 
+Both report the processor time of each side and group of threads, which says more than a wall time
+where others use the machine.
+
 Rounds in which the machine's speed drifted are thrown away (drift.py). Writes
 DIR/MACHINE/server-overhead.json and server-overhead.md. What was measured before at the same commit
 with the same settings but other compute types, cores, beams or loads is kept.
@@ -21,6 +24,7 @@ import argparse
 import itertools
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -101,6 +105,23 @@ def thread_of(pid: int, name: str) -> int:
     raise SystemExit(f"error: the server has no thread {name}")
 
 
+def threads_cpu(pid: int) -> dict[str, float]:
+    """The processor time of the engine's threads, which all have its name, and of the others."""
+    found = {"engine": 0.0, "rest of the server": 0.0}
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        own = (task / "comm").read_text().strip() == ENGINE_THREAD
+        fields = (task / "stat").read_text().rpartition(")")[2].split()
+        seconds = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        found["engine" if own else "rest of the server"] += seconds
+    return found
+
+
+def children_cpu() -> float:
+    """The processor time of all processes that were started and have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def load(
     options: argparse.Namespace, placement: Placement, address: str, file: Path, *flags: str
 ) -> dict[str, Any]:
@@ -120,40 +141,58 @@ def load(
 
 def decode_seconds(
     options: argparse.Namespace, placement: Placement, texts: list[str], flags: dict[str, Any]
-) -> float:
-    """The seconds that linnet-decode takes for the texts, loading included."""
+) -> tuple[float, float]:
+    """The seconds that linnet-decode takes for the texts, loading included, and those of its
+    processor time."""
     command = [str(options.programs / "linnet-decode"), "--bundle", str(options.bundle)]
     command += ["--threads", str(placement.threads)]
     command += [f"--{name}={value}" for name, value in flags.items()]
     lines = "".join(json.dumps({"text": text}) + "\n" for text in texts)
-    start = time.perf_counter()
+    start, cpu = time.perf_counter(), children_cpu()
     done = subprocess.run(
         on(placement.engine, command), input=lines, capture_output=True, text=True, timeout=SECONDS
     )
     seconds = time.perf_counter() - start
     if done.returncode != 0:
         raise SystemExit(f"error: linnet-decode ended with {done.returncode}: {done.stderr}")
-    return seconds
+    return seconds, children_cpu() - cpu
 
 
 def engine_seconds(
     options: argparse.Namespace, placement: Placement, texts: list[str], flags: dict[str, Any]
-) -> float:
-    """The time per sentence without the first ones."""
+) -> tuple[float, float]:
+    """The time and the processor time per sentence without the first ones."""
     few = min(2 * flags["batch"], len(texts) // 2)
     base = decode_seconds(options, placement, texts[:few], flags)
     whole = decode_seconds(options, placement, texts + texts[:few], flags)
-    return (whole - base) / len(texts)
+    return (whole[0] - base[0]) / len(texts), (whole[1] - base[1]) / len(texts)
+
+
+def measured_load(
+    options: argparse.Namespace,
+    placement: Placement,
+    server: tuple[str, int],
+    file: Path,
+    *flags: str,
+) -> tuple[dict[str, Any], dict[str, float]]:
+    """The report of linnet-load, and the processor time per sentence of each group of threads."""
+    address, pid = server
+    before, cpu = threads_cpu(pid), children_cpu()
+    report = load(options, placement, address, file, *flags)
+    spent = {name: seconds - before[name] for name, seconds in threads_cpu(pid).items()}
+    spent["linnet-load"] = children_cpu() - cpu
+    calls = report["calls"]["measured"] + report["calls"]["warm_up"]
+    return report, {name: seconds / calls for name, seconds in spent.items()}
 
 
 def steady_rounds(
-    options: argparse.Namespace, measure: Callable[[], tuple[float, float]]
+    options: argparse.Namespace, measure: Callable[[], dict[str, Any]]
 ) -> dict[str, Any]:
     """The values of each round, offline and through the server, without rounds of drift."""
     loop = partial(machine.loop_seconds, len(os.sched_getaffinity(0)))
     drift = Drift(options.max_drift, loop, options.rounds)
     found = [drift.steady(measure) for _ in range(options.rounds)]
-    return {"offline": [one[0] for one in found], "server": [one[1] for one in found]}
+    return {key: [one[key] for one in found] for key in found[0]}
 
 
 def full_load(
@@ -166,15 +205,16 @@ def full_load(
     flags += ["--warmup", f"{options.seconds / 5}s", "--duration", f"{options.seconds}s"]
     with (
         tempfile.TemporaryDirectory() as folder,
-        server(options, placement, compute, beam) as address,
+        server_process(options, placement, compute, beam) as served,
     ):
         file = Path(folder) / "texts"
         file.write_text("\n".join(texts) + "\n")
 
-        def measure() -> tuple[float, float]:
-            seconds = engine_seconds(options, placement, texts, offline)
-            report = load(options, placement, address, file, *flags)
-            return 1 / seconds, report["texts_per_second"]
+        def measure() -> dict[str, Any]:
+            seconds, cpu = engine_seconds(options, placement, texts, offline)
+            report, spent = measured_load(options, placement, served, file, *flags)
+            rates = {"offline": 1 / seconds, "server": report["texts_per_second"]}
+            return {**rates, "cpu": {"offline": cpu, **spent}}
 
         return steady_rounds(options, measure)
 
@@ -188,15 +228,16 @@ def alone(
     flags = ["--concurrency", "1", "--calls", str(len(texts)), "--beam", str(beam)]
     with (
         tempfile.TemporaryDirectory() as folder,
-        server(options, placement, compute, beam) as address,
+        server_process(options, placement, compute, beam) as served,
     ):
         file = Path(folder) / "texts"
         file.write_text("\n".join(texts) + "\n")
 
-        def measure() -> tuple[float, float]:
-            seconds = engine_seconds(options, placement, texts, offline)
-            report = load(options, placement, address, file, *flags)
-            return 1e3 * seconds, report["by_status"]["OK"]["from_sent_ms"]["mean"]
+        def measure() -> dict[str, Any]:
+            seconds, cpu = engine_seconds(options, placement, texts, offline)
+            report, spent = measured_load(options, placement, served, file, *flags)
+            mean = report["by_status"]["OK"]["from_sent_ms"]["mean"]
+            return {"offline": 1e3 * seconds, "server": mean, "cpu": {"offline": cpu, **spent}}
 
         return steady_rounds(options, measure)
 
@@ -246,6 +287,28 @@ def markdown(results: dict[str, Any]) -> str:
             f"{median(case['offline']):.2f} | "
             f"{median(case['server']):.2f} | {added:.2f} ms | ≤ {MAX_ADDED_MS:.0f} ms | "
             f"{'yes' if added <= MAX_ADDED_MS else 'no'} |"
+        )
+    groups = ("offline", "engine", "rest of the server", "linnet-load")
+    timed = [(what, case) for what in ("load", "alone") for case in results.get(what, [])]
+    timed = [(what, case) for what, case in timed if "cpu" in case]  # older results have none
+    if timed:
+        lines += [
+            "",
+            "Processor time in ms a sentence:",
+            "",
+            "| load | type | cores | beam | offline | engine | rest of the server | linnet-load | "
+            "offline / (engine and rest) |",
+            "|---|---|---|---:|---:|---:|---:|---:|---:|",
+        ]
+    for what, case in timed:
+        spent = {group: median(one[group] for one in case["cpu"]) for group in groups}
+        share = median(
+            one["offline"] / (one["engine"] + one["rest of the server"]) for one in case["cpu"]
+        )
+        numbers = " | ".join(f"{1e3 * spent[group]:.2f}" for group in groups)
+        lines.append(
+            f"| {what} | {case['compute']} | {case['cores']} | {case['beam']} | {numbers} | "
+            f"{share:.0%} |"
         )
     lines += [
         "",

@@ -42,6 +42,7 @@ def test_both_measurements_run_and_are_kept(tmp_path, program):
             assert (one["cores"], one["beam"]) == ("apart", 1)
             assert len(one["offline"]) == len(one["server"]) == 1
             assert one["server"][0] > 0
+            assert all(0 < one["cpu"][0][group] < 10 for group in ("engine", "linnet-load"))
 
 
 def case(compute: str, cores: str, beam: int, offline: list[float], server: list[float]) -> dict:
@@ -80,7 +81,7 @@ def test_result_replaces_that_of_the_same_type_cores_and_beam():
 def test_rounds_with_drift_are_measured_again(monkeypatch):
     loop = iter([1.0, 1.2, 1.0, 1.0, 1.0, 1.05])
     monkeypatch.setattr(server_overhead.machine, "loop_seconds", lambda cores: next(loop))
-    values = iter([(1.0, 2.0), (3.0, 4.0), (5.0, 6.0)])
+    values = iter({"offline": at, "server": at + 1} for at in (1.0, 3.0, 5.0))
     options = argparse.Namespace(rounds=2, max_drift=0.1)
     found = server_overhead.steady_rounds(options, lambda: next(values))
     assert found == {"offline": [3.0, 5.0], "server": [4.0, 6.0]}
