@@ -1,9 +1,11 @@
 #include "server/schedule/batcher.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <initializer_list>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -24,6 +26,18 @@ void End(std::unique_ptr<Sequence> sequence, absl::Status status) {
 // Converts an engine's error into the status that the caller gets.
 absl::Status ToCallStatus(const absl::Status& status) {
   return absl::IsResourceExhausted(status) ? OutOfMemory(absl::Seconds(1)) : status;
+}
+
+// Returns how many of the first inputs the engine has room for. They all have rows, so that mostly
+// all fit; asked one more at a time, the engine would read them once for each of them.
+size_t CountThatFit(const model::Engine& engine, std::span<const model::SequenceInput> inputs) {
+  if (inputs.empty() || engine.HasRoom(inputs)) return inputs.size();
+  size_t fit = 0, too_many = inputs.size();
+  while (too_many - fit > 1) {
+    const size_t middle = fit + (too_many - fit) / 2;
+    (engine.HasRoom(inputs.first(middle)) ? fit : too_many) = middle;
+  }
+  return fit;
 }
 
 void EndEach(SharedRun::Sequences sequences, const absl::Status& status) {
@@ -226,6 +240,7 @@ std::vector<WaitingQueue::Ticket> Batcher::FindEligible(const Sequence*& full, S
   std::vector<WaitingQueue::Ticket> eligible;
   // Moved out of the waiting sequences and back again: HasRoom takes a contiguous span.
   std::vector<model::SequenceInput> inputs;
+  const int free_rows = engine_.info().rows - engine_.rows_in_use();
   int64_t tokens = 0;
   for (auto at = waiting_.cursor(); !at.done();) {
     ++report.examined;
@@ -239,15 +254,13 @@ std::vector<WaitingQueue::Ticket> Batcher::FindEligible(const Sequence*& full, S
       at.Take();  // it joins the run of the identical one
       continue;
     }
-    tokens += std::ssize(sequence.input.source);
-    if (!inputs.empty() && tokens > options_.max_encode_tokens) break;
-    inputs.push_back(std::move(sequence.input));
-    if (!engine_.HasRoom(inputs)) {
-      sequence.input = std::move(inputs.back());
-      inputs.pop_back();
+    if (taken.rows + sequence.rows > free_rows) {
       full = &sequence;
       break;
     }
+    tokens += std::ssize(sequence.input.source);
+    if (!inputs.empty() && tokens > options_.max_encode_tokens) break;
+    inputs.push_back(std::move(sequence.input));
     taken.calls[sequence.caller.call] += sequence.rows;
     taken.clients[sequence.caller.client] += sequence.rows;
     taken.rows += sequence.rows;
@@ -258,7 +271,10 @@ std::vector<WaitingQueue::Ticket> Batcher::FindEligible(const Sequence*& full, S
     eligible.push_back(at.ticket());
     at.Take();
   }
+  const size_t fit = CountThatFit(engine_, inputs);
   for (size_t i = 0; i < inputs.size(); ++i) waiting_.at(eligible[i]).input = std::move(inputs[i]);
+  if (fit < eligible.size()) full = &waiting_.at(eligible[fit]);
+  eligible.erase(eligible.begin() + static_cast<std::ptrdiff_t>(fit), eligible.end());
   return eligible;
 }
 

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -273,6 +275,35 @@ TEST(BatcherAdmissionTest, StepDoesNotInspectAllWaitingSequences) {
         << "except for those that were running";
     fixture.batcher.EndAll(absl::CancelledError("over"), absl::CancelledError("over"));
     for (const Outcome& outcome : outcomes) EXPECT_TRUE(outcome.done());
+  }
+}
+
+// Counts the sources that the batcher has the engine read to find how many of them fit.
+struct CountingEngine : test::EchoEngine {
+  explicit CountingEngine(Options options) : EchoEngine(std::move(options)) {}
+  bool HasRoom(std::span<const model::SequenceInput> inputs) const override {
+    read += std::ssize(inputs);
+    return EchoEngine::HasRoom(inputs);
+  }
+  mutable int64_t read = 0;
+};
+
+TEST(BatcherAdmissionTest, RoomForManyIsFoundWithoutReadingEachManyTimes) {
+  constexpr int kMany = 512;
+  for (const int fit : {kMany, kMany / 3}) {   // rows are the limit, and the encoder cache
+    std::vector<Outcome> outcomes(2 * kMany);  // outlive the batcher
+    CountingEngine engine({.rows = kMany, .encoder_cache_tokens = 2 * fit});
+    Batcher batcher(engine, {.max_rows_ratio = 1});
+    absl::Time now = absl::FromUnixSeconds(1'000'000);
+    for (Outcome& outcome : outcomes) {
+      auto sequence = Say({5}, outcome);  // with eos two blocks
+      ASSERT_THAT(batcher.Add(sequence, now), IsOk());
+    }
+    const StepReport report = batcher.Step([&] { return now += absl::Milliseconds(1); });
+    EXPECT_EQ(report.added, fit);
+    EXPECT_TRUE(report.full);
+    EXPECT_LE(report.examined, kMany + 1);
+    EXPECT_LE(engine.read, 8 * kMany);
   }
 }
 
