@@ -24,6 +24,14 @@ int64_t TotalTokens(const CallWork& work) {
   return work.size.tokens + (work.next.has_value() ? work.next->size.tokens : 0);
 }
 
+// The answer to a call that is not expected to end before its deadline, which is in `left`.
+absl::Status TooClose(absl::Duration needed, absl::Duration left, ErrorMetadata metadata) {
+  return DeadlineTooClose(
+      absl::StrCat("the answer may take ", Format(needed), ", the deadline is in ", Format(left),
+                   ": set a later one, or retry when the server is less busy"),
+      std::move(metadata));
+}
+
 // `at_least` is empty, or qualifies the tokens.
 absl::Status CallTooLarge(absl::string_view at_least, int64_t tokens, int64_t max) {
   return BadField("contents", Reason::kCallTooLarge,
@@ -51,8 +59,10 @@ int64_t Admission::MaxCallTokens(const Caller& caller) const {
 
 absl::Duration Admission::TimeToDrain() const {
   absl::Duration drain = absl::ZeroDuration();
-  for (const auto& [name, model] : models_)
+  for (const auto& [name, model] : models_) {
+    if (model.estimator.idle()) continue;  // a model that nobody calls costs nothing here
     drain = std::max(drain, model.estimator.TimeFor(model.estimator.tokens()));
+  }
   return drain;
 }
 
@@ -106,13 +116,14 @@ absl::Status Admission::AddBytesIfRoom(const Caller& caller, int64_t bytes, int6
               full ? "server" : "client");
 }
 
-absl::StatusOr<Estimate> Admission::Charge(const Caller& caller, const CallWork& work,
-                                           absl::Time now) {
-  const int64_t tokens = TotalTokens(work);
+absl::StatusOr<Admission::Charged> Admission::Charge(const Caller& caller, const CallWork& work,
+                                                     absl::Time now) {
   // It would not fit if it were the only call either.
-  if (const int64_t max = MaxCallTokens(caller); tokens > max) return CallTooLarge("", tokens, max);
-  ErrorMetadata metadata = {{"requestTokens", absl::StrCat(tokens)}};
+  if (const int64_t max = MaxCallTokens(caller), all = TotalTokens(work); all > max)
+    return CallTooLarge("", all, max);
   MutexLock lock(mu_);
+  Charged charged = ExpectedCharge(work);
+  const int64_t tokens = charged.tokens + charged.next_tokens;
   LatencyEstimator& estimator = models_[work.model].estimator;
   const Quota::Decision decision = tokens_.Check(caller, tokens);
   if (decision != Quota::Decision::kFits) {
@@ -120,13 +131,16 @@ absl::StatusOr<Estimate> Admission::Charge(const Caller& caller, const CallWork&
     const int64_t held = full ? tokens_.held() : tokens_.held_by(caller);
     const int64_t max = full ? tokens_.max() : tokens_.share(caller);
     observer_.Rejected(full ? RejectReason::kTokens : RejectReason::kShare);
-    metadata.emplace_back("admittedTokens", absl::StrCat(held));
-    metadata.emplace_back("maxTokens", absl::StrCat(max));
+    const double part =
+        static_cast<double>(held) / static_cast<double>(std::max<int64_t>(1, tokens_.held()));
     return Busy(
         full ? Reason::kTooMuchWork : Reason::kShareUsed,
         absl::StrCat("the server has ", held, " tokens of work", full ? "" : " of this client",
                      ", the limit is ", max, ": this call needs ", tokens, ", retry later"),
-        RetryDelay(full ? TimeToDrain() : estimator.TimeFor(held)), std::move(metadata),
+        RetryDelay(TimeToDrain() * part),
+        {{"requestTokens", absl::StrCat(tokens)},
+         {"admittedTokens", absl::StrCat(held)},
+         {"maxTokens", absl::StrCat(max)}},
         full ? "server" : "client");
   }
   Estimate expected = estimator.TimeToFinish(caller, work.size);
@@ -137,12 +151,20 @@ absl::StatusOr<Estimate> Admission::Charge(const Caller& caller, const CallWork&
   }
   observer_.Estimated(work.load + expected.time + expected_next.time);
   RETURN_IF_ERROR(CheckDeadline(work, expected, expected_next, now));
-  Add(caller, work);
+  Add(caller, work, charged);
   ReportAdmitted();
-  return expected;
+  charged.estimate = expected;
+  return charged;
 }
 
-void Admission::Add(const Caller& caller, const CallWork& work) {
+Admission::Charged Admission::ExpectedCharge(const CallWork& work) {
+  Charged charged = {.tokens = models_[work.model].expected.Of(work.size)};
+  if (work.next.has_value())
+    charged.next_tokens = models_[work.next->model].expected.Of(work.next->size);
+  return charged;
+}
+
+void Admission::Add(const Caller& caller, const CallWork& work, const Charged& charged) {
   // Each may throw std::bad_alloc; then nothing is changed.
   LatencyEstimator& estimator = models_[work.model].estimator;
   LatencyEstimator* const next =
@@ -152,7 +174,7 @@ void Admission::Add(const Caller& caller, const CallWork& work) {
   try {
     if (next != nullptr) next->Add(caller, work.next->size.tokens, work.next->size.rows);
     next_added = next != nullptr;
-    tokens_.Take(caller, TotalTokens(work));
+    tokens_.Take(caller, charged.tokens + charged.next_tokens);
   } catch (...) {
     if (next_added) next->Remove(caller, work.next->size.tokens, work.next->size.rows);
     estimator.Remove(caller, work.size.tokens, work.size.rows);
@@ -160,13 +182,14 @@ void Admission::Add(const Caller& caller, const CallWork& work) {
   }
 }
 
-Estimate Admission::ChargeUnchecked(const Caller& caller, const CallWork& work) {
+Admission::Charged Admission::ChargeUnchecked(const Caller& caller, const CallWork& work) {
   MutexLock lock(mu_);
-  Estimate expected = models_[work.model].estimator.TimeToFinish(caller, work.size);
-  if (expected.time > absl::ZeroDuration()) expected.time += work.answer;
-  Add(caller, work);
+  Charged charged = ExpectedCharge(work);
+  charged.estimate = models_[work.model].estimator.TimeToFinish(caller, work.size);
+  if (charged.estimate.time > absl::ZeroDuration()) charged.estimate.time += work.answer;
+  Add(caller, work, charged);
   ReportAdmitted();
-  return expected;
+  return charged;
 }
 
 absl::Status Admission::CheckDeadline(const CallWork& work, Estimate& expected,
@@ -206,19 +229,17 @@ absl::Status Admission::CheckDeadline(const CallWork& work, Estimate& expected,
                                          Format(left), ": set a later one, or send less text"),
                             std::move(metadata));
   }
-  return DeadlineTooClose(
-      absl::StrCat("the answer may take ", Format(needed), ", the deadline is in ", Format(left),
-                   ": set a later one, or retry when the server is less busy"),
-      std::move(metadata));
+  return TooClose(needed, left, std::move(metadata));
 }
 
 void Admission::Ended(const std::string& model, const Estimate& estimate, absl::Duration actual,
                       absl::Time now, bool finished) {
   MutexLock lock(mu_);
-  auto& [estimator, probes, loads] = models_[model];
+  Model& of = models_[model];
+  LatencyEstimator& estimator = of.estimator;
   if (finished) {
     estimator.RecordCompletion(estimate, actual, now);
-    if (estimate.probes) probes.Answered();
+    if (estimate.probes) of.probes.Answered();
   } else {
     estimator.RecordTimeout(estimate, actual, now);
   }
@@ -227,13 +248,15 @@ void Admission::Ended(const std::string& model, const Estimate& estimate, absl::
 
 void Admission::StepMade(const std::string& model, const StepReport& report, absl::Duration cycle) {
   MutexLock lock(mu_);
-  models_[model].estimator.StepMade(report, cycle);
+  Model& of = models_[model];
+  of.estimator.StepMade(report, cycle);
+  of.expected.StepMade(report);
 }
 
-void Admission::GiveBackTokens(const Caller& caller, const std::string& model, int64_t tokens,
-                               double rows) {
+void Admission::GiveBackTokens(const Caller& caller, const std::string& model, int64_t charged,
+                               int64_t tokens, double rows) {
   MutexLock lock(mu_);
-  tokens_.GiveBack(caller, tokens);
+  tokens_.GiveBack(caller, charged);
   models_[model].estimator.Remove(caller, tokens, rows);
   ReportAdmitted();
 }
@@ -291,19 +314,23 @@ absl::Status Permit::CheckWork(int64_t tokens) const {
 absl::Status Permit::Charge(const CallWork& work, absl::Time now) {
   Work charged(work.model, work.size);
   Work next = work.next.has_value() ? Work(work.next->model, work.next->size) : Work();
-  ASSIGN_OR_RETURN(Estimate estimate, admission_->Charge(caller_, work, now));
+  ASSIGN_OR_RETURN(const Admission::Charged amounts, admission_->Charge(caller_, work, now));
   work_ = std::move(charged);
+  work_.charged = amounts.tokens;
   next_ = std::move(next);
+  next_.charged = amounts.next_tokens;
   charged_ = now;
-  estimate_ = estimate;
+  estimate_ = amounts.estimate;
   return absl::OkStatus();
 }
 
 void Permit::Continue(const CallWork& work, absl::Time now) {
   Work charged(work.model, work.size);
   GiveBackWork();
-  estimate_ = admission_->ChargeUnchecked(caller_, work);
+  const Admission::Charged amounts = admission_->ChargeUnchecked(caller_, work);
+  estimate_ = amounts.estimate;
   work_ = std::move(charged);
+  work_.charged = amounts.tokens;
   charged_ = now;
 }
 
@@ -329,8 +356,15 @@ void Permit::SetBytes(int64_t bytes) {
 void Permit::GiveBack(int64_t tokens, Work& work) {
   tokens = std::min(tokens, work.tokens);
   if (tokens <= 0) return;
+  // In proportion, and what rounding leaves with the last tokens.
+  const auto charged =
+      tokens == work.tokens
+          ? work.charged
+          : static_cast<int64_t>(static_cast<double>(work.charged) * static_cast<double>(tokens) /
+                                 static_cast<double>(work.tokens));
   work.tokens -= tokens;
-  admission_->GiveBackTokens(caller_, work.model, tokens,
+  work.charged -= charged;
+  admission_->GiveBackTokens(caller_, work.model, charged, tokens,
                              static_cast<double>(tokens) * work.rows_per_token);
 }
 

@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/admission/admission_observer.h"
+#include "server/admission/expected_work.h"
 #include "server/admission/latency_estimator.h"
 #include "server/admission/probe_policy.h"
 #include "server/admission/quota.h"
@@ -21,8 +22,9 @@
 namespace linnet::server {
 
 struct AdmissionLimits {
-  // Max admitted work: the sum over all segments of (source + max target tokens) x beam size.
-  int64_t max_tokens = 1'000'000;
+  // Max admitted work: the sum over all segments of (source + expected target tokens) x beam size
+  // (ExpectedWork). The default is more than the sentences take that fit into max_bytes.
+  int64_t max_tokens = 4'000'000;
   // Max memory that calls hold, from the first byte of a request to the last of its reply.
   int64_t max_bytes = int64_t{256} << 20;
 };
@@ -52,9 +54,10 @@ class Permit;
 // the server; Batcher later adds its sequences to the batch.)
 //
 // A call is admitted if there is room, if its client stays within its share (Quota), and if its
-// latency estimate times a learned safety factor fits its deadline (LatencyEstimator). An idle
-// engine admits some calls that do not fit as probes (ProbePolicy). One per server. Thread-safe;
-// outlives its permits.
+// latency estimate times a learned safety factor fits its deadline (LatencyEstimator). It is
+// charged for all the memory that it may hold, and for the work that it is expected to take. An
+// idle engine admits some calls that do not fit as probes (ProbePolicy). One per server.
+// Thread-safe; outlives its permits.
 class Admission {
  public:
   // `seed` is for the jitter of the retry delays.
@@ -72,7 +75,8 @@ class Admission {
   void StepMade(const std::string& model, const StepReport& report, absl::Duration cycle);
 
   const AdmissionLimits& limits() const { return limits_; }
-  // Max work of one call while nothing else is admitted.
+  // Max work of one call, if all its targets are as long as they may be, while nothing else is
+  // admitted.
   int64_t MaxCallTokens(const Caller& caller) const;
   int64_t tokens() const;
   int64_t bytes() const;
@@ -83,17 +87,27 @@ class Admission {
   absl::Status AddBytesIfRoom(const Caller& caller, int64_t bytes, int64_t held);
   // Changes the bytes without a check against the limit. Negative: gives them back.
   void ChangeBytes(const Caller& caller, int64_t bytes);
-  absl::StatusOr<Estimate> Charge(const Caller& caller, const CallWork& work, absl::Time now);
+  // What a call is charged, and its latency estimate.
+  struct Charged {
+    int64_t tokens = 0;
+    int64_t next_tokens = 0;
+    Estimate estimate = {};
+  };
+  absl::StatusOr<Charged> Charge(const Caller& caller, const CallWork& work, absl::Time now);
   // Charges without a check.
-  Estimate ChargeUnchecked(const Caller& caller, const CallWork& work);
-  void Add(const Caller& caller, const CallWork& work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Charged ChargeUnchecked(const Caller& caller, const CallWork& work);
+  Charged ExpectedCharge(const CallWork& work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Add(const Caller& caller, const CallWork& work, const Charged& charged)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Ended(const std::string& model, const Estimate& estimate, absl::Duration actual,
              absl::Time now, bool finished);
   // Not OK if the call is not expected to end before its deadline. Marks the estimate of a probe.
   absl::Status CheckDeadline(const CallWork& work, Estimate& expected,
                              const Estimate& expected_next, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void GiveBackTokens(const Caller& caller, const std::string& model, int64_t tokens, double rows);
+  // `charged`: the part of the charge for so many tokens.
+  void GiveBackTokens(const Caller& caller, const std::string& model, int64_t charged,
+                      int64_t tokens, double rows);
   // The retry delay for a client when the work ahead of it takes `drain`. Jitter of 25 % keeps
   // clients from all retrying at once.
   absl::Duration RetryDelay(absl::Duration drain) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -107,6 +121,7 @@ class Admission {
   Quota bytes_ ABSL_GUARDED_BY(mu_);
   struct Model {
     LatencyEstimator estimator;
+    ExpectedWork expected;
     ProbePolicy probes;
     // The same for estimates of the time to load, which loads alone correct. A load may unload
     // another model.
@@ -163,6 +178,7 @@ class Permit {
     Work(std::string model, const CallSize& size);
     std::string model = {};
     int64_t tokens = 0;
+    int64_t charged = 0;  // for them
     double rows_per_token = 0;
   };
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "server/admission/call_size.h"
 #include "server/admission/safety_factor.h"
 #include "server/base/caller.h"
 #include "server/schedule/recent_ratio.h"
@@ -14,13 +15,6 @@
 #include "server/schedule/step_report.h"
 
 namespace linnet::server {
-
-// The size of a call, as an engine sees it.
-struct CallSize {
-  int64_t tokens = 0;   // of work: the sum over all segments of (source + max target) x rows
-  int64_t longest = 0;  // source and max target tokens of its longest segment
-  double rows = 0;      // of all segments
-};
 
 // The latency estimate of a call at its arrival.
 struct Estimate {

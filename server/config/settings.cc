@@ -248,7 +248,7 @@ void AddLimits(CLI::App& app, Options& options) {
   Group group(app, "Limits");
   group
       .Add("max-admitted-tokens", options.admission.max_tokens,
-           "Max admitted work: (source + max target tokens) x beam size, summed over segments")
+           "Max admitted work: (source + expected target tokens) x beam size, summed over segments")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   group
       .Add(

@@ -59,9 +59,9 @@ class MetricFamilies {
       Counter("linnet_denied_total",
               "Calls refused because of their token: UNAUTHENTICATED (no valid token) or "
               "PERMISSION_DENIED (the token does not allow the call).");
-  GaugeFamily& admitted_tokens =
-      Gauge("linnet_admitted_tokens",
-            "Admitted work: the sum over segments of (source + max target tokens) x beam size.");
+  GaugeFamily& admitted_tokens = Gauge(
+      "linnet_admitted_tokens",
+      "Admitted work: the sum over segments of (source + expected target tokens) x beam size.");
   GaugeFamily& max_tokens =
       Gauge("linnet_admitted_tokens_limit", "Limit on linnet_admitted_tokens.");
   GaugeFamily& admitted_bytes =

@@ -378,6 +378,8 @@ void Batcher::ChooseRuns(int wanted, absl::Time now, StepReport& report) {
   }
   pause_.Choose(higher, wanted);
   for (auto& [id, run] : running_) {
+    report.running_source_tokens += run.first().source_tokens;
+    report.running_steps += run.Steps(steps_);
     const bool decodes = run.priority() != Priority::kBatch || pause_.Decodes(run.first().rows);
     if (decodes) {
       ++report.sequences;
@@ -437,6 +439,7 @@ void Batcher::Finish(Running::iterator which, model::SequenceEvent event, absl::
   report.finished += static_cast<int>(ended.size());
   report.finished_tokens += ended.front()->max_tokens;
   report.finished_steps += steps;
+  report.finished_source_tokens += ended.front()->source_tokens;
   if (!event.hypotheses.empty())
     report.target_tokens += static_cast<int>(event.hypotheses.front().tokens.size());
   for (auto& sequence : ended) {

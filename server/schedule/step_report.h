@@ -34,8 +34,11 @@ struct StepReport {
   bool full = false;            // no free rows or encoder cache for the next waiting sequence
   int64_t finished_tokens = 0;  // source plus max target tokens of the finished sequences
   int64_t finished_steps = 0;   // steps that the finished sequences took, summed
-  int rows_limit = 0;           // rows of the engine
-  bool stepped = false;         // the engine made a step
+  int64_t finished_source_tokens = 0;
+  int64_t running_source_tokens = 0;             // of the sequences that run before the step
+  int64_t running_steps = 0;                     // that these have taken before it, summed
+  int rows_limit = 0;                            // rows of the engine
+  bool stepped = false;                          // the engine made a step
   absl::Duration encode = absl::ZeroDuration();  // time inside Engine::Add
   absl::Duration decode = absl::ZeroDuration();  // time inside Engine::Step
   absl::Time ended = absl::InfinitePast();       // when Engine::Step returned

@@ -66,11 +66,8 @@ absl::StatusOr<int> StageRun::AddSequences(std::vector<PreparedSegment>& segment
     source_tokens_ += added.source_tokens;
     if (AnswerFromCache(*sequence, added, result)) continue;
     added.tokens = MaxWork(sequence->input);
-    const int rows = model::RowsOf(sequence->input);
-    needed.size.tokens += added.tokens;
-    needed.size.rows += rows;
-    needed.size.longest = std::max(needed.size.longest, MaxTokens(sequence->input));
-    rows_ += rows;
+    needed.size.Add(sequence->input);
+    rows_ += model::RowsOf(sequence->input);
     submission_.segments.push_back(submission_.all.size() - 1);
     submission_.sequences.push_back(std::move(sequence));
   }
@@ -139,10 +136,7 @@ CallWork::Next StageRun::EstimateNext(const TextRequest& next) const {
     for (const PreparedSegment& segment : text.prepared.segments) {
       if (segment.copied) continue;
       guess.source.resize(std::min<size_t>(segment.source.size(), max_source));
-      const model::SequenceInput input = MakeInput(next, guess);
-      work.size.tokens += MaxWork(input);
-      work.size.rows += model::RowsOf(input);
-      work.size.longest = std::max(work.size.longest, MaxTokens(input));
+      work.size.Add(MakeInput(next, guess));
     }
   }
   return work;

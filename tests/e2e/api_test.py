@@ -209,10 +209,9 @@ def test_full_server_returns_a_retry_delay(start, api):
     server = start("--max-admitted-tokens", "110000")
     running = server.translate_slowly()
     server.wait_for("linnet_admitted_tokens", lambda tokens: tokens > 0)
+    long = {"beam_size": 5, "min_target_tokens": 1000, "max_target_tokens": 1000}
     with pytest.raises(grpc.RpcError) as raised:
-        server.translate(
-            *["one two three"] * 16, options={"beam_size": 5, "max_target_tokens": 1000}
-        )
+        server.translate(*["one two three"] * 16, options=long)
     assert raised.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
     details = api.details(raised.value)
     delay = details["RetryInfo"].retry_delay.ToMilliseconds()

@@ -70,8 +70,9 @@ def test_server_at_capacity_returns_a_retry_delay(start, api):
     small = start("--max-admitted-tokens", "56000")
     running = small.translate_slowly(1)  # 8 x (some + 1024) x 5 tokens of work
     small.wait_for(ADMITTED, lambda tokens: tokens > 40_000)
+    wide = {"beam_size": 16, "min_target_tokens": 1024, "max_target_tokens": 1024}
     with pytest.raises(grpc.RpcError) as error:
-        small.translate("A bird sings.", options={"beam_size": 16, "max_target_tokens": 1024})
+        small.translate("A bird sings.", options=wide)
     assert error.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
     assert "the limit is 56000" in error.value.details()
     details = api.details(error.value)
@@ -84,7 +85,7 @@ def test_server_at_capacity_returns_a_retry_delay(start, api):
     with pytest.raises(grpc.RpcError) as error:
         small.translate(
             "A bird sings.",
-            options={"beam_size": 16, "max_target_tokens": 1024},
+            options=wide,
             timeout=delay / 1000 / 2,
         )
     assert error.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED

@@ -69,6 +69,40 @@ TEST_F(AdmissionTest, GivesBackWorkAsItEndsAndNeverMoreThanCharged) {
   EXPECT_EQ(admission.bytes(), kCall + 10);
 }
 
+TEST_F(AdmissionTest, ChargesTheWorkThatIsExpected) {
+  // Targets take two steps for each token of their sources.
+  admission.StepMade("en-de", {.finished_steps = 20, .finished_source_tokens = 10, .rows_limit = 1},
+                     absl::Seconds(1));
+  CallWork work = Tokens(100);
+  work.size.source = 7;
+  auto permit = Enter(0), second = Enter(0), third = Enter(0, other);
+  ASSERT_THAT(permit->Charge(work, now), IsOk());
+  EXPECT_EQ(admission.tokens(), 21);
+  for (int part = 0; part < 3; ++part) permit->GiveBack(30);
+  EXPECT_EQ(admission.tokens(), 3) << "what ended is given back in proportion";
+  permit->GiveBack(10);
+  EXPECT_EQ(admission.tokens(), 0);
+  work.size.source = 33;
+  ASSERT_THAT(second->Charge(work, now), IsOk());
+  EXPECT_THAT(third->Charge(work, now),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       HasSubstr("has 99 tokens of work, the limit is 134: this call needs 99")));
+  work.size.tokens = 101;
+  EXPECT_EQ(ErrorReason(third->Charge(work, now)), "CALL_TOO_LARGE") << "its targets may be long";
+}
+
+TEST_F(AdmissionTest, NextWorkIsChargedAsExpectedOfItsModel) {
+  admission.StepMade("de-fr", {.finished_steps = 20, .finished_source_tokens = 10, .rows_limit = 1},
+                     absl::Seconds(1));
+  CallWork work = Tokens(40);
+  work.next = {.model = "de-fr", .size = {.tokens = 50, .longest = 1, .rows = 1, .source = 5}};
+  auto permit = Enter(0);
+  ASSERT_THAT(permit->Charge(work, now), IsOk());
+  EXPECT_EQ(admission.tokens(), 40 + 15);
+  permit->Continue({.model = "de-fr", .size = {.tokens = 50, .source = 6}}, now);
+  EXPECT_EQ(admission.tokens(), 18);
+}
+
 TEST_F(AdmissionTest, ChargesTheNextModelsWorkFromTheStart) {
   auto permit = Enter(10);
   CallWork work = Tokens(40);

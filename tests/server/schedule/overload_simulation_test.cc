@@ -33,6 +33,7 @@ struct Client {
   int at_once = 1;              // calls per arrival
   absl::Duration deadline = kDeadline;
   int min_tokens = 8, max_tokens = 24;
+  int more_tokens = 10;  // of a target that is as long as it may be than twice those of its source
   absl::Duration begin = absl::ZeroDuration(), end = absl::InfiniteDuration();
   // Outcomes of the calls that arrived in the measured time.
   int offered = 0, refused = 0, answered = 0, late = 0;
@@ -43,8 +44,9 @@ struct Client {
 
 class Overload {
  public:
-  Overload(std::vector<Client> clients, uint32_t seed)
-      : clients_(std::move(clients)), random_(seed) {
+  Overload(std::vector<Client> clients, uint32_t seed,
+           const AdmissionLimits& limits = {.max_tokens = 10'000'000})
+      : clients_(std::move(clients)), random_(seed), admission_(limits, metrics_) {
     for (Client& client : clients_) next_.emplace(Next(client, kStart + client.begin), &client);
   }
 
@@ -155,17 +157,14 @@ class Overload {
     sequence->input.source.assign(tokens, 9);
     sequence->input.source.back() = 2;
     sequence->input.options.beam_size = kBeam;
-    sequence->input.options.max_target_tokens = 2 * tokens + 10;
+    sequence->input.options.max_target_tokens = 2 * tokens + client.more_tokens;
     sequence->caller.client = client.name;
     sequence->deadline = time + client.deadline;
     auto permit = admission_.Enter(sequence->caller, 100);
     ASSERT_THAT(permit, IsOk());
     auto call = std::make_shared<Call>(client, *std::move(permit));
-    const CallWork work = {.model = "model",
-                           .size = {.tokens = MaxWork(sequence->input),
-                                    .longest = MaxTokens(sequence->input),
-                                    .rows = kBeam},
-                           .deadline = sequence->deadline};
+    CallWork work = {.model = "model", .size = {}, .deadline = sequence->deadline};
+    work.size.Add(sequence->input);
     if (!call->permit->Charge(work, time).ok()) {
       client.refused += counts;
       return;
@@ -197,10 +196,10 @@ class Overload {
   std::multimap<absl::Time, Client*> next_;  // the next arrival of each client
   std::multimap<absl::Time, std::shared_ptr<Call>> in_flight_;
   Metrics metrics_;
-  Admission admission_{{.max_tokens = 10'000'000}, metrics_};
+  Admission admission_;
   test::EchoEngine engine_{
       {.rows = kRows,
-       .limits = {.max_beam_size = kBeam, .max_target_tokens = 200, .max_source_tokens = 100}}};
+       .limits = {.max_beam_size = kBeam, .max_target_tokens = 400, .max_source_tokens = 100}}};
   Batcher batcher_{engine_, {.shed = {.interval = absl::Seconds(5)}}};
 };
 
@@ -216,6 +215,29 @@ TEST(OverloadSimulationTest, TwoClientsGetEqualServiceForUnequalLoad) {
       EXPECT_NEAR(answers[0] / answers[1], 1, 0.1) << greedy << ", seed " << seed;
     }
   }
+}
+
+// Each of them may take 1,790 tokens of work and takes 165; the calls before have taught that.
+TEST(OverloadSimulationTest, TenThousandSentencesAtOnceFitIntoTheDefaultLimits) {
+  const auto burst = [](std::string name) {
+    return Client{.name = std::move(name),
+                  .calls_per_second = 1e6,
+                  .at_once = 5000,
+                  .deadline = absl::Minutes(3),
+                  .more_tokens = 310,
+                  .begin = absl::Seconds(10),
+                  .end = absl::Seconds(10) + absl::Nanoseconds(1)};
+  };
+  const Client before{
+      .name = "before", .calls_per_second = 100, .more_tokens = 310, .end = absl::Seconds(9)};
+  Overload overload({before, burst("one"), burst("other")}, /*seed=*/1, AdmissionLimits());
+  const auto clients = overload.Run(absl::Seconds(9.5), absl::Seconds(10));
+  for (const Client& client : {clients[1], clients[2]}) {
+    EXPECT_EQ(client.offered, 5000);
+    EXPECT_EQ(client.refused, 0) << "by admission";
+  }
+  // Shedding begins after five seconds, as for fewer calls.
+  EXPECT_GT(clients[1].answered + clients[2].answered, 0.95 * 125 * 5);
 }
 
 TEST(OverloadSimulationTest, LightClientGetsAllItNeedsAndOthersTheRest) {

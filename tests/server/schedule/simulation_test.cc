@@ -136,7 +136,7 @@ class Simulation {
     bool done_ = false;
   };
 
-  static AdmissionLimits Limits() { return {.max_tokens = 200'000, .max_bytes = 16 << 20}; }
+  static AdmissionLimits Limits() { return {.max_tokens = 100'000, .max_bytes = 16 << 20}; }
   double Uniform(double from, double to) {
     return from + (to - from) * static_cast<double>(random_()) / 4294967296.0;
   }
@@ -315,9 +315,7 @@ class Simulation {
       sequence->caller = caller;
       sequence->deadline = call->deadline;
       sequence->cancelled = call->cancelled;
-      work.size.tokens += MaxWork(sequence->input);
-      work.size.rows += model::RowsOf(sequence->input);
-      work.size.longest = std::max(work.size.longest, MaxTokens(sequence->input));
+      work.size.Add(sequence->input);
       sequences.push_back(std::move(sequence));
     }
     if (absl::Status status = call->permit->Charge(work, now_); !status.ok()) {

@@ -134,6 +134,7 @@ TEST(AnswerCacheCallsTest, AdmitsAHitWithoutWork) {
   const auto costly = [](const char* text) {  // more than 640 tokens
     TranslateRequest request = ToGerman({text});
     request.mutable_options()->set_beam_size(8);
+    request.mutable_options()->set_min_target_tokens(80);
     request.mutable_options()->set_max_target_tokens(80);
     return request;
   };

@@ -344,7 +344,10 @@ TEST(DocumentStreamTest, FullServerRejectsOnlyLineInFlight) {
   auto other = fixture.admission.Enter({.client = "other"}, 1);
   ASSERT_THAT(other->Charge({.model = "en-de", .size = {.tokens = 190}}, absl::Now()), IsOk());
   Reader reader(fixture);
-  reader.Send(Settings());
+  TranslateDocumentRequest settings = Settings();
+  settings.mutable_settings()->mutable_options()->set_beam_size(1);
+  settings.mutable_settings()->mutable_options()->set_min_target_tokens(79);
+  reader.Send(settings);
   reader.Send(Lines({"The dog runs.", "A bird sings."}, 0));
   reader.document->Close();
   ASSERT_THAT(reader.ReadToTheEnd(), IsOk());

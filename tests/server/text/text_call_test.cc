@@ -215,7 +215,9 @@ TEST(TextCallTest, RejectsCallThatNeverFits) {
 
 TEST(TextCallTest, RejectsCallsWhileFull) {
   TextFixture fixture({}, {.max_tokens = 254});
-  const TranslateRequest request = ToGerman({"The dog runs."});
+  TranslateRequest request = ToGerman({"The dog runs."});
+  request.mutable_options()->set_beam_size(1);
+  request.mutable_options()->set_min_target_tokens(79);  // it is expected to cost that
   TranslateResponse response;
   {
     auto other = fixture.admission.Enter({.client = "other"}, 1);
