@@ -192,6 +192,20 @@ Admission::Charged Admission::ChargeUnchecked(const Caller& caller, const CallWo
   return charged;
 }
 
+absl::Status Admission::CheckWait(const Caller& caller, const std::string& model,
+                                  absl::Time deadline, absl::Time now) {
+  MutexLock lock(mu_);
+  const LatencyEstimator& estimator = models_[model].estimator;
+  const absl::Duration left = deadline - now;
+  // Charge checks every call. This is for long queues, and costs little otherwise.
+  if (estimator.TimeFor(estimator.tokens()) < left / 4) return absl::OkStatus();
+  const Estimate least = estimator.TimeToFinish(caller, {.tokens = 1, .longest = 1, .rows = 1});
+  const absl::Duration needed = estimator.TimeNeeded(least, now);
+  if (!least.waits || needed <= left) return absl::OkStatus();
+  observer_.Rejected(RejectReason::kDeadline);
+  return TooClose(needed, left, {{"estimate", Format(needed)}, {"remaining", Format(left)}});
+}
+
 absl::Status Admission::CheckDeadline(const CallWork& work, Estimate& expected,
                                       const Estimate& expected_next, absl::Time now) {
   Model& model = models_[work.model];

@@ -99,6 +99,8 @@ class Admission {
   Charged ExpectedCharge(const CallWork& work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Add(const Caller& caller, const CallWork& work, const Charged& charged)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status CheckWait(const Caller& caller, const std::string& model, absl::Time deadline,
+                         absl::Time now);
   void Ended(const std::string& model, const Estimate& estimate, absl::Duration actual,
              absl::Time now, bool finished);
   // Not OK if the call is not expected to end before its deadline. Marks the estimate of a probe.
@@ -148,6 +150,11 @@ class Permit {
 
   // Sets the priority that the request asks for; call it before Charge.
   void SetPriority(Priority priority) { caller_.priority = priority; }
+  // DEADLINE_EXCEEDED if the queue of the model is so long that no call of this caller is expected
+  // to end in time; so its text need not be read.
+  absl::Status CheckWait(const std::string& model, absl::Time deadline, absl::Time now) const {
+    return admission_->CheckWait(caller_, model, deadline, now);
+  }
   // INVALID_ARGUMENT if a call of at least that much work never fits.
   absl::Status CheckWork(int64_t tokens) const;
   // Adds the work; call it once, when the text is tokenised. RESOURCE_EXHAUSTED if there is no room

@@ -299,8 +299,11 @@ void TextCalls::StartChecked(absl::StatusOr<TextRequest> checked, const Request&
                         (checked->protects == nullptr ? 0 : checked->protects->bytes());
   if (auto status = (*permit)->Hold(bytes); !status.ok()) return refuse(std::move(status));
   const int64_t cost = checked->text_bytes + std::ssize(checked->items) * kBytesPerText;
-  if (auto status = CheckPrepareTime(own, cost); !status.ok())
-    return refuse(ExplainDeadline(limits_, context, std::move(status)));
+  absl::Status in_time = CheckPrepareTime(own, cost);
+  // The answer cache may have the answer without an engine.
+  if (in_time.ok() && checked->model != nullptr && checked->model->cache == nullptr)
+    in_time = (*permit)->CheckWait(checked->model->key(), own.deadline, absl::Now());
+  if (!in_time.ok()) return refuse(ExplainDeadline(limits_, context, std::move(in_time)));
   auto end = [this, asked = WithoutPermit(context), refuse, &response](absl::Status status) {
     if (status.ok()) CountAllWarnings(response, metrics_);
     try {

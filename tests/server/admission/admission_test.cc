@@ -103,6 +103,21 @@ TEST_F(AdmissionTest, NextWorkIsChargedAsExpectedOfItsModel) {
   EXPECT_EQ(admission.tokens(), 18);
 }
 
+TEST_F(AdmissionTest, LongQueueIsNoticedBeforeTheTextIsRead) {
+  auto busy = Enter(1), permit = Enter(1);
+  ASSERT_THAT(busy->Charge(Tokens(50), now), IsOk());
+  EXPECT_THAT(permit->CheckWait("en-de", now + absl::Seconds(1), now), IsOk()) << "unknown speed";
+  Full();
+  // It would wait for 5 s, three quarters of its time at most.
+  const absl::Status status = permit->CheckWait("en-de", now + absl::Seconds(6.6), now);
+  EXPECT_EQ(ErrorReason(status), "DEADLINE_TOO_CLOSE") << status;
+  EXPECT_THAT(permit->CheckWait("en-de", now + absl::Seconds(6.7), now), IsOk());
+  EXPECT_THAT(permit->CheckWait("de-fr", now + absl::Seconds(1), now), IsOk()) << "another model";
+  EXPECT_THAT(Enter(1, other)->CheckWait("en-de", now + absl::Seconds(1), now), IsOk())
+      << "fair queueing puts another client first";
+  EXPECT_THAT(metrics.Text(), HasSubstr("linnet_rejected_total{reason=\"deadline\"} 1\n"));
+}
+
 TEST_F(AdmissionTest, ChargesTheNextModelsWorkFromTheStart) {
   auto permit = Enter(10);
   CallWork work = Tokens(40);
