@@ -4,12 +4,14 @@
 #include <grpcpp/health_check_service_interface.h>
 
 #include <algorithm>
+#include <future>
 #include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "server/base/thread_priority.h"
 #include "server/config/address.h"
 
 namespace linnet::server {
@@ -119,7 +121,11 @@ absl::StatusOr<std::unique_ptr<Port>> Port::Open(const Setup& setup,
   SetLimits(security, builder);
   for (grpc::Service* service : setup.services) builder.RegisterService(service);
   builder.SetMaxReceiveMessageSize(Bytes(setup.max_request_bytes));
-  port->server_ = builder.BuildAndStart();
+  // gRPC's threads inherit the priority of the one that starts them.
+  port->server_ = std::async(std::launch::async, [&builder] {
+                    YieldToEngines();
+                    return builder.BuildAndStart();
+                  }).get();
   if (port->server_ == nullptr)
     return absl::InternalError(absl::StrCat("gRPC does not serve on ", setup.address));
   port->acceptor_->Start([&connections = *port->connections_](int socket) {

@@ -7,6 +7,7 @@
 #include "server/base/errors.h"
 #include "server/base/log.h"
 #include "server/base/monotonic.h"
+#include "server/base/thread_priority.h"
 
 namespace linnet::server {
 namespace {
@@ -35,7 +36,12 @@ void RunJob(TextJob& job) {
 }  // namespace
 
 TextPool::TextPool(int threads) : thread_count_(threads) {
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Work(); });
+  for (int i = 0; i < threads; ++i) {
+    threads_.emplace_back([this] {
+      YieldToEngines();
+      Work();
+    });
+  }
 }
 
 TextPool::~TextPool() {

@@ -5,7 +5,9 @@ The servers here have rows for one sequence at a time, so that a few calls make 
 
 from __future__ import annotations
 
+import os
 import time
+from pathlib import Path
 
 import grpc
 import pytest
@@ -125,3 +127,17 @@ def test_overload_sheds_calls_that_wait_too_long(start):
     quiet(shedding)
     assert shedding.translate("A bird sings.").model == "en-de"
     assert shedding.stop() == 0
+
+
+def test_engines_come_before_all_that_is_done_for_calls(narrow):
+    """A storm of calls that are refused must not take the processor from those that are decoded."""
+    assert narrow.translate("A bird sings.").model == "en-de"
+    priorities: dict[str, set[int]] = {}
+    for task in Path(f"/proc/{narrow.process.pid}/task").iterdir():
+        name = (task / "comm").read_text().strip()
+        priorities.setdefault(name, set()).add(os.getpriority(os.PRIO_PROCESS, int(task.name)))
+    engine = os.getpriority(os.PRIO_PROCESS, narrow.process.pid)
+    assert priorities.pop("linnet-engine") == {engine}
+    lower = min(engine + 5, 19)
+    assert priorities.pop("linnet-server") == {engine, lower}, "the text pool, and the main thread"
+    assert any(lower in found for found in priorities.values()), "gRPC's threads"
