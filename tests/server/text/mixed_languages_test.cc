@@ -74,7 +74,7 @@ struct MixedLanguagesTest : ::testing::Test {
   test::TemporaryFolder folder;
   Metrics metrics;
   TextPool pool{2};
-  Admission admission{{}, metrics};
+  Admission admission{{.max_tokens = 1'000'000}, metrics};
   std::unique_ptr<Catalog> catalog;
   std::unique_ptr<TextCalls> calls;
 };

@@ -100,7 +100,7 @@ class TextSlicesTest : public ::testing::Test {
                             [this] {
                               while (engine_waits_) std::this_thread::yield();
                             }},
-                       {.max_bytes = int64_t{1} << 30}};
+                       {.max_tokens = 1'000'000, .max_bytes = int64_t{1} << 30}};
   TextPool pool_{0};
   TextCalls calls_{*fixture_.catalog,       fixture_.admission, pool_, fixture_.metrics, {},
                    absl::InfiniteDuration()};
