@@ -45,7 +45,7 @@ def in_mapping(pid: int, file: Path) -> dict[str, int]:
 
 @pytest.mark.parametrize("compute", ["int8", "float32"])
 def test_processes_share_packed_weights(binary, bundle, tmp_path, compute):
-    copy = shutil.copytree(bundle, tmp_path / "bundle")
+    copy = shutil.copytree(bundle, tmp_path / "bundle", ignore=shutil.ignore_patterns("*.packed"))
     file = copy / f"model.{compute}.packed"
     file.mkdir()  # so that it cannot be made
     with answering(binary, copy, compute) as (pid, private):

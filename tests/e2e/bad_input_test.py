@@ -18,10 +18,10 @@ BAD_TRANSLATIONS = {
     "white space": ({"contents": [" \n\t"]}, INVALID, "contents[0]", "white space"),
     "unicode white space": ({"contents": ["\u3000\u2003"]}, INVALID, "contents[0]", "white space"),
     "too many texts": (
-        {"contents": ["a"] * 1025},
+        {"contents": ["a"] * 5000},
         INVALID,
         "contents",
-        "gives a call at most 750000",
+        "gives a call at most 3000000",
     ),
     "too many bytes": ({"contents": ["ab cd " * 200_000]}, INVALID, "contents", "at most 1048576"),
     "no target language": (

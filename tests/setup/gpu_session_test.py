@@ -164,7 +164,7 @@ def test_part_gets_no_more_than_its_limit(tmp_path, monkeypatch):
     monkeypatch.setattr(session, "run_part", lambda _, part, s, __: given.update({part: s}) or "x")
     parts = list(session.PARTS)
     session.run_session(parts, lambda _: [], 3600, rows_in(tmp_path))
-    assert list(given) == parts
+    assert set(given) == set(parts)  # some run at once, in any order
     assert all(seconds <= session.PARTS[part].limit <= 90 for part, seconds in given.items())
 
 

@@ -9,12 +9,12 @@ namespace linnet::model {
 // Decides how many threads compute a step or an encoder call on the CPU. It holds no state of a
 // thread; results do not depend on it.
 //
-// Threads that wait for the next operator spin (wait_policy.cc), which costs a small model more than
-// they save. Firefox's en-pt, int8, one sentence at a time, two cores: a second thread took 1.9
-// times the CPU time for no gain in wall time on idle cores, and 4 times the CPU time for more wall
-// time on busy ones (tests/bench/engine/small_models.py). So all of a small step
-// runs on the calling thread. That is decided for the step and not for each operator, because a
-// single parallel operator keeps the other threads spinning.
+// Threads that wait for the next operator spin (wait_policy.cc), which costs a small model more
+// than they save. Firefox's en-pt, int8, one sentence at a time, two cores: a second thread
+// took 1.9 times the CPU time for no gain in wall time on idle cores, and 4 times the CPU time for
+// more wall time on busy ones (tests/bench/engine/small_models.py). So all of a small step runs on
+// the calling thread. That is decided for the step and not for each operator, because a single
+// parallel operator keeps the other threads spinning.
 class StepThreads {
  public:
   // An architecture without dimensions always gets all threads.

@@ -125,7 +125,7 @@ def test_document_is_answered_line_by_line(linnet, client, server):
     assert {n: r.translations[0].text for n, r in unordered.items()} == {
         n: whole.get(text, "") for n, text in enumerate(lines)
     }
-    too_long = "a " * 200_000
+    too_long = "a " * 500_000
     failed = dict(client.translate_document(settings, ["one two", too_long, "three"]))
     assert isinstance(failed[1], linnet.LinnetError)
     assert failed[1].code == grpc.StatusCode.INVALID_ARGUMENT

@@ -38,7 +38,7 @@ def bad_requests(api):
     for wrong in (
         {"contents": []},
         {"contents": [text, " "]},
-        {"contents": [f"{WORD} "] * 2000},
+        {"contents": [f"{WORD} "] * 9000},
         {"model": WORD},
         {"model": f"en-de@{WORD}"},
         {"mime_type": f"text/{WORD}"},
