@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -78,7 +80,7 @@ class MarkedText {
   // The stand-in whose UTF-8 begins at text[at]; 0 if there is none.
   static char32_t StandInAt(absl::string_view text, size_t at);
 
-  // Reads the fragment in linear time. Its options must be valid UTF-8, as the fragment is.
+  // Reads the fragment in one step (MarkedTextReader).
   MarkedText(absl::string_view fragment, const MarkupOptions& options);
 
   const std::string& text() const { return text_; }
@@ -102,6 +104,7 @@ class MarkedText {
 
  private:
   class Reader;
+  friend class MarkedTextReader;
   MarkedText() = default;
   // Bytes of the plain text from `begin` on are those of the fragment from source.begin on, one by
   // one if `same`; otherwise all of them stand for these bytes of the fragment.
@@ -115,6 +118,27 @@ class MarkedText {
   std::vector<Piece> pieces_;
   std::vector<Code> codes_;
   std::vector<AttributeText> attributes_;
+};
+
+// Reads a fragment in linear time, in steps. It and its options must be valid UTF-8, and outlive
+// this object. One thread at a time may call it.
+class MarkedTextReader {
+ public:
+  MarkedTextReader(absl::string_view fragment, const MarkupOptions& options);
+  ~MarkedTextReader();
+
+  // Does about that much work and returns how much it was. The unit is the time to tokenise a byte
+  // of prose.
+  int64_t Step(int64_t work);
+  bool done() const { return reader_ == nullptr; }
+  // The fragment, which is read.
+  MarkedText Take() { return std::move(text_); }
+
+ private:
+  const absl::string_view fragment_;
+  const MarkupOptions& options_;
+  MarkedText text_;
+  std::unique_ptr<MarkedText::Reader> reader_;
 };
 
 }  // namespace linnet::server

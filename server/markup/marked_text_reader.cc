@@ -1,5 +1,6 @@
 // How MarkedText reads a fragment.
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -16,6 +17,10 @@ namespace {
 
 using TokenKind = MarkupToken::Kind;
 
+// Work (MarkedTextReader::Step) on a token, beside its bytes and attributes.
+constexpr int64_t kWorkOfToken = 2;
+constexpr int64_t kBytesPerWork = 16;
+
 bool IsLetterOrDigit(char c) { return absl::ascii_isalnum(c) || static_cast<uint8_t>(c) >= 0x80; }
 
 }  // namespace
@@ -26,27 +31,43 @@ class MarkedText::Reader {
   // Copied text with the numbers in `without`, from 0 on, gets no stand-in.
   Reader(absl::string_view fragment, const MarkupOptions& options, std::vector<bool> without,
          MarkedText& out)
-      : fragment_(fragment), options_(options), without_(std::move(without)), out_(out) {}
+      : fragment_(fragment),
+        options_(options),
+        without_(std::move(without)),
+        out_(out),
+        tokenizer_(fragment, options.syntax) {}
 
-  // By the number of a copied text: whether a stand-in for it would do harm. Empty if none does.
+  // By the number of a copied text: whether a stand-in for it would do harm. Empty if none does,
+  // and if such texts have got none.
   std::vector<bool> Harmful() {
+    if (!without_.empty()) return {};
     if (has_private_) harmful_.assign(copies_, true);
     return std::move(harmful_);
   }
 
-  void Read() {
-    MarkupTokenizer tokenizer(fragment_, options_.syntax);
-    MarkupToken token;
-    while (tokenizer.Next(token)) {
-      if (copied_.has_value()) {
-        ReadCopied(token);
-      } else {
-        ReadToken(token);
+  // Reads for about that much work, which it counts down. True at the end of the fragment.
+  bool Read(int64_t& work) {
+    while (work > 0) {
+      const int begin = rest_.begin;
+      if (begin < rest_.end) {
+        const int64_t end = std::min<int64_t>(rest_.end, begin + work * kBytesPerWork);
+        rest_.begin = AddText(begin, static_cast<int>(end), rest_.end);
+        work -= 1 + (rest_.begin - begin) / kBytesPerWork;
+        continue;
       }
+      if (!tokenizer_.Next(token_)) {
+        End();
+        return true;
+      }
+      work -= kWorkOfToken + std::ssize(token_.attributes);
+      if (copied_.has_value()) {
+        ReadCopied(token_);
+      } else {
+        ReadToken(token_);
+      }
+      if (rest_.begin == rest_.end) work -= (token_.end - token_.begin) / kBytesPerWork;
     }
-    if (copied_.has_value()) EndCopied(static_cast<int>(fragment_.size()), /*whole=*/false);
-    EndBlock();
-    for (const Open& open : open_) Unpair(open);
+    return false;
   }
 
  private:
@@ -72,7 +93,8 @@ class MarkedText::Reader {
   void ReadToken(const MarkupToken& token) {
     switch (token.kind) {
       case TokenKind::kText:
-        return AddText(token.begin, token.end);
+        rest_ = {token.begin, token.end};
+        return;
       case TokenKind::kStartTag:
         return ReadStart(token);
       case TokenKind::kEndTag:
@@ -83,6 +105,12 @@ class MarkedText::Reader {
       case TokenKind::kOther:
         return AddCode(Code::Kind::kEmpty, {token.begin, token.end});
     }
+  }
+
+  void End() {
+    if (copied_.has_value()) EndCopied(static_cast<int>(fragment_.size()), /*whole=*/false);
+    EndBlock();
+    for (const Open& open : open_) Unpair(open);
   }
 
   // True for a CDATA section or a template tag without its end.
@@ -227,7 +255,7 @@ class MarkedText::Reader {
     sentence_.clear();
   }
 
-  int End() const { return static_cast<int>(out_.text_.size()); }
+  int PlainSize() const { return static_cast<int>(out_.text_.size()); }
 
   void AddCode(Code::Kind kind, ByteRange source, bool visible = false, bool closes = false) {
     Code& code = out_.codes_.emplace_back();
@@ -272,9 +300,11 @@ class MarkedText::Reader {
     text.append(bytes.data(), bytes.size());
   }
 
-  void AddText(int begin, int end) {
-    const absl::string_view text = fragment_.substr(0, end);
-    for (int at = begin; at < end;) {
+  // Adds bytes [at, end) of a text, with the reference that begins there, and returns where that
+  // ends. The text ends at `text_end`.
+  int AddText(int at, int end, int text_end) {
+    const absl::string_view text = fragment_.substr(0, text_end);
+    while (at < end) {
       decoded_.clear();
       int length = 0;
       if (text[at] == '&') {
@@ -298,6 +328,7 @@ class MarkedText::Reader {
       }
       at = source.end;
     }
+    return at;
   }
 
   // Folds white space: none at the begin of a line, and one blank for several.
@@ -343,17 +374,17 @@ class MarkedText::Reader {
     EndSentence();
     joint_ = false;
     ended_ = {};
-    const int attributes_begin = End();
+    const int attributes_begin = PlainSize();
     for (AttributeText& attribute : block_attributes_) {
       attribute.plain = {attributes_begin + attribute.plain.begin,
                          attributes_begin + attribute.plain.end};
       out_.attributes_.push_back(attribute);
     }
     Move(attribute_text_, attribute_pieces_);
-    const int begin = End();
+    const int begin = PlainSize();
     for (; placed_ < out_.codes_.size(); ++placed_) out_.codes_[placed_].at += begin;
     Move(block_, block_pieces_);
-    if (End() > begin) out_.text_.push_back('\n');
+    if (PlainSize() > begin) out_.text_.push_back('\n');
     block_attributes_.clear();
     last_visible_ = -1;
     space_ = true;
@@ -361,7 +392,7 @@ class MarkedText::Reader {
   }
 
   void Move(std::string& text, std::vector<Piece>& pieces) {
-    const int begin = End();
+    const int begin = PlainSize();
     for (Piece& piece : pieces) {
       piece.begin += begin;
       out_.pieces_.push_back(piece);
@@ -376,6 +407,9 @@ class MarkedText::Reader {
   const std::vector<bool> without_;
   MarkedText& out_;
 
+  MarkupTokenizer tokenizer_;
+  MarkupToken token_;
+  ByteRange rest_;  // of the text that is read
   std::vector<Open> open_;
   std::unordered_map<std::string, std::vector<size_t>> by_name_;  // indices into open_
   std::vector<size_t> blocks_;                                    // the same, of blocks
@@ -399,13 +433,28 @@ class MarkedText::Reader {
   bool has_private_ = false;  // the fragment has characters that are like stand-ins
 };
 
+MarkedTextReader::MarkedTextReader(absl::string_view fragment, const MarkupOptions& options)
+    : fragment_(fragment),
+      options_(options),
+      reader_(std::make_unique<MarkedText::Reader>(fragment, options, std::vector<bool>(), text_)) {
+}
+MarkedTextReader::~MarkedTextReader() = default;
+
+int64_t MarkedTextReader::Step(int64_t work) {
+  int64_t left = work;
+  if (!reader_->Read(left)) return work - left;
+  std::vector<bool> harmful = reader_->Harmful();
+  reader_ = nullptr;
+  if (harmful.empty()) return work - left;
+  text_ = MarkedText();
+  reader_ = std::make_unique<MarkedText::Reader>(fragment_, options_, std::move(harmful), text_);
+  return work - left;
+}
+
 MarkedText::MarkedText(absl::string_view fragment, const MarkupOptions& options) {
-  Reader first(fragment, options, {}, *this);
-  first.Read();
-  std::vector<bool> harmful = first.Harmful();
-  if (harmful.empty()) return;
-  *this = MarkedText();
-  Reader(fragment, options, std::move(harmful), *this).Read();
+  MarkedTextReader reader(fragment, options);
+  while (!reader.done()) reader.Step(std::numeric_limits<int32_t>::max());
+  *this = reader.Take();
 }
 
 }  // namespace linnet::server

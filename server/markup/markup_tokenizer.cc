@@ -177,7 +177,8 @@ void MarkupTokenizer::ReadTag(MarkupToken& token) {
         attribute.value = skip_while([](char c) { return !IsMarkupSpace(c) && c != '>'; });
       }
     }
-    token.attributes.push_back(attribute);
+    if (token.attributes.size() < MarkupToken::kMaxAttributes)
+      token.attributes.push_back(attribute);
   }
   ++at_;
   token.kind = end_tag ? Kind::kEndTag : Kind::kStartTag;

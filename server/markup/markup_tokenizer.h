@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -16,6 +17,7 @@ struct MarkupAttribute {
 
 // A part of a fragment, bytes [begin, end). The tokens are the fragment, byte for byte.
 struct MarkupToken {
+  static constexpr size_t kMaxAttributes = 1024;  // no page has more
   enum class Kind {
     kText,  // with character references
     // Without: the content of script, style and the like, a CDATA section of XML, and in HTML what
@@ -28,9 +30,9 @@ struct MarkupToken {
   Kind kind = Kind::kText;
   int begin = 0;
   int end = 0;
-  absl::string_view name = {};  // of a tag, as written
-  bool self_closing = false;    // ends with "/>"
-  std::vector<MarkupAttribute> attributes = {};
+  absl::string_view name = {};                   // of a tag, as written
+  bool self_closing = false;                     // ends with "/>"
+  std::vector<MarkupAttribute> attributes = {};  // the first kMaxAttributes of them
 };
 
 // Two names of elements or attributes are the same: in HTML without regard to case.

@@ -249,19 +249,27 @@ class ReadMarkupStage : public MarkupStage {
 
   absl::Status Begin(Permit& permit) override {
     RETURN_IF_ERROR(MarkupStage::Begin(permit));
-    int64_t bytes = 0;
-    for (const TextItem& item : request_.items)
-      bytes += MarkedText::MaxBytes(std::ssize(*item.text));
-    RETURN_IF_ERROR(permit.Hold(bytes));
-    for (TextItem& item : request_.items) {
-      fragments_->all.push_back(
-          {item.text, std::make_unique<const MarkedText>(*item.text, *request_.markup)});
-      item.text = &fragments_->all.back().marked->text();
-    }
     // A fragment without text is its own translation.
     request_.may_be_empty = request_.second == nullptr;
-    permit.SetBytes(permit.bytes() - bytes + fragments_->bytes());
-    return absl::OkStatus();
+    for (const TextItem& item : request_.items)
+      held_ += MarkedText::MaxBytes(std::ssize(*item.text));
+    return permit.Hold(held_);
+  }
+  bool Read(Permit& permit, int64_t& work) override {
+    std::vector<Fragment>& fragments = fragments_->all;
+    for (; work > 0 && fragments.size() < request_.items.size(); work -= kWorkOfItem) {
+      TextItem& item = request_.items[fragments.size()];
+      if (reader_ == nullptr)
+        reader_ = std::make_unique<MarkedTextReader>(*item.text, *request_.markup);
+      while (work > 0 && !reader_->done()) work -= reader_->Step(work);
+      if (!reader_->done()) return false;
+      fragments.push_back({item.text, std::make_unique<const MarkedText>(reader_->Take())});
+      item.text = &fragments.back().marked->text();
+      reader_ = nullptr;
+    }
+    if (fragments.size() < request_.items.size()) return false;
+    permit.SetBytes(permit.bytes() - std::exchange(held_, 0) + fragments_->bytes());
+    return true;
   }
   absl::Status SegmentPrepared(const TextItem& item, PreparedSegment& segment) override {
     RETURN_IF_ERROR(MarkupStage::SegmentPrepared(item, segment));
@@ -271,6 +279,12 @@ class ReadMarkupStage : public MarkupStage {
     segment.align |= !segment.copied && fragment.marked->HasCodes(place.begin, place.end);
     return absl::OkStatus();
   }
+
+ private:
+  static constexpr int64_t kWorkOfItem = 16;
+
+  int64_t held_ = 0;                          // while the fragments are read
+  std::unique_ptr<MarkedTextReader> reader_;  // of the next fragment
 };
 
 // The stage that fills the response.
@@ -313,35 +327,55 @@ class WriteMarkupStage final : public MarkupStage {
     if (!assembled_ && !MarkupStage::Assemble(texts, work)) return false;
     assembled_ = true;
     for (; work > 0 && next_ < response_.translations_size(); ++next_) {
-      Translation& translation = *response_.mutable_translations(next_);
-      work -= std::ssize(translation.text());
-      Write(texts, translation);
+      if (!Write(texts, *response_.mutable_translations(next_), work)) return false;
     }
     return next_ == response_.translations_size();
   }
 
  private:
-  void Write(const std::vector<DecodedText>& texts, Translation& translation) const {
-    Findings findings = inner_->TakeFindings(next_);
-    FragmentWriter writer(fragments_->all[next_], !findings.empty());
-    const std::string plain = std::move(*translation.mutable_text());
-    std::string text;
-    int index = 0;
-    for (Segment& segment : *translation.mutable_segments()) {
-      const absl::string_view part = absl::string_view(plain).substr(
-          segment.target_begin(), segment.target_end() - segment.target_begin());
-      text += writer.Add(part, segment, [&] { return AlignPieces(texts, next_, index); });
-      ++index;
+  // An answer, of which some segments are written.
+  struct Answer {
+    Answer(const Fragment& fragment, Findings missing, std::string translation)
+        : findings(std::move(missing)),
+          plain(std::move(translation)),
+          writer(fragment, !findings.empty()) {}
+    Findings findings;
+    const std::string plain;
+    FragmentWriter writer;
+    std::string text = {};
+    int segments = 0;
+  };
+
+  // Writes segments for about that much work. True if the translation is complete.
+  bool Write(const std::vector<DecodedText>& texts, Translation& translation, int64_t& work) {
+    constexpr int64_t kWorkOfSegment = 64;
+    if (answer_ == nullptr) {
+      answer_ = std::make_unique<Answer>(fragments_->all[next_], inner_->TakeFindings(next_),
+                                         std::move(*translation.mutable_text()));
     }
-    translation.set_text(text + writer.Finish());
-    findings.Move([&](model::TextRun run) { return writer.InSource(run); },
-                  [&](model::TextRun run) { return writer.InAnswer(run); });
-    AddWarnings(findings, *translation.mutable_warnings());
+    FragmentWriter& writer = answer_->writer;
+    int& next = answer_->segments;
+    for (; work > 0 && next < translation.segments_size(); ++next) {
+      Segment& segment = *translation.mutable_segments(next);
+      const absl::string_view part =
+          absl::string_view(answer_->plain)
+              .substr(segment.target_begin(), segment.target_end() - segment.target_begin());
+      work -= kWorkOfSegment + 2 * std::ssize(part);
+      answer_->text += writer.Add(part, segment, [&] { return AlignPieces(texts, next_, next); });
+    }
+    if (next < translation.segments_size()) return false;
+    translation.set_text(answer_->text + writer.Finish());
+    answer_->findings.Move([&](model::TextRun run) { return writer.InSource(run); },
+                           [&](model::TextRun run) { return writer.InAnswer(run); });
+    AddWarnings(answer_->findings, *translation.mutable_warnings());
+    answer_ = nullptr;
+    return true;
   }
 
   TranslateResponse& response_;
   bool assembled_ = false;
-  int next_ = 0;  // translation
+  int next_ = 0;                    // translation
+  std::unique_ptr<Answer> answer_;  // of it
   // Of the stream: the plain text of the current segment, from this byte of the content on.
   std::string text_;
   int dropped_ = 0;

@@ -32,6 +32,9 @@ class Stage {
 
   // The turn of this stage has come: sets its texts, and holds memory for them.
   virtual absl::Status Begin(Permit& /*permit*/) { return absl::OkStatus(); }
+  // Reads the texts before they are split, for about that much work, which it counts down
+  // (model::TextSplitter::Step). True if all are read: request() has them.
+  virtual bool Read(Permit& /*permit*/, int64_t& /*work*/) { return true; }
   // A segment of a text is tokenised, and not decoded yet. May change it.
   virtual absl::Status SegmentPrepared(const TextItem& /*item*/, PreparedSegment& /*segment*/) {
     return absl::OkStatus();

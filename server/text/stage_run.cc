@@ -25,6 +25,12 @@ constexpr int64_t kWorkPerStep = 2048;  // between two looks at the size of the 
 constexpr int64_t kWorkOfSequence = 16;
 constexpr int kSequencesPerStep = 128;
 
+// The charge for a slice of a text of which `left` bytes are not charged yet. A text that takes
+// more work than prose of its length pays for that.
+int64_t SliceBytes(int64_t left) {
+  return left > 0 ? std::min(left, kBytesPerTurn) : kBytesPerTurn;
+}
+
 // Adds to `to`.
 void AddDuration(absl::Duration from, google::protobuf::Duration& to) {
   if (from < absl::ZeroDuration()) from = absl::ZeroDuration();  // the wall clock was set back
@@ -66,9 +72,8 @@ void StageRun::Start() {
   RunPrepare();
 }
 
-// A text that takes more work than prose of its length pays for that.
 void StageRun::RunPrepare() {
-  const int64_t bytes = prepare_left_ > 0 ? std::min(prepare_left_, kBytesPerTurn) : kBytesPerTurn;
+  const int64_t bytes = SliceBytes(prepare_left_);
   prepare_left_ -= bytes;
   Run(TextStage::kPrepare, bytes, prepared_ != absl::InfinitePast(), &StageRun::Prepare);
 }
@@ -78,7 +83,7 @@ void StageRun::RunWork() {
   const int64_t left = request_.text_bytes - answer_jobs_ * kBytesPerTurn;
   const int64_t bytes = streams_ && answer_jobs_ == 0
                             ? request_.text_bytes / std::max(segment_count_, 1)
-                            : std::min(left, kBytesPerTurn);
+                            : SliceBytes(left);
   Run(TextStage::kAnswer, std::max<int64_t>(bytes, 1), answer_jobs_ > 0, &StageRun::Work);
 }
 
@@ -97,7 +102,6 @@ void StageRun::Prepare() {
 }
 
 absl::Status StageRun::BeginPrepare() {
-  prepared_ = absl::Now();
   texts_.reserve(request_.items.size());
   submission_.needed = {.model = request_.model->key(), .deadline = context_.deadline};
   int64_t longest = 0;
@@ -122,8 +126,14 @@ absl::Status StageRun::CheckWanted() const {
 
 absl::Status StageRun::PrepareSlice() {
   const absl::Time before = absl::Now();
-  if (prepared_ == absl::InfinitePast()) RETURN_IF_ERROR(BeginPrepare());
-  for (int64_t left = kWorkPerTurn; left > 0 && texts_.size() < request_.items.size();) {
+  if (prepared_ == absl::InfinitePast()) prepared_ = before;
+  int64_t left = kWorkPerTurn;
+  if (!read_) {
+    RETURN_IF_ERROR(CheckWanted());
+    read_ = stage_.Read(*permit_, left);
+    if (read_) RETURN_IF_ERROR(BeginPrepare());
+  }
+  while (read_ && left > 0 && texts_.size() < request_.items.size()) {
     RETURN_IF_ERROR(CheckWanted());
     if (preparer_ == nullptr) {
       preparer_ = std::make_unique<TextPreparer>(

@@ -107,6 +107,7 @@ class StageRun : public std::enable_shared_from_this<StageRun> {
 
   std::vector<DecodedText> texts_;
   absl::Time prepared_ = absl::InfinitePast();  // when the pool began with it
+  bool read_ = false;                           // the stage has its texts
   absl::Duration tokenize_ = absl::ZeroDuration();
   absl::Duration text_queue_ = absl::ZeroDuration();  // its jobs waited on the pool
   std::unique_ptr<TextPreparer> preparer_;            // of the current text

@@ -33,20 +33,9 @@ int64_t DetectionCost(const google::protobuf::RepeatedPtrField<std::string>& tex
   return cost;
 }
 
-int64_t MarkupBytes(const linnet::v1::TranslateRequest& request) {
-  int64_t bytes = 0;
-  if (request.mime_type().empty()) return bytes;
-  for (const std::string& text : request.contents()) bytes += std::ssize(text);
-  return bytes;
-}
-int64_t MarkupBytes(const linnet::v1::SummarizeRequest& /*request*/) { return 0; }
-int64_t MarkupBytes(const linnet::v1::ScoreRequest& /*request*/) { return 0; }
-
-// The cost of detecting the languages of a request and of reading its markup, in bytes
-// (TextJob::bytes); 0 if it names a language and has no markup.
+// The cost of detecting the languages of a request, in bytes (TextJob::bytes); 0 if it names one.
 int64_t DetectionCost(const linnet::v1::TranslateRequest& request) {
-  return (request.source_language_code().empty() ? DetectionCost(request.contents()) : 0) +
-         MarkupBytes(request);
+  return request.source_language_code().empty() ? DetectionCost(request.contents()) : 0;
 }
 int64_t DetectionCost(const linnet::v1::SummarizeRequest& request) {
   return request.language_code().empty() ? DetectionCost(request.contents()) : 0;
@@ -231,18 +220,17 @@ void TextCalls::CheckOnPool(const Request& request, Response& response, const Ca
   own.permit = *std::move(permit);
   if (auto status = CheckPrepareTime(WithDeadline(limits_, own), cost); !status.ok())
     return refuse(ExplainDeadline(limits_, context, std::move(status)));
-  // Markup is read in the job that starts the call.
-  RunCheck(request, response, std::move(check), std::max(MarkupBytes(request), kBytesPerTurn));
+  RunCheck(request, response, std::move(check));
 }
 
 template <typename Request, typename Response, typename End>
 void TextCalls::RunCheck(const Request& request, Response& response,
-                         std::shared_ptr<PoolCheck<End>> check, int64_t bytes) {
+                         std::shared_ptr<PoolCheck<End>> check) {
   const Caller& caller = check->context.caller;
   pool_.Run({.stage = TextStage::kPrepare,
              .flow = CallerFlow(caller),
              .call = caller.call,
-             .bytes = bytes,
+             .bytes = kBytesPerTurn,
              .run = [this, &request, &response,
                      check]() mutable { Check(request, response, std::move(check)); },
              .fail = [refuse = check->refuse](absl::Status status) { refuse(std::move(status)); }});
@@ -261,8 +249,7 @@ void TextCalls::Check(const Request& request, Response& response,
           absl::DeadlineExceededError("the deadline passed before the texts were read")));
     }
     check->detection->Step(kBytesPerTurn);
-    if (!check->detection->done())
-      return RunCheck(request, response, std::move(check), kBytesPerTurn);
+    if (!check->detection->done()) return RunCheck(request, response, std::move(check));
   }
   absl::StatusOr<TextRequest> checked = CheckRequest(request, catalog_, limits_, &check->detection);
   Permit& permit = *check->context.permit;
@@ -271,7 +258,7 @@ void TextCalls::Check(const Request& request, Response& response,
         check->detection->texts() * kBytesPerItem + static_cast<int64_t>(request.SpaceUsedLong());
     if (auto status = permit.Hold(check->held); !status.ok())
       return check->refuse(std::move(status));
-    return RunCheck(request, response, std::move(check), kBytesPerTurn);
+    return RunCheck(request, response, std::move(check));
   }
   permit.SetBytes(permit.bytes() - check->held);
   const CallContext context = std::exchange(check->context, {});

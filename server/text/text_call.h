@@ -110,8 +110,7 @@ class TextCalls {
   void CheckOnPool(const Request& request, Response& response, const CallContext& context,
                    int64_t cost, OnPart on_part, End refuse);
   template <typename Request, typename Response, typename End>
-  void RunCheck(const Request& request, Response& response, std::shared_ptr<PoolCheck<End>> check,
-                int64_t bytes);
+  void RunCheck(const Request& request, Response& response, std::shared_ptr<PoolCheck<End>> check);
   // On the pool: detects the languages of a slice of the texts; after the last one, starts the
   // call.
   template <typename Request, typename Response, typename End>

@@ -233,6 +233,58 @@ TEST(MarkupPropertyTest, InlineTagsDoNotChangeTheText) {
   }
 }
 
+// All that is known of a fragment.
+std::string Description(const MarkedText& text) {
+  std::string all = text.text();
+  for (const Code& code : text.codes()) {
+    absl::StrAppend(&all, "\n", code.source.begin, "-", code.source.end, " ", code.at, " ",
+                    static_cast<int>(code.kind), code.visible, code.space_before, code.space_after,
+                    code.closes, " ", static_cast<uint32_t>(code.stand_in), " ", code.partner, " ",
+                    code.line);
+  }
+  for (const AttributeText& attribute : text.attributes())
+    absl::StrAppend(&all, "\n", attribute.source.begin, " ", attribute.plain.begin);
+  for (int at = 0; at < std::ssize(text.text()) - 1; ++at) {
+    if (text.text()[at] == '\n') continue;
+    const ByteRange range = text.SourceRange(at, at + 1);
+    absl::StrAppend(&all, " ", range.begin, "-", range.end);
+  }
+  return all;
+}
+
+TEST(MarkupPropertyTest, StepsReadWhatOneStepReads) {
+  for (int seed = 0; seed < Fragments(); ++seed) {
+    Random random(seed);
+    std::string fragment = random.OneIn(2) ? TagSoup(random) : Fragment(random).Make();
+    for (int i = random.Below(8); i >= 0; --i)
+      fragment.insert(random.Below(static_cast<int>(fragment.size()) + 1),
+                      random.OneIn(2) ? "&amp; &eacute;" : "<code>x</code> <kbd>y</kbd>");
+    const MarkupOptions options = {.syntax =
+                                       random.OneIn(2) ? MarkupSyntax::kHtml : MarkupSyntax::kXml};
+    MarkedTextReader reader(fragment, options);
+    while (!reader.done()) reader.Step(1 + random.Below(12));
+    ASSERT_EQ(Description(reader.Take()), Description(MarkedText(fragment, options))) << fragment;
+  }
+}
+
+// A step that was asked for little work has done little, whatever the fragment holds.
+TEST(MarkupPropertyTest, EveryStepIsSmall) {
+  constexpr int64_t kWork = 1000;
+  for (const std::string piece :
+       {"<b>", "x", "&amp;", "<code>x</code>", "<p title='a b c'>", "<sub>1", "&", "<", "</b>"}) {
+    std::string fragment;
+    while (fragment.size() < 200'000) fragment += piece;
+    MarkedTextReader reader(fragment, {});
+    int steps = 0;
+    for (; !reader.done(); ++steps) ASSERT_LE(reader.Step(kWork), kWork + 10) << piece;
+    EXPECT_GE(steps, 12) << piece;
+  }
+  std::string tag = "<b";
+  while (tag.size() < 200'000) tag += " a=b";
+  MarkedTextReader reader(tag += ">", {});
+  EXPECT_LE(reader.Step(kWork), kWork + static_cast<int64_t>(tag.size()) / 8) << "one tag";
+}
+
 TEST(MarkupPropertyTest, DeepAndWideFragmentsTakeLinearTime) {
   constexpr int kCount = 20000;
   std::string deep, wide;

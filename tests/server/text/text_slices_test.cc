@@ -107,7 +107,7 @@ class TextSlicesTest : public ::testing::Test {
   std::vector<std::unique_ptr<Call>> started_;
 };
 
-// A slice takes some milliseconds, so that ten of them are less than the 50 ms of SECURITY.md.
+// A slice takes about a millisecond, so that ten of them are less than the 50 ms of SECURITY.md.
 TEST_F(TextSlicesTest, InteractiveCallWaitsForOneSliceOfEachHostileText) {
   for (const bool one_client : {true, false}) {
     std::vector<Call*> hostile;
@@ -131,14 +131,14 @@ TEST_F(TextSlicesTest, TextThatCannotFitIsReadNoFurther) {
     const Call& call = Start("hostile", Repeated(fragment, 1'000'000));
     // A slice reads at least this much of any text. A token of the text is at least one of work.
     const int64_t limit = fixture_.admission.MaxCallTokens({});
-    constexpr int64_t kLeastPerSlice = 1024;
+    constexpr int64_t kLeastPerSlice = 256;
     const int slices = RunUntilDone(call);
     EXPECT_GT(slices, 5) << fragment;
-    EXPECT_LT(slices, 2 + limit / 2 / kLeastPerSlice) << fragment;
     if (fragment == kUnreadable) {
       EXPECT_THAT(call.status, IsOk()) << "a text that the model cannot read is copied";
       continue;
     }
+    EXPECT_LT(slices, 2 + limit / 2 / kLeastPerSlice) << fragment;
     EXPECT_THAT(call.status,
                 StatusIs(absl::StatusCode::kInvalidArgument,
                          ::testing::AnyOf(HasSubstr("needs at least"), HasSubstr("more segments"))))
@@ -187,6 +187,47 @@ TEST_F(TextSlicesTest, LanguagesAreDetectedInSlices) {
   call->context.cancelled->Cancel();
   EXPECT_EQ(RunUntilDone(*call), 1);
   EXPECT_THAT(call->status, StatusIs(absl::StatusCode::kCancelled));
+}
+
+// Markup is read in slices before its text is split, and cancelled there as well.
+TEST_F(TextSlicesTest, MarkupIsReadInSlices) {
+  const auto html = [](const std::string& fragment) {
+    TranslateRequest request = ToGerman({Repeated(fragment, 200'000)});
+    request.set_mime_type("text/html");
+    return request;
+  };
+  for (const std::string fragment : {"<b>", "<p>", "<code>x</code>", "&amp;", "x "}) {
+    Call& call = StartRequest("hostile", html(fragment));
+    for (int i = 0; i < 2; ++i) ASSERT_TRUE(pool_.RunNext());
+    const Call& victim = Start("victim", "A dog runs.", Priority::kInteractive);
+    EXPECT_LE(SlicesUntilSubmitted(victim), 2);
+    EXPECT_FALSE(call.done) << fragment;
+    RunUntilDone(victim);
+    call.context.cancelled->Cancel();
+    EXPECT_LE(RunUntilDone(call), 1);
+    EXPECT_THAT(call.status, StatusIs(absl::StatusCode::kCancelled)) << fragment;
+  }
+  // Its text is refused as early as any other.
+  const Call& large = StartRequest("hostile", html("<p>Z. "));
+  const int slices = RunUntilDone(large);
+  EXPECT_THAT(large.status, StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_GT(slices, 5);
+}
+
+// So is the answer written: of one fragment with many segments.
+TEST_F(TextSlicesTest, MarkupIsWrittenInSlices) {
+  TranslateRequest request =
+      ToGerman({Repeated("<p>(((((((( <b>1</b>, 2, 3 ))))))))</p>", 100'000)});
+  request.set_mime_type("text/html");
+  Call& call = StartRequest("long", request);
+  RunUntil([&] { return !call.response.model().empty(); });
+  ASSERT_FALSE(call.done) << "the plain text is complete, and the tags are to be written";
+  const Call& victim = Start("victim", "A dog runs.", Priority::kInteractive);
+  EXPECT_LE(SlicesUntilSubmitted(victim), 2);
+  EXPECT_FALSE(call.done);
+  RunUntilDone(call);
+  EXPECT_THAT(call.status, IsOk());
+  EXPECT_EQ(call.response.translations(0).text(), call.request.contents(0));
 }
 
 // The work of refused calls counts in the share of their client.
