@@ -18,7 +18,7 @@ enum class TextStage { kPrepare, kAnswer };
 
 // The cost of preparing a text is its bytes and a fixed part. A job, which is never interrupted,
 // prepares or assembles about kBytesPerTurn of it; longer texts take several.
-constexpr int64_t kBytesPerTurn = 16384;
+constexpr int64_t kBytesPerTurn = 4096;
 constexpr int64_t kBytesPerText = 256;
 
 // One job of a call.

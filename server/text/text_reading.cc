@@ -21,12 +21,15 @@ absl::StatusOr<model::TokenizedText> ReadStart(const model::Tokenizer& tokenizer
                                                const model::ReadOptions& options, int max_tokens,
                                                const HoldMemory& hold) {
   if (std::ssize(text) > kMaxEncodedBytes) {
-    const absl::string_view first = model::FirstBytes(text, kMaxEncodedBytes);
-    model::ReadOptions of_first = options;
-    const auto spans = model::SpansWithin(text, options.spans, 0, static_cast<int>(first.size()));
-    of_first.spans = spans;
-    auto start = tokenizer.Read(first, of_first);
-    if (!start.ok() || std::ssize(start->tokens) > max_tokens) return start;
+    // Each start is twice as long as the one before, so that few bytes are tokenised at once.
+    for (int64_t bytes = kMaxEncodedBytes / 16; bytes <= kMaxEncodedBytes; bytes *= 2) {
+      const absl::string_view first = model::FirstBytes(text, bytes);
+      model::ReadOptions of_first = options;
+      const auto spans = model::SpansWithin(text, options.spans, 0, static_cast<int>(first.size()));
+      of_first.spans = spans;
+      auto start = tokenizer.Read(first, of_first);
+      if (!start.ok() || std::ssize(start->tokens) > max_tokens) return start;
+    }
     RETURN_IF_ERROR(hold(kEncodeBytesPerByte * std::ssize(text)));
   }
   return tokenizer.Read(text, options);

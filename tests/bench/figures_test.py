@@ -41,7 +41,7 @@ ALLOWED = {
         "without a deadline gets 300 seconds": "a limit",
         "takes 4 bytes": "what a result takes, by its types",
         "reserves 128 KiB": "a limit",
-        "much work as about 16 KiB of prose": "the size of a slice",
+        "much work as about 4 KiB of prose": "the size of a slice",
         "then after 1, 2, 4 and 8 seconds": "delays",
     },
     "docs/API.md": {"Without one a call gets": "a default and a limit"},

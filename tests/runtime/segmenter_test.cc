@@ -342,6 +342,39 @@ double CountedPerByte(const std::string& text, int max_tokens) {
   return static_cast<double>(counted) / static_cast<double>(text.size());
 }
 
+// A tokenizer cannot stop within a text, so a text that it need not read is never given to it.
+TEST(SegmenterTest, LittleIsCountedAtOnce) {
+  constexpr int kMaxTokens = 200;
+  for (const std::string piece : {"x", "a.b. ", "\xD0\x96", "the dog ran and ", "(", "Mr. "}) {
+    for (const size_t size : {20'000, 100'000}) {
+      std::string text;
+      while (text.size() < size) text += piece;
+      size_t longest = 0;
+      const auto count = [&](absl::string_view part) {
+        longest = std::max(longest, part.size());
+        return CountCharacters(part);
+      };
+      ASSERT_TRUE(SplitText(text, "en", kMaxTokens, count).ok());
+      EXPECT_LE(longest, 3000) << piece;
+    }
+  }
+}
+
+// Bytes of characters that a vocabulary has no piece for take longer than other tokens.
+TEST(SegmenterTest, TokensOfBytesAreMoreWork) {
+  const auto work = [](const std::string& piece) {
+    std::string text;
+    while (text.size() < 50'000) text += piece;
+    TextSplitter splitter(text, "en", 200,
+                          [](absl::string_view part) { return static_cast<int>(part.size()); });
+    int64_t all = 0;
+    while (!splitter.done()) all += splitter.Step(1000).value_or(0);
+    return static_cast<double>(all);
+  };
+  EXPECT_GT(work("\xD0\x96"), 2.5 * work("x"));
+  EXPECT_GT(work("the \xD0\x96 "), 1.5 * work("the x "));
+}
+
 TEST(SegmenterTest, TakesLinearTime) {
   for (const char* piece : {"word ", "x", "word, ", "Sentence. ", "J. ", "Mr. ", "a.b. ", "(", "。",
                             "?a", "。\"a", "word, word word "}) {

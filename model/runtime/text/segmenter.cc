@@ -1,6 +1,7 @@
 #include "model/runtime/text/segmenter.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -18,24 +19,53 @@ namespace {
 
 // Offset of the first new line or tab at or after `at`, or text.size().
 int BreakAfter(absl::string_view text, int at) {
-  while (at < text.size()) {
-    const Character character = CharacterAt(text, at);
-    if (IsBreak(character.code_point)) break;
-    at = character.end;
+  for (; at < text.size(); ++at) {
+    // The breaks beyond ASCII begin with 0xC2 or 0xE2, which no other byte of a character is.
+    const auto byte = static_cast<uint8_t>(text[at]);
+    if (byte > '\r' && byte != 0xC2 && byte != 0xE2) continue;
+    if (IsBreak(CharacterAt(text, at).code_point)) break;
   }
   return at;
 }
 
+// Offset of the first byte at or after `at` that is not ASCII, or of one of the seven before it.
+int SkipAscii(absl::string_view text, int at) {
+  constexpr uint64_t kOthers = 0x8080808080808080;
+  uint64_t word = 0;
+  for (; at + sizeof(word) <= text.size(); at += sizeof(word)) {
+    std::memcpy(&word, text.data() + at, sizeof(word));
+    if ((word & kOthers) != 0) break;
+  }
+  return at;
+}
+
+// How many of the tokens of a text probably spell single bytes of characters: those beyond one for
+// each character that is not ASCII, and one for four of the others.
+int64_t TokensOfBytes(absl::string_view text, int64_t tokens) {
+  const auto others =
+      std::count_if(text.begin(), text.end(), [](char c) { return !U8_IS_SINGLE(c); });
+  if (others == 0) return 0;
+  const auto characters =
+      std::count_if(text.begin(), text.end(), [](char c) { return U8_IS_LEAD(c); });
+  const int64_t ascii = std::ssize(text) - others;
+  return std::clamp<int64_t>(tokens - characters - ascii / 4, 0, others);
+}
+
 // The unit of work is the time to tokenise a byte of prose, which has a token for every four.
 constexpr int64_t kWorkOfToken = 2;
-constexpr int64_t kBytesPerWork = 2;         // that are tokenised, beside their tokens
+constexpr int64_t kWorkOfTokenOfByte = 12;  // beside that
+constexpr int64_t kBytesPerWork = 2;        // that are tokenised, beside their tokens
+constexpr int64_t kCheckedBytesPerWork = 64;
 constexpr int64_t kScannedBytesPerWork = 8;  // by ICU
 constexpr int64_t kWorkOfPlace = 8;
 constexpr int64_t kWorkOfCount = 8;
 constexpr int kPlacesPerTurn = 256;
 // Of a sentence of which this many bytes have too many tokens the rest is not waited for. The
 // server tokenises no more than 16 KiB to see that a text is too long.
-constexpr int kLongSentence = (16 << 10) + 8;
+constexpr int kLongSentence = (16 << 10) + 16;
+// The first start of a sentence that is counted to see whether it is that long; each other one is
+// twice as long as the one before. So little is tokenised at once.
+constexpr int kFirstStart = kLongSentence / 16;
 
 }  // namespace
 
@@ -48,8 +78,9 @@ struct TextSplitter::State {
         count_tokens(std::move(count_tokens)),
         count([this](absl::string_view part) {
           const int tokens = this->count_tokens(part);
-          worked += std::min<int64_t>(std::ssize(part), kLongSentence) / kBytesPerWork +
-                    tokens * kWorkOfToken + kWorkOfCount;
+          part = part.substr(0, kLongSentence);
+          worked += std::ssize(part) / kBytesPerWork + tokens * kWorkOfToken +
+                    TokensOfBytes(part, tokens) * kWorkOfTokenOfByte + kWorkOfCount;
           return tokens;
         }),
         scanner(language_code) {}
@@ -59,8 +90,9 @@ struct TextSplitter::State {
   absl::Status StartLine();
   absl::Status Scan();
   absl::Status Add(TextSegment segment);
-  // True if the sentence, of which at least text[begin, end) is known, has too many tokens.
-  bool StartCutterIfTooLong(int end);
+  // Counts the next start of the sentence, of which text[begin, end) is known, or all of that. True
+  // if all of it fits; starts the cutter if there are too many tokens.
+  bool CountStart(int end);
   // Cuts the next part of a long sentence.
   absl::Status Cut(int known, bool ends);
   void EndSentence();
@@ -79,7 +111,7 @@ struct TextSplitter::State {
   int line_end = 0;
   int begin = 0;                    // of the sentence
   std::optional<int> sentence_end;  // with the white space behind it
-  bool tried = false;               // the start of the sentence was counted
+  int counted = 0;                  // bytes of its longest start that was counted
   std::unique_ptr<SentenceCutter> cutter;
 };
 
@@ -92,6 +124,7 @@ absl::Status TextSplitter::State::Check() {
     return absl::InvalidArgumentError(
         absl::StrCat("text is not UTF-8: byte ", invalid, " is wrong"));
   }
+  worked += std::ssize(text) / kCheckedBytesPerWork;
   line = SkipWhiteSpace(text, ByteOrderMarkBytes(text));
   return absl::OkStatus();
 }
@@ -114,18 +147,25 @@ absl::Status TextSplitter::State::Add(TextSegment segment) {
 
 void TextSplitter::State::EndSentence() {
   cutter = nullptr;
-  tried = false;
+  counted = 0;
   begin = SkipWhiteSpace(text, line + *sentence_end);
   sentence_end.reset();
 }
 
-bool TextSplitter::State::StartCutterIfTooLong(int end) {
+bool TextSplitter::State::CountStart(int end) {
+  const int start = counted == 0 ? kFirstStart : 2 * counted;
+  const bool all = start > kLongSentence || end - begin < 2 * start;
+  if (!all) {
+    counted = start;
+    end = begin + start;
+    while (U8_IS_TRAIL(text[end])) --end;
+  }
   const int tokens = count(text.substr(begin, end - begin));
-  if (tokens <= max_tokens) return false;
-  const int64_t counted = std::min(end - begin, kLongSentence);
-  cutter = std::make_unique<SentenceCutter>(text, begin, max_tokens, count,
-                                            counted * max_tokens / tokens);
-  return true;
+  if (tokens <= max_tokens) return all;
+  const int64_t bytes = std::min(end - begin, kLongSentence);
+  cutter =
+      std::make_unique<SentenceCutter>(text, begin, max_tokens, count, bytes * max_tokens / tokens);
+  return false;
 }
 
 absl::Status TextSplitter::State::Cut(int known, bool ends) {
@@ -143,12 +183,10 @@ absl::Status TextSplitter::State::Scan() {
   const int64_t before = scanner.places();
   ASSIGN_OR_RETURN(sentence_end, scanner.Next(kPlacesPerTurn));
   worked += (scanner.places() - before) * kWorkOfPlace;
-  if (sentence_end.has_value() || cutter != nullptr || tried) return absl::OkStatus();
-  if (line + scanner.scanned() - begin < 2 * kLongSentence) return absl::OkStatus();
-  tried = true;
-  int end = begin + kLongSentence;
-  while (U8_IS_TRAIL(text[end])) --end;
-  StartCutterIfTooLong(end);
+  if (sentence_end.has_value() || cutter != nullptr || counted == kLongSentence)
+    return absl::OkStatus();
+  const int end = line + scanner.scanned();
+  if (end - begin >= 2 * kLongSentence) CountStart(end);
   return absl::OkStatus();
 }
 
@@ -158,7 +196,7 @@ absl::Status TextSplitter::State::Continue() {
     const int end = SkipWhiteSpaceBefore(text, line + *sentence_end);
     if (cutter != nullptr) return Cut(end, /*ends=*/true);
     if (end > begin) {
-      if (StartCutterIfTooLong(end)) return absl::OkStatus();
+      if (!CountStart(end)) return absl::OkStatus();
       RETURN_IF_ERROR(Add({.begin = begin, .end = end}));
     }
     // White space alone belongs to the next sentence.
@@ -213,10 +251,11 @@ bool IsBlank(absl::string_view text) {
 }
 
 int FirstInvalidUtf8(absl::string_view text) {
-  for (int at = 0; at < text.size();) {
+  for (int at = SkipAscii(text, 0); at < text.size();) {
     const Character character = CharacterAt(text, at);
     if (character.code_point < 0) return at;
     at = character.end;
+    if (character.code_point < 0x80) at = SkipAscii(text, at);
   }
   return -1;
 }
