@@ -10,7 +10,6 @@
 #include "model/runtime/text/segmenter.h"
 #include "model/runtime/text/white_space.h"
 #include "proto/status_macros.h"
-#include "server/base/errors.h"
 #include "server/text/memory_cost.h"
 #include "server/text/prepared_text.h"
 
@@ -42,13 +41,10 @@ absl::StatusOr<Sentences> SplitPrefix(absl::string_view prefix, absl::string_vie
   return found;
 }
 
-absl::Status TooLong(size_t tokens, int max) {
-  return BadField(kField, Reason::kTextTooLong,
-                  absl::StrCat("has ", tokens,
-                               " tokens for one sentence, its translation has at "
-                               "most ",
-                               max, " (options.max_target_tokens): shorten it"),
-                  {{"tokens", absl::StrCat(tokens)}, {"maxTokens", absl::StrCat(max)}});
+absl::Status TooLong(const GivenStart& start, size_t tokens, int max) {
+  return TooManyTokens(kField, start.text.size(), tokens, max,
+                       absl::StrCat("the translation of a sentence has at most ", max,
+                                    " (options.max_target_tokens): shorten it"));
 }
 
 // The first of the last tokens that a search may replace by others: the begin of the last word.
@@ -85,7 +81,7 @@ absl::Status GiveOpen(const TextRequest& request, bool ends, PreparedSegment& se
   GivenStart& start = *segment.start;
   const int max =
       request.options.ForSource(static_cast<int>(segment.source.size())).max_target_tokens;
-  if (std::cmp_greater(start.tokens.size(), max)) return TooLong(start.tokens.size(), max);
+  if (std::cmp_greater(start.tokens.size(), max)) return TooLong(start, start.tokens.size(), max);
   if (request.options.sampling()) return absl::OkStatus();
   const model::Tokenizer& tokenizer = *request.model->target_tokenizer;
   const bool then_word = model::EndsInWhiteSpace(start.text) && !ends &&
@@ -101,7 +97,7 @@ absl::Status GiveWhole(const TextRequest& request, PreparedSegment& segment) {
   const auto& manifest = request.model->bundle.manifest;
   const int max = manifest.limits().max_target_tokens();
   std::vector<model::TokenId> target = std::exchange(segment.start->tokens, {});
-  if (std::cmp_greater(target.size(), max)) return TooLong(target.size(), max);
+  if (std::cmp_greater(target.size(), max)) return TooLong(*segment.start, target.size(), max);
   target.push_back(request.model->bundle.special_tokens().eos);
   segment.target = std::move(target);
   return absl::OkStatus();
@@ -117,13 +113,6 @@ int64_t StartBytes(const PreparedSegment& segment) {
   for (const auto& place : start.spelled->places)
     bytes += VectorBytes(place.tokens) + VectorBytes(place.spelled);
   return bytes;
-}
-
-// A segment that is not decoded.
-void Copy(PreparedSegment& segment) {
-  segment.source = {};
-  segment.spans = {};
-  segment.unread = {};
 }
 
 }  // namespace
@@ -153,7 +142,7 @@ absl::StatusOr<int64_t> GiveStarts(const TextRequest& request, const HoldMemory&
   }
   if (next_begins) text.segments[given].gap = std::string(prefix.substr(end));
   for (PreparedSegment& segment : text.segments) {
-    if (segment.copied) Copy(segment);
+    if (segment.copied) segment.ClearSource();
   }
   return std::ssize(prefix);
 }

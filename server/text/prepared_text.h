@@ -42,6 +42,13 @@ struct PreparedSegment {
   // Set if the lines of its text were joined: `text` is a part of it, and `place` that of the
   // source.
   const model::JoinedText* joined = nullptr;
+
+  // Frees what only the decoding of the segment needs.
+  void ClearSource() {
+    source = {};
+    spans = {};
+    unread = {};
+  }
 };
 
 // The place in the text of the request of bytes [begin, end) of a segment's text; not empty.

@@ -63,15 +63,12 @@ void TextAssembler::Start(std::shared_ptr<const model::JoinedText> joined) {
 
 absl::StatusOr<int64_t> TextAssembler::Add(TokenizedPart part) {
   const ServedModel& model = *request_.model;
-  if (const size_t tokens = part.read.tokens.size() + 1;
-      std::cmp_greater_equal(part.read.tokens.size(), max_tokens_)) {
-    return BadField(
-        item_.path, Reason::kTextTooLong,
+  if (const size_t tokens = part.read.tokens.size() + 1; std::cmp_greater(tokens, max_tokens_)) {
+    return TooManyTokens(
+        item_.path, part.place.end - part.place.begin, tokens, max_tokens_,
         absl::StrCat(
-            "text has ", DescribeCount(tokens, part.place.end - part.place.begin),
-            " tokens, model \"", model.name(), "\" reads at most ", max_tokens_, ": shorten it",
-            request_.split || item_.target != nullptr ? "" : ", or set long_input to chunk"),
-        {{"tokens", absl::StrCat(tokens)}, {"maxTokens", absl::StrCat(max_tokens_)}});
+            "model \"", model.name(), "\" reads at most ", max_tokens_, ": shorten it",
+            request_.split || item_.target != nullptr ? "" : ", or set long_input to chunk"));
   }
   int64_t worked = kWorkOfSegment;
   part.read.tokens.push_back(model.bundle.special_tokens().eos);
@@ -111,10 +108,7 @@ absl::StatusOr<int64_t> TextAssembler::Add(TokenizedPart part) {
   RETURN_IF_ERROR(hold_(bytes));
   segment.copied = request_.split && IsOwnTranslation(segment);
   // A segment that is given the start of its answer is decoded (GiveStarts).
-  if (!segment.copied || !request_.target_prefix.empty()) return worked;
-  segment.source = {};
-  segment.spans = {};
-  segment.unread = {};
+  if (segment.copied && request_.target_prefix.empty()) segment.ClearSource();
   return worked;
 }
 

@@ -41,9 +41,13 @@ model::ReadOptions SourceReading(const TextRequest& request, const TextItem& ite
   return {.language_code = request.language_code, .lower = lower};
 }
 
-std::string DescribeCount(size_t tokens, size_t text_bytes) {
-  const bool start_alone = static_cast<int64_t>(text_bytes) > kMaxEncodedBytes;
-  return start_alone ? absl::StrCat("more than ", tokens - 1) : absl::StrCat(tokens);
+absl::Status TooManyTokens(absl::string_view field, size_t text_bytes, size_t tokens, int max,
+                           absl::string_view limit) {
+  const bool start_alone = std::cmp_greater(text_bytes, kMaxEncodedBytes);
+  return BadField(field, Reason::kTextTooLong,
+                  absl::StrCat("text has ", start_alone ? "more than " : "",
+                               start_alone ? tokens - 1 : tokens, " tokens, ", limit),
+                  {{"tokens", absl::StrCat(tokens)}, {"maxTokens", absl::StrCat(max)}});
 }
 
 absl::StatusOr<std::vector<model::TokenId>> ReadTarget(const TextRequest& request,
@@ -58,11 +62,9 @@ absl::StatusOr<std::vector<model::TokenId>> ReadTarget(const TextRequest& reques
   if (!read.ok()) return Unreadable(item.target_path, read.status());
   std::vector<model::TokenId>* const tokens = &read->tokens;
   if (std::ssize(*tokens) > max) {
-    return BadField(
-        item.target_path, Reason::kTextTooLong,
-        absl::StrCat("text has ", DescribeCount(tokens->size(), item.target->size()),
-                     " tokens, model \"", model.name(), "\" writes at most ", max, ": shorten it"),
-        {{"tokens", absl::StrCat(tokens->size())}, {"maxTokens", absl::StrCat(max)}});
+    return TooManyTokens(
+        item.target_path, item.target->size(), tokens->size(), max,
+        absl::StrCat("model \"", model.name(), "\" writes at most ", max, ": shorten it"));
   }
   tokens->push_back(model.bundle.special_tokens().eos);
   return std::move(*tokens);

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -33,8 +32,10 @@ absl::StatusOr<std::vector<model::TokenId>> ReadTarget(const TextRequest& reques
                                                        const TextItem& item, bool lowered,
                                                        const HoldMemory& hold);
 
-// Returns "912", or "more than 900" if only the start of a long text was tokenised.
-std::string DescribeCount(size_t tokens, size_t text_bytes);
+// The error for a text of that many bytes with too many tokens. `limit` says of what `max` is the
+// limit, and what to do. Of a long text only the start was tokenised.
+absl::Status TooManyTokens(absl::string_view field, size_t text_bytes, size_t tokens, int max,
+                           absl::string_view limit);
 
 // The error for a text that the tokenizer cannot read.
 absl::Status Unreadable(absl::string_view field, absl::Status status);
