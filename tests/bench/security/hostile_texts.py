@@ -2,12 +2,13 @@
 
 Each text is a fragment, repeated up to 1 MB, and is sent to an idle server: the cost is the
 server's processor time until it refuses the text. Prose, which the costs are compared with, is read
-to its end, by a server that refuses it for its deadline only. Then eight of the texts are in flight
-all the time, each from a client of its own, while another client translates a sentence at
-interactive priority: its wait is the processor time that the server spends meanwhile, so that other
-work on the machine does not count, and the time on the clock.
-With --before the same is measured with the programs of an earlier version. With --search the
-fragments that cost most are searched for by random changes.
+to its end, by a server that refuses it for its deadline only. Fragments that begin with a tag are
+HTML. With --search the fragments that cost most until they are refused are searched for by random
+changes. Then the eight costliest of all these texts are in flight all the time, each from a client
+of its own, while another client translates a sentence at interactive priority: its wait is the
+processor time that the server spends meanwhile, so that other work on the machine does not count,
+and the time on the clock.
+With --before the same is measured with the programs of an earlier version.
 
 Writes DIR/MACHINE/hostile-texts.json and hostile-texts.md.
 """
@@ -47,6 +48,8 @@ FRAGMENTS = [
     "Ж",
     "internationalisation ",
     "a\n",
+    "<b>",
+    "<p>Z. ",
 ]
 SEEDS = [
     *FRAGMENTS,
@@ -91,7 +94,8 @@ class Server:
         headers = [("authorization", f"Bearer {self.tokens[client]}"), ("x-priority", priority)]
         translate = self.channel.unary_unary(TRANSLATE)
         try:
-            translate(request(text), timeout=timeout, metadata=headers)
+            markup = {"mime_type": "text/html"} if text.startswith("<") else {}
+            translate(request(text, **markup), timeout=timeout, metadata=headers)
         except grpc.RpcError as error:
             reason = re.search(
                 r"\b(more segments|tokens of work|memory|may take)\b", error.details()
@@ -178,20 +182,24 @@ def beside(server: Server, fragments: list[str], size: int, calls: int) -> dict[
 
 
 def search(server: Server, seconds: float, size: int, seed: int) -> list[tuple[float, str]]:
-    """The fragments that cost most, by hill climbing from SEEDS."""
+    """The refused fragments that cost most, by hill climbing from SEEDS."""
     rng = random.Random(seed)
-    found = sorted(((cost(server, it, size, 1)["cpu_s_per_mb"], it) for it in SEEDS), reverse=True)
+    found: list[tuple[float, str]] = []
+    waiting = list(SEEDS)
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        first, second = (rng.choice(found[:8])[1], rng.choice([*SEEDS, found[0][1]]))
-        cut = rng.randrange(len(first) + 1)
-        changed = rng.choice([first + second, first[:cut] + second + first[cut:], first[:cut]])
+    while waiting or time.monotonic() < end:
+        if waiting:
+            changed = waiting.pop()
+        else:
+            first, second = (rng.choice(found[:8])[1], rng.choice([*SEEDS, found[0][1]]))
+            cut = rng.randrange(len(first) + 1)
+            changed = rng.choice([first + second, first[:cut] + second + first[cut:], first[:cut]])
         if not changed or len(changed) > 64 or any(changed == known for _, known in found):
             continue
         measured = cost(server, changed, size, 1)
         if measured["status"] != "OK":
             found = sorted([*found, (measured["cpu_s_per_mb"], changed)], reverse=True)[:50]
-    return found[:5]
+    return found[:8]
 
 
 def measure(programs: Path, options: argparse.Namespace) -> dict[str, Any]:
@@ -201,9 +209,10 @@ def measure(programs: Path, options: argparse.Namespace) -> dict[str, Any]:
             alone = waits(server, options.calls)
             texts = {PROSE: cost_of_prose(programs, options)}
             texts |= {it: cost(server, it, options.bytes, options.rounds) for it in FRAGMENTS}
-            hostile = sorted(FRAGMENTS, key=lambda it: -texts[it]["cpu_s_per_mb"])
-            attacked = beside(server, hostile[:IN_FLIGHT], options.bytes, options.calls)
             worst = search(server, options.search, options.bytes, 1) if options.search else []
+            costs = [*worst, *((texts[it]["cpu_s_per_mb"], it) for it in FRAGMENTS)]
+            hostile = [fragment for _, fragment in sorted(costs, reverse=True)[:IN_FLIGHT]]
+            attacked = beside(server, hostile, options.bytes, options.calls)
         finally:
             server.stop()
     return {"alone": alone, "beside": attacked, "texts": texts, "worst": worst}
