@@ -249,11 +249,11 @@ absl::Status Admission::CheckDeadline(const CallWork& work, Estimate& expected,
 void Admission::Ended(const std::string& model, const Estimate& estimate, absl::Duration actual,
                       absl::Time now, bool finished) {
   MutexLock lock(mu_);
-  Model& of = models_[model];
-  LatencyEstimator& estimator = of.estimator;
+  Model& own = models_[model];
+  LatencyEstimator& estimator = own.estimator;
   if (finished) {
     estimator.RecordCompletion(estimate, actual, now);
-    if (estimate.probes) of.probes.Answered();
+    if (estimate.probes) own.probes.Answered();
   } else {
     estimator.RecordTimeout(estimate, actual, now);
   }
@@ -262,9 +262,9 @@ void Admission::Ended(const std::string& model, const Estimate& estimate, absl::
 
 void Admission::StepMade(const std::string& model, const StepReport& report, absl::Duration cycle) {
   MutexLock lock(mu_);
-  Model& of = models_[model];
-  of.estimator.StepMade(report, cycle);
-  of.expected.StepMade(report);
+  Model& own = models_[model];
+  own.estimator.StepMade(report, cycle);
+  own.expected.StepMade(report);
 }
 
 void Admission::GiveBackTokens(const Caller& caller, const std::string& model, int64_t charged,

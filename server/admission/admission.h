@@ -87,7 +87,7 @@ class Admission {
   absl::Status AddBytesIfRoom(const Caller& caller, int64_t bytes, int64_t held);
   // Changes the bytes without a check against the limit. Negative: gives them back.
   void ChangeBytes(const Caller& caller, int64_t bytes);
-  // What a call is charged, and its latency estimate.
+  // The charge for a call, and the estimate of its latency.
   struct Charged {
     int64_t tokens = 0;
     int64_t next_tokens = 0;

@@ -32,8 +32,8 @@ absl::StatusOr<std::vector<model::TokenId>> ReadTarget(const TextRequest& reques
                                                        const TextItem& item, bool lowered,
                                                        const HoldMemory& hold);
 
-// The error for a text of that many bytes with too many tokens. `limit` says of what `max` is the
-// limit, and what to do. Of a long text only the start was tokenised.
+// The error for a text of that many bytes with too many tokens. `limit` says what `max` limits, and
+// what to do. If the text is long, only its start was tokenised.
 absl::Status TooManyTokens(absl::string_view field, size_t text_bytes, size_t tokens, int max,
                            absl::string_view limit);
 

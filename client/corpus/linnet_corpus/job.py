@@ -219,8 +219,9 @@ class Output:
         (self.place / f"{chunk.name}.json").write(_json(manifest))
 
     def remove_unfinished(self) -> None:
-        """Removes what killed writers left. What is not done may have a living writer, here or on
-        another machine, and stays. A writer of what is done finds that it is there."""
+        """Removes the unfinished files of chunks that are done, as killed writers leave them. Those
+        of other chunks stay: their writers may still run, here or on another machine. A writer
+        whose file is removed finds its chunk done."""
         for path, name in self.place.unfinished():
             if (self.place / f"{name.partition('.')[0]}.json").size() is not None:
                 path.unlink(missing_ok=True)

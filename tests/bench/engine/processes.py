@@ -1,6 +1,6 @@
 """Memory and start of processes that serve one bundle, beside the programs of an earlier commit.
 
-Of a bundle of the base size with random int8 weights, and of the demonstration bundle en-de:
+Measures a bundle of the base size with random int8 weights and the demonstration bundle en-de:
 
 - after loading: linnet-decode waits for input after an answer of one token.
 - at work: linnet-decode --synthetic, 32 sentences of 30 tokens to 30 tokens, with 5 hypotheses.
