@@ -1,4 +1,4 @@
-"""Memory and start of processes that serve one bundle, beside the programs of an earlier commit.
+"""Memory and start of processes that serve one bundle.
 
 Measures a bundle of the base size with random int8 weights and the demonstration bundle en-de:
 
@@ -7,9 +7,10 @@ Measures a bundle of the base size with random int8 weights and the demonstratio
 - start: from exec of linnet-server to its line "ready", with the files in the page cache: wall time
   and CPU time. Wall time needs a quiet machine.
 
-/proc tells resident memory, what is private (anonymous), and by how much a second
-process of the bundle raises the memory of both: the sum of their proportional set sizes (PSS).
-Each at its largest of some looks; medians of rounds. Writes DIR/MACHINE/processes.json and .md.
+"start of the libraries" is linnet-server --version: most of it is LibTorch. /proc tells
+resident memory, what is private (anonymous), and by how much a second process of the bundle raises
+the memory of both: the sum of their proportional set sizes (PSS). Each at its largest of some
+looks; medians of rounds. Writes DIR/MACHINE/processes.json and .md.
 """
 
 from __future__ import annotations
@@ -34,9 +35,8 @@ import machine
 from engines import ROOT, Sizes
 
 KINDS = {"resident": "Rss", "private": "Anonymous", "proportional": "Pss"}
-WHEN = ("before", "now")
 LINE = json.dumps({"source_ids": [7, 8, 9, 2], "options": {"beam_size": 1, "max_target_tokens": 1}})
-WORK_SECONDS = 8.0  # of CPU time until the memory of a process at work is looked at
+WORK_SECONDS = 12  # of CPU time until the memory of a process at work is looked at
 LOOKS, PAUSE = 40, 0.1  # at a process at work, and seconds between them
 
 
@@ -87,7 +87,7 @@ def at_work(decode: list[str], count: int) -> list[dict[str, int]]:
     with contextlib.ExitStack() as all_of_them:
         processes = [all_of_them.enter_context(running(command)) for _ in range(count)]
         # Until all have the CPU time of loading and of some batches.
-        while any(cpu_seconds(process.pid) < 12 for process in processes):
+        while any(cpu_seconds(process.pid) < WORK_SECONDS for process in processes):
             time.sleep(PAUSE)
         looks = []
         for _ in range(LOOKS):
@@ -106,7 +106,14 @@ def start(server: list[str]) -> dict[str, float]:
     begin = time.perf_counter()
     with running(server) as process:
         wait_for_line(process)
-        return {"wall": time.perf_counter() - begin, "CPU": cpu_seconds(process.pid)}
+        return {"start wall": time.perf_counter() - begin, "start CPU": cpu_seconds(process.pid)}
+
+
+def start_libraries(server: str) -> float:
+    """Seconds to load the libraries."""
+    begin = time.perf_counter()
+    subprocess.run([server, "--version"], check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - begin
 
 
 def measure(programs: Path, bundle: Path) -> dict[str, float]:
@@ -120,20 +127,20 @@ def measure(programs: Path, bundle: Path) -> dict[str, float]:
         found |= {f"{state} {name}": one[name] for name in ("resident", "private")}
         both = sum(each["proportional"] for each in two)
         found[f"{state} further"] = both - one["proportional"]
-    return found | {f"start {name}": seconds for name, seconds in start(server).items()}
+    return found | start(server) | {"start of the libraries, wall": start_libraries(server[0])}
 
 
 def markdown(data: dict[str, Any]) -> str:
     about = (
         "Written by `tests/bench/engine/processes.py`: MiB, and seconds until a server is ready. "
-        f"Before is {data['before']}. {machine.sentence(data['machine'])}. "
+        f"{machine.sentence(data['machine'])}. "
         f"Medians of {data['rounds']} rounds."
     )
-    heads = ["", *(f"{bundle}, {when}" for bundle in data["bundles"] for when in WHEN)]
+    heads = ["", *data["bundles"]]
     rows = []
-    for key in next(iter(data["bundles"].values()))["now"]:
+    for key in next(iter(data["bundles"].values())):
         unit, digits = (1, 2) if key.startswith("start") else (1 << 20, 0)
-        cells = (of[when][key] for of in data["bundles"].values() for when in WHEN)
+        cells = (of[key] for of in data["bundles"].values())
         rows.append([key, *(f"{cell / unit:.{digits}f}" for cell in cells)])
     return machine.report("Memory and start of processes of one bundle", about, heads, rows)
 
@@ -144,8 +151,6 @@ def main(words: list[str] | None = None) -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--before", type=Path, required=True, help="programs of an earlier commit")
-    parser.add_argument("--before-version", required=True, help="and that commit")
     parser.add_argument("--size", choices=decoding.SIZES, default="base", help="[%(default)s]")
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="[%(default)s]")
     engines.add_folders(parser, "linnet-decode and linnet-server")
@@ -157,22 +162,14 @@ def main(words: list[str] | None = None) -> int:
         options.size: engines.bundle_for("dynamic", sizes, options.bundles, flags, "int8"),
         "en-de": ROOT / "model/bundles/en-de",
     }
-    programs = dict(zip(WHEN, (options.before, options.programs), strict=True))
     data: dict[str, Any] = {
         "machine": machine.facts(),
-        "before": options.before_version,
         "rounds": options.rounds,
         "bundles": {},
     }
     for name, bundle in bundles.items():
-        found = {when: [] for when in WHEN}  # type: dict[str, list[dict[str, float]]]
-        for _ in range(options.rounds):
-            for when, folder in programs.items():
-                found[when].append(measure(folder, bundle))
-        data["bundles"][name] = {
-            when: {key: median(turn[key] for turn in turns) for key in turns[0]}
-            for when, turns in found.items()
-        }
+        found = [measure(options.programs, bundle) for _ in range(options.rounds)]
+        data["bundles"][name] = {key: median(turn[key] for turn in found) for key in found[0]}
     machine.publish(options.out, "processes", data, markdown(data))
     return 0
 
