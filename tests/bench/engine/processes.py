@@ -4,13 +4,14 @@ Measures a bundle of the base size with random int8 weights and the demonstratio
 
 - after loading: linnet-decode waits for input after an answer of one token.
 - at work: linnet-decode --synthetic, 32 sentences of 30 tokens to 30 tokens, with 5 hypotheses.
-- start: from exec of linnet-server to its line "ready", with the files in the page cache: wall time
-  and CPU time. Wall time needs a quiet machine.
+- start: from exec of linnet-decode to an answer of one token, and of linnet-server to its line
+  "ready" (a bundle with random weights has no tokenizer for it), with the files in the page cache:
+  wall time and CPU time. Wall time needs a quiet machine. "start of the libraries" is linnet-server
+  --version: most of it is LibTorch.
 
-"start of the libraries" is linnet-server --version: most of it is LibTorch. /proc tells
-resident memory, what is private (anonymous), and by how much a second process of the bundle raises
-the memory of both: the sum of their proportional set sizes (PSS). Each at its largest of some
-looks; medians of rounds. Writes DIR/MACHINE/processes.json and .md.
+/proc tells resident memory, what is private (anonymous), and by how much a second process of the
+bundle raises the memory of both: the sum of their proportional set sizes (PSS). Each at its largest
+of some looks; medians of rounds. Writes DIR/MACHINE/processes.json and .md.
 """
 
 from __future__ import annotations
@@ -101,12 +102,12 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def start(server: list[str]) -> dict[str, float]:
-    """Seconds until the server is ready."""
+def start(program: list[str], line: str = "") -> dict[str, float]:
+    """Seconds until a program prints a line, which it does when it is given this one."""
     begin = time.perf_counter()
-    with running(server) as process:
-        wait_for_line(process)
-        return {"start wall": time.perf_counter() - begin, "start CPU": cpu_seconds(process.pid)}
+    with running(program) as process:
+        wait_for_line(process, line)
+        return {"wall": time.perf_counter() - begin, "CPU": cpu_seconds(process.pid)}
 
 
 def start_libraries(server: str) -> float:
@@ -127,7 +128,11 @@ def measure(programs: Path, bundle: Path) -> dict[str, float]:
         found |= {f"{state} {name}": one[name] for name in ("resident", "private")}
         both = sum(each["proportional"] for each in two)
         found[f"{state} further"] = both - one["proportional"]
-    return found | start(server) | {"start of the libraries, wall": start_libraries(server[0])}
+    found["start of the libraries, wall"] = start_libraries(server[0])
+    found |= {f"start to an answer, {name}": took for name, took in start(decode, LINE).items()}
+    if (bundle / "source.spm").exists():
+        found |= {f"start of a server, {name}": took for name, took in start(server).items()}
+    return found
 
 
 def markdown(data: dict[str, Any]) -> str:
@@ -138,10 +143,11 @@ def markdown(data: dict[str, Any]) -> str:
     )
     heads = ["", *data["bundles"]]
     rows = []
-    for key in next(iter(data["bundles"].values())):
+    keys = dict.fromkeys(key for of in data["bundles"].values() for key in of)
+    for key in keys:
         unit, digits = (1, 2) if key.startswith("start") else (1 << 20, 0)
-        cells = (of[key] for of in data["bundles"].values())
-        rows.append([key, *(f"{cell / unit:.{digits}f}" for cell in cells)])
+        cells = (of.get(key) for of in data["bundles"].values())
+        rows.append([key, *("–" if n is None else f"{n / unit:.{digits}f}" for n in cells)])
     return machine.report("Memory and start of processes of one bundle", about, heads, rows)
 
 

@@ -18,10 +18,10 @@ def test_processes_of_one_bundle_are_measured(tmp_path, program, monkeypatch):
     for state in ("loaded", "working"):
         assert 0 < found[f"{state} private"] < found[f"{state} resident"]
         assert 0 < found[f"{state} further"] < found[f"{state} resident"]
-    assert 0 < found["start of the libraries, wall"] < found["start wall"]
+    assert 0 < found["start of the libraries, wall"] < found["start of a server, wall"]
     facts = {"cpu": "x", "cores": 2, "features": [], "version": "y"}
     data = {"machine": facts, "rounds": 1, "bundles": {"en-de": found}}
-    assert "| start wall |" in processes.markdown(json.loads(json.dumps(data)))
+    assert "| start of a server, wall |" in processes.markdown(json.loads(json.dumps(data)))
 
 
 def test_process_that_ends_is_an_error():
