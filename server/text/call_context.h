@@ -9,10 +9,15 @@
 
 namespace linnet::server {
 
+// Who set the deadline of a call. The server sets one with its settings default-deadline and
+// max-deadline (call_deadline.h).
+enum class DeadlineSetter { kClient, kServerDefault, kServerMax };
+
 // The context of a call beside its request: times, cancellation, permit and caller.
 struct CallContext {
   absl::Time arrived;
   absl::Time deadline = absl::InfiniteFuture();
+  DeadlineSetter deadline_setter = DeadlineSetter::kClient;
   // Cancelled when the client no longer wants the answer. The call also cancels it itself, to stop
   // its other segments when one has failed.
   std::shared_ptr<Cancellation> cancelled = std::make_shared<Cancellation>();

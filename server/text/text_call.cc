@@ -13,11 +13,12 @@
 #include "server/base/errors.h"
 #include "server/base/exceptions.h"
 #include "server/identity/authentication.h"
-#include "server/request/language_detector.h"
 #include "server/request/source_languages.h"
+#include "server/text/call_deadline.h"
 #include "server/text/detection_call.h"
 #include "server/text/language_groups.h"
 #include "server/text/memory_cost.h"
+#include "server/text/pool_check.h"
 #include "server/text/text_warnings.h"
 
 namespace linnet::server {
@@ -25,40 +26,6 @@ namespace {
 
 // A LanguageDetection of a few languages, including its serialised form.
 constexpr int64_t kBytesPerDetection = 1024;
-
-int64_t DetectionCost(const google::protobuf::RepeatedPtrField<std::string>& texts) {
-  int64_t cost = 0;
-  for (const std::string& text : texts)
-    cost += kBytesPerText + static_cast<int64_t>(std::min(text.size(), kMaxBytesRead));
-  return cost;
-}
-
-// The cost of detecting the languages of a request, in bytes (TextJob::bytes); 0 if it names one.
-int64_t DetectionCost(const linnet::v1::TranslateRequest& request) {
-  return request.source_language_code().empty() ? DetectionCost(request.contents()) : 0;
-}
-int64_t DetectionCost(const linnet::v1::SummarizeRequest& request) {
-  return request.language_code().empty() ? DetectionCost(request.contents()) : 0;
-}
-int64_t DetectionCost(const linnet::v1::ScoreRequest& request) {
-  if (!request.source_language_code().empty()) return 0;
-  int64_t cost = 0;
-  for (const linnet::v1::ScorePair& pair : request.pairs()) {
-    cost +=
-        kBytesPerText + static_cast<int64_t>(std::min(pair.source_text().size(), kMaxBytesRead));
-  }
-  return cost;
-}
-
-// The context with the deadline that the server applies.
-CallContext WithDeadline(const TextLimits& limits, const CallContext& context) {
-  const bool has_one = context.deadline != absl::InfiniteFuture();
-  CallContext limited = context;
-  limited.deadline =
-      std::min(context.deadline,
-               context.arrived + (has_one ? limits.max_deadline : limits.default_deadline));
-  return limited;
-}
 
 void CountAll(const auto& texts, Metrics& metrics) {
   for (const auto& text : texts) CountWarnings(text.warnings(), metrics);
@@ -71,45 +38,7 @@ void CountAllWarnings(const linnet::v1::SummarizeResponse& response, Metrics& me
 }
 void CountAllWarnings(const linnet::v1::ScoreResponse& /*response*/, Metrics& /*metrics*/) {}
 
-// Adds to an error about a deadline that the server set it, if the client did not. `context` is the
-// client's.
-absl::Status ExplainDeadline(const TextLimits& limits, const CallContext& context,
-                             absl::Status status) {
-  if (WithDeadline(limits, context).deadline == context.deadline) return status;
-  const std::string reason = ErrorReason(status);
-  const std::string max = absl::FormatDuration(limits.max_deadline);
-  if (reason == GetCondition(Reason::kDeadlineTooShort).name ||
-      reason == GetCondition(Reason::kDeadlineTooClose).name) {
-    return WithMore(context.deadline != absl::InfiniteFuture()
-                        ? absl::StrCat(" (the server allows ", max, " at most: max-deadline)")
-                        : absl::StrCat(" (the call has none, so the default of ",
-                                       absl::FormatDuration(limits.default_deadline),
-                                       " applies: set one of at most ", max, ")"),
-                    status);
-  }
-  if (reason != GetCondition(Reason::kDeadlineExceeded).name) return status;
-  if (context.deadline != absl::InfiniteFuture()) {
-    return WithErrorInfo(absl::DeadlineExceededError(
-        absl::StrCat("the call took ", max,
-                     ", the max that the server allows (max-deadline): send less "
-                     "text at once")));
-  }
-  return WithErrorInfo(absl::DeadlineExceededError(absl::StrCat(
-      "the call had no deadline and took ", absl::FormatDuration(limits.default_deadline),
-      ", the default: set one of at most ", max)));
-}
-
 }  // namespace
-
-// The check of a request on the pool, whose jobs share it.
-template <typename End>
-struct TextCalls::PoolCheck {
-  CallContext context;
-  OnPart on_part;
-  End refuse;
-  std::unique_ptr<LanguageDetection> detection = nullptr;
-  int64_t held = 0;  // bytes of the permit, for the detection
-};
 
 TextCalls::TextCalls(Catalog& catalog, Admission& admission, TextPool& pool, Metrics& metrics,
                      const TextLimits& limits, absl::Duration slow_call)
@@ -193,7 +122,8 @@ template <typename Request, typename Response>
 void TextCalls::Start(const Request& request, Response& response, const CallContext& context,
                       OnPart on_part, Done done) {
   InFlight(std::move(done), [&](auto end) {
-    StartInFlight(request, response, context, std::move(on_part), std::move(end));
+    StartInFlight(request, response, WithServerDeadline(limits_, context), std::move(on_part),
+                  std::move(end));
   });
 }
 
@@ -209,61 +139,29 @@ void TextCalls::StartInFlight(const Request& request, Response& response,
 }
 
 template <typename Request, typename Response, typename End>
-void TextCalls::CheckOnPool(const Request& request, Response& response, const CallContext& context,
+void TextCalls::CheckOnPool(const Request& request, Response& response, CallContext context,
                             int64_t cost, OnPart on_part, End refuse) {
-  auto check =
-      std::make_shared<PoolCheck<End>>(PoolCheck<End>{context, std::move(on_part), refuse});
-  CallContext& own = check->context;
-  if (own.caller.call == 0) own.caller.call = NewCall();
-  auto permit = GetPermit(own, static_cast<int64_t>(request.SpaceUsedLong()));
+  if (context.caller.call == 0) context.caller.call = NewCall();
+  const auto bytes = static_cast<int64_t>(request.SpaceUsedLong());
+  auto permit = GetPermit(context, bytes);
   if (!permit.ok()) return refuse(permit.status());
-  own.permit = *std::move(permit);
-  if (auto status = CheckPrepareTime(WithDeadline(limits_, own), cost); !status.ok())
-    return refuse(ExplainDeadline(limits_, context, std::move(status)));
-  RunCheck(request, response, std::move(check));
-}
-
-template <typename Request, typename Response, typename End>
-void TextCalls::RunCheck(const Request& request, Response& response,
-                         std::shared_ptr<PoolCheck<End>> check) {
-  const Caller& caller = check->context.caller;
-  pool_.Run({.stage = TextStage::kPrepare,
-             .flow = CallerFlow(caller),
-             .call = caller.call,
-             .bytes = kBytesPerTurn,
-             .run = [this, &request, &response,
-                     check]() mutable { Check(request, response, std::move(check)); },
-             .fail = [refuse = check->refuse](absl::Status status) { refuse(std::move(status)); }});
-}
-
-template <typename Request, typename Response, typename End>
-void TextCalls::Check(const Request& request, Response& response,
-                      std::shared_ptr<PoolCheck<End>> check) {
-  if (check->detection != nullptr) {
-    const CallContext limited = WithDeadline(limits_, check->context);
-    if (limited.cancelled->cancelled())
-      return check->refuse(absl::CancelledError("cancelled by the caller"));
-    if (limited.deadline <= absl::Now()) {
-      return check->refuse(ExplainDeadline(
-          limits_, check->context,
-          absl::DeadlineExceededError("the deadline passed before the texts were read")));
-    }
-    check->detection->Step(kBytesPerTurn);
-    if (!check->detection->done()) return RunCheck(request, response, std::move(check));
-  }
-  absl::StatusOr<TextRequest> checked = CheckRequest(request, catalog_, limits_, &check->detection);
-  Permit& permit = *check->context.permit;
-  if (check->detection != nullptr) {
-    check->held =
-        check->detection->texts() * kBytesPerItem + static_cast<int64_t>(request.SpaceUsedLong());
-    if (auto status = permit.Hold(check->held); !status.ok())
-      return check->refuse(std::move(status));
-    return RunCheck(request, response, std::move(check));
-  }
-  permit.SetBytes(permit.bytes() - check->held);
-  const CallContext context = std::exchange(check->context, {});
-  StartChecked(std::move(checked), request, response, context, std::move(check->on_part),
-               check->refuse);
+  context.permit = *std::move(permit);
+  const DeadlineSetter setter = context.deadline_setter;
+  auto explain = [this, setter, refuse](absl::Status status) {
+    refuse(ExplainDeadline(limits_, setter, std::move(status)));
+  };
+  if (auto status = CheckPrepareTime(context, cost); !status.ok())
+    return explain(std::move(status));
+  auto check = [this, &request](std::unique_ptr<LanguageDetection>* later) {
+    return CheckRequest(request, catalog_, limits_, later);
+  };
+  auto start = [this, &request, &response, on_part = std::move(on_part), refuse](
+                   absl::StatusOr<TextRequest> checked, const CallContext& context) mutable {
+    StartChecked(std::move(checked), request, response, context, std::move(on_part), refuse);
+  };
+  std::make_shared<PoolCheck>(pool_, std::move(context), bytes, std::move(check), std::move(start),
+                              std::move(explain))
+      ->Start();
 }
 
 template <typename Request, typename Response, typename End>
@@ -274,7 +172,7 @@ void TextCalls::StartChecked(absl::StatusOr<TextRequest> checked, const Request&
     CountInvalid(checked.status());
     return refuse(checked.status());
   }
-  CallContext own = WithDeadline(limits_, context);
+  CallContext own = context;
   if (absl::Status status = ApplyPriority("priority", checked->priority, own.caller); !status.ok())
     return refuse(std::move(status));
   if (own.caller.call == 0) own.caller.call = NewCall();
@@ -290,11 +188,12 @@ void TextCalls::StartChecked(absl::StatusOr<TextRequest> checked, const Request&
   // The answer cache may have the answer without an engine.
   if (in_time.ok() && checked->model != nullptr && checked->model->cache == nullptr)
     in_time = (*permit)->CheckWait(checked->model->key(), own.deadline, absl::Now());
-  if (!in_time.ok()) return refuse(ExplainDeadline(limits_, context, std::move(in_time)));
-  auto end = [this, asked = WithoutPermit(context), refuse, &response](absl::Status status) {
+  const DeadlineSetter setter = own.deadline_setter;
+  if (!in_time.ok()) return refuse(ExplainDeadline(limits_, setter, std::move(in_time)));
+  auto end = [this, setter, refuse, &response](absl::Status status) {
     if (status.ok()) CountAllWarnings(response, metrics_);
     try {
-      status = ExplainDeadline(limits_, asked, status);
+      status = ExplainDeadline(limits_, setter, status);
     } catch (const std::exception&) {  // the client gets its answer even without memory
     }
     refuse(std::move(status));
@@ -387,8 +286,9 @@ void TextCalls::Score(const linnet::v1::ScoreRequest& request, linnet::v1::Score
 void TextCalls::DetectLanguage(const linnet::v1::DetectLanguageRequest& request,
                                linnet::v1::DetectLanguageResponse& response,
                                const CallContext& context, Done done) {
-  InFlight(std::move(done),
-           [&](auto end) { StartDetection(request, response, context, std::move(end)); });
+  InFlight(std::move(done), [&](auto end) {
+    StartDetection(request, response, WithServerDeadline(limits_, context), std::move(end));
+  });
 }
 
 template <typename End>
@@ -407,18 +307,16 @@ void TextCalls::StartDetection(const linnet::v1::DetectLanguageRequest& request,
   if (!permit.ok()) return refuse(permit.status());
   if (auto status = (*permit)->Hold(request.contents_size() * kBytesPerDetection); !status.ok())
     return refuse(std::move(status));
-  auto end = [this, asked = WithoutPermit(context), permit = *std::move(permit),
+  auto end = [this, setter = context.deadline_setter, permit = *std::move(permit),
               refuse](absl::Status status) mutable {
     permit.reset();
     try {
-      status = ExplainDeadline(limits_, asked, WithErrorInfo(status));
+      status = ExplainDeadline(limits_, setter, WithErrorInfo(status));
     } catch (const std::exception&) {  // the client gets its answer even without memory
     }
     refuse(std::move(status));
   };
-  std::make_shared<DetectionCall>(pool_, request, response, WithDeadline(limits_, context),
-                                  std::move(end))
-      ->Start();
+  std::make_shared<DetectionCall>(pool_, request, response, context, std::move(end))->Start();
 }
 
 linnet::v1::RequestLimits TextCalls::request_limits() const {

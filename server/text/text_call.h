@@ -104,17 +104,9 @@ class TextCalls {
   template <typename Request, typename Response, typename End>
   void StartInFlight(const Request& request, Response& response, const CallContext& context,
                      OnPart on_part, End refuse);
-  template <typename End>
-  struct PoolCheck;
   template <typename Request, typename Response, typename End>
-  void CheckOnPool(const Request& request, Response& response, const CallContext& context,
-                   int64_t cost, OnPart on_part, End refuse);
-  template <typename Request, typename Response, typename End>
-  void RunCheck(const Request& request, Response& response, std::shared_ptr<PoolCheck<End>> check);
-  // On the pool: detects the languages of a slice of the texts; after the last one, starts the
-  // call.
-  template <typename Request, typename Response, typename End>
-  void Check(const Request& request, Response& response, std::shared_ptr<PoolCheck<End>> check);
+  void CheckOnPool(const Request& request, Response& response, CallContext context, int64_t cost,
+                   OnPart on_part, End refuse);
   template <typename Request, typename Response, typename End>
   void StartChecked(absl::StatusOr<TextRequest> checked, const Request& request, Response& response,
                     const CallContext& context, OnPart on_part, End refuse);
