@@ -27,8 +27,8 @@ inline constexpr size_t kMaxBytesRead = 8192;
 
 // Detects the language with CLD2, which covers over 80 languages by their scripts, words and
 // quadgrams. A sentence is usually enough, two or three words often are not; where the language is
-// one of a few, ChooseLanguage needs less. `text` is UTF-8; to
-// read kMaxBytesRead of it takes less than a millisecond. Thread-safe.
+// one of a few, ChooseLanguage needs less. `text` is UTF-8. Reading
+// kMaxBytesRead of it takes less than a millisecond. Thread-safe.
 LanguageGuess DetectLanguage(absl::string_view text);
 
 // The language of a text among those that could be served.

@@ -10,16 +10,13 @@ namespace linnet::server {
 // that interactive calls are nearly as fast as without batch work. It learns how long a step takes
 // by its rows, an encoder call by its tokens, and an interactive sequence.
 //
-//   an interactive sequence runs     Batch work gets a fifth of the time (kShare). Its sequences
-//   are
-//                                    decoded, oldest first, while the step owes them time.
-//   one waits for rows               The oldest batch sequences are decoded that hold the rows
-//   which
-//                                    it needs: so they end soonest.
-//   one was there within kRecently   Batch work lengthens a step by at most the time of an
-//                                    interactive sequence: the next one waits for half of that in
-//                                    the mean.
-//   otherwise                        All are decoded.
+// - While an interactive sequence runs, batch work gets a fifth of the time (kShare). Its sequences
+//   are decoded, oldest first, as long as the step owes them time.
+// - While an interactive sequence waits for rows, the oldest batch sequences that hold these rows
+//   are decoded, so that they end soonest.
+// - If an interactive sequence was there within kRecently, batch work lengthens a step by at most
+//   the time of an interactive sequence. The next one waits for half of that on average.
+// - Otherwise all are decoded.
 //
 // Each limit is exceeded by at most one sequence, so none starves. Where many rows take hardly
 // longer than few, as on a GPU, all are decoded in every case. Deterministic: time is passed in.

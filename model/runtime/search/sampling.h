@@ -38,8 +38,8 @@ struct SamplingParameters {
 //
 // The candidate's log-probability is that of the model, as in a search, not that of the draw. A
 // partial row must contain its top_k + |excluded| highest logits and the adjusted ones that may be
-// among the top_k. Returns
-// nullopt if no token is allowed. Source: Fan et al. 2018 (top-k), Holtzman et al. 2020 (top-p).
+// among the top_k. Returns nullopt if no token is allowed.
+// Source: Fan et al. 2018 (top-k), Holtzman et al. 2020 (top-p).
 std::optional<Candidate> DrawToken(const LogitRow& row, const SamplingParameters& sampling,
                                    double uniform);
 
