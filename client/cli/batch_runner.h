@@ -101,8 +101,9 @@ class BatchRunner {
     progress_.Finish(advance_);
     if (record_ != nullptr) record_->Remove();
     const Checkpoint& earlier = resume_point_.known;
-    TellRefused(earlier.refused, absl::StrCat("the ", earlier.texts, " texts of an earlier run"));
-    TellRefused(refused_.count(), absl::StrCat(answered_ + refused_.count(), " texts"));
+    PrintRefusedCount(earlier.refused,
+                      absl::StrCat("the ", earlier.texts, " texts of an earlier run"));
+    PrintRefusedCount(refused_.count(), absl::StrCat(answered_ + refused_.count(), " texts"));
     return earlier.refused + refused_.count() == 0 ? kExitOk : kExitRefused;
   }
 
@@ -141,7 +142,7 @@ class BatchRunner {
     return Fail(status, ProgressNote("continues from there"), environment_);
   }
 
-  void TellRefused(int64_t refused, const std::string& of) {
+  void PrintRefusedCount(int64_t refused, const std::string& of) {
     if (refused == 0) return;
     environment_.err << "linnet: " << refused << " of " << of
                      << (refused == 1 ? " was refused: " : " were refused: ")
@@ -262,7 +263,7 @@ class BatchRunner {
     if (texts > window_.max_texts()) return kExitOk;
     if (fault == Fault::kTooSlow && alone) {
       if (texts == 1) return FailToAnswer(status);
-      window_.TookTooLong(texts);
+      window_.RecordTimeout(texts);
       return kExitOk;
     }
     window_.Refused(texts, alone);

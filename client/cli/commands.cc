@@ -107,7 +107,7 @@ absl::Status CheckMayWrite(const TextOptions& options, const std::vector<std::st
                      " lines of an unfinished run: --resume continues after them, --force "
                      "overwrites them"));
   }
-  return CheckIsNoLonger(output, inputs);
+  return CheckOutputIsNotLonger(output, inputs);
 }
 
 // Finds the point where a run resumes, if the record of the earlier run allows it.
@@ -163,7 +163,7 @@ absl::StatusOr<ResumePoint> CheckOutput(const TextOptions& options, uint64_t set
                                         WholeLines* kept) {
   const std::vector<std::string> inputs =
       options.input.files.empty() ? std::vector<std::string>{"-"} : options.input.files;
-  RETURN_IF_ERROR(CheckIsNoInput(options.output, inputs));
+  RETURN_IF_ERROR(CheckOutputIsNoInput(options.output, inputs));
   if (!options.resume) {
     RETURN_IF_ERROR(CheckMayWrite(options, inputs));
     return ResumePoint();

@@ -45,7 +45,7 @@ class RequestWindow {
   }
 
   // A request of `texts` that was alone took too long: it is in vain to send so many again.
-  void TookTooLong(size_t texts) {
+  void RecordTimeout(size_t texts) {
     Refused(texts, /*alone=*/true);
     fitting_texts_ = texts_;
   }

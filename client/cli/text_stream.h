@@ -62,13 +62,13 @@ int StreamTexts(Client& client, const TextOptions& options, const typename Kind:
       sent.content = std::string(part);
       Kind::Add(sent, &request);
       const auto print = [&](const v1::TextPart& said) {
-        const std::string piece = OnAsManyLines(said.text(), text);
+        const std::string piece = KeepLineCount(said.text(), text);
         written += piece.size();
         return static_cast<bool>(out << piece << std::flush);
       };
       const auto response = (client.*Kind::kStream)(request, print, options.call);
       if (!out) return FailToWrite(errno, environment);
-      if (IsTooMuch(response.status())) {  // before anything was written
+      if (NeedsSmallerParts(response.status())) {  // before anything was written
         const std::vector<absl::string_view> halves =
             Kind::Parts(part, prototype, (part.size() + 1) / 2);
         if (halves.size() > 1) {

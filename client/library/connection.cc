@@ -124,7 +124,7 @@ void Connection::Prepare(const CallOptions& options, absl::Duration timeout,
   if (!options.request_id.empty()) context->AddMetadata("x-request-id", options.request_id);
 }
 
-std::string Connection::Way() const {
+std::string Connection::ServerRoute() const {
   if (!proxy_) return options_.server;
   return absl::StrCat(options_.server, " through the proxy ", proxy_->address, " (",
                       proxy_->variable, ")");
@@ -145,7 +145,7 @@ absl::Status Connection::Explain(const CancellableContext& context, const grpc::
             options_.server, " takes no calls now (its health is NOT_SERVING): try again later"));
       }
       absl::Status unreachable = absl::UnavailableError(absl::StrCat(
-          "cannot reach ", Way(), ": ", Cause(status.message()),
+          "cannot reach ", ServerRoute(), ": ", Cause(status.message()),
           proxy_ ? absl::StrCat("; does the proxy let it pass? With no_proxy=",
                                 ServerHost(options_.server), " the client connects directly")
           : UsesTls(options_.tls)
@@ -155,11 +155,11 @@ absl::Status Connection::Explain(const CancellableContext& context, const grpc::
       return unreachable;
     }
     case absl::StatusCode::kDeadlineExceeded:
-      return absl::DeadlineExceededError(
-          absl::StrCat("no answer from ", Way(), " within ", absl::FormatDuration(timeout), ": ",
-                       request.GetDescriptor() == HealthRequest::descriptor()
-                           ? "it hangs, or does not speak gRPC"
-                           : "allow more time or send less text"));
+      return absl::DeadlineExceededError(absl::StrCat(
+          "no answer from ", ServerRoute(), " within ", absl::FormatDuration(timeout), ": ",
+          request.GetDescriptor() == HealthRequest::descriptor()
+              ? "it hangs, or does not speak gRPC"
+              : "allow more time or send less text"));
     case absl::StatusCode::kUnimplemented:
       if (request.GetDescriptor() == v1::ReloadRequest::descriptor()) {
         return absl::UnimplementedError(absl::StrCat(

@@ -145,7 +145,7 @@ class Connection {
   // cancelled.
   bool Pause(const CallOptions& options, absl::Duration delay, bool until_connected) const;
   // The server, and the proxy before it, in the words of an error.
-  std::string Way() const;
+  std::string ServerRoute() const;
   // Adds a request id if there is none, so that all attempts have the same.
   static CallOptions WithRequestId(const CallOptions& options);
 
@@ -172,8 +172,8 @@ class Connection {
   void Send(std::shared_ptr<Call> call);
   // Makes the call again after the delay, or ends it with `status`.
   template <typename Call>
-  void Again(std::shared_ptr<Call> call, absl::Status status,
-             std::optional<absl::Duration> pushback);
+  void RetryOrEnd(std::shared_ptr<Call> call, absl::Status status,
+                  std::optional<absl::Duration> pushback);
   template <typename Call>
   void BeginLater(std::shared_ptr<Call> call, absl::Duration delay);
   template <typename Call, typename Result>
@@ -250,7 +250,7 @@ void Connection::Begin(std::shared_ptr<Call> call) {
                  return Send(call);
                }
                if (WaitsForServer()) return End(*call, std::move(reached));
-               Again(call, std::move(reached), std::nullopt);
+               RetryOrEnd(call, std::move(reached), std::nullopt);
              });
 }
 
@@ -264,15 +264,15 @@ void Connection::Send(std::shared_ptr<Call> call) {
                 absl::Status explained = Explain(*call->context, status, call->request);
                 const std::optional<absl::Duration> pushback = Pushback(call->context->grpc());
                 call->context.reset();
-                if (!explained.ok()) return Again(call, std::move(explained), pushback);
+                if (!explained.ok()) return RetryOrEnd(call, std::move(explained), pushback);
                 retries_.Succeeded();
                 End(*call, std::move(call->response));
               });
 }
 
 template <typename Call>
-void Connection::Again(std::shared_ptr<Call> call, absl::Status status,
-                       std::optional<absl::Duration> pushback) {
+void Connection::RetryOrEnd(std::shared_ptr<Call> call, absl::Status status,
+                            std::optional<absl::Duration> pushback) {
   const std::optional<absl::Duration> delay = call->attempts.DelayAfter(status, pushback);
   if (!delay.has_value()) return End(*call, std::move(status));
   BeginLater(std::move(call), *delay);

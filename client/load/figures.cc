@@ -98,7 +98,7 @@ std::string ObjectiveText(const Objective& objective) {
   return absl::StrCat(*objective.percent, " % answered within ", limit);
 }
 
-bool AtCeiling(const LoadFindings& findings) {
+bool MaxRateHeld(const LoadFindings& findings) {
   return findings.found.has_value() && std::all_of(findings.probes.begin(), findings.probes.end(),
                                                    [](const Probe& probe) { return probe.held; });
 }
@@ -112,7 +112,7 @@ std::string SearchText(const LoadSettings& settings, const LoadFindings& finding
   }
   return absl::StrFormat(
       "%s up to %.4g calls/s%s", objective, *findings.found,
-      AtCeiling(findings) ? ", the maximum of --rates: the limit is higher" : "");
+      MaxRateHeld(findings) ? ", the maximum of --rates: the limit is higher" : "");
 }
 
 const char* AbandonmentText(Abandonment how) {

@@ -39,7 +39,7 @@ std::string LoopText(
     const LoadSettings& settings);  // "open loop, Poisson arrivals at 20 calls/s, …"
 std::string ObjectiveText(const Objective& objective);  // "99 % within 200ms"
 // True if the highest rate of the search's range held, so that the true limit may be higher.
-bool AtCeiling(const LoadFindings& findings);
+bool MaxRateHeld(const LoadFindings& findings);
 // "99 % of calls within 200ms up to 57.3 calls/s", or that no rate met the objective.
 std::string SearchText(const LoadSettings& settings, const LoadFindings& findings);
 const char* AbandonmentText(Abandonment how);  // "cancelled"

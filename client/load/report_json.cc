@@ -171,7 +171,7 @@ std::string LoadReportJson(const LoadSettings& settings, const LoadFindings& fin
   }
   if (findings.searched) {
     json["found_per_second"] = findings.found ? Json(*findings.found) : Json(nullptr);
-    json["found_is_ceiling"] = AtCeiling(findings);
+    json["found_is_ceiling"] = MaxRateHeld(findings);
     Json& probes = json["probes"] = Json::array();
     for (const Probe& probe : findings.probes) {
       Json point = {{"rate", probe.rate}, {"held", probe.held}, {"cut", probe.gave_up}};

@@ -103,7 +103,7 @@ absl::Duration LatencyEstimator::TimeFor(int64_t tokens) const {
   return SequenceTime(tokens, rows) / rows;
 }
 
-LatencyEstimator::Others LatencyEstimator::OthersThan(const Flow& own) const {
+LatencyEstimator::Others LatencyEstimator::OtherFlows(const Flow& own) const {
   Others others;
   const Flow* last = nullptr;  // flows of one client and priority are adjacent in the map
   for (const auto& [flow, work] : flows_) {
@@ -145,7 +145,7 @@ Estimate LatencyEstimator::TimeToFinish(const Caller& caller, const CallSize& ca
   const Flow own = CallerFlow(caller);
   const auto mine = flows_.find(own);
   const int64_t before = mine == flows_.end() ? 0 : mine->second.tokens;
-  const Others others = OthersThan(own);
+  const Others others = OtherFlows(own);
   const absl::Duration all = TimeUntil(before + call.tokens, others);
   const absl::Duration wait = TimeUntil(before, others);
   return {.time = std::max(all, wait + SequenceTime(call.longest, capacity)),

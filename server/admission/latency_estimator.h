@@ -92,7 +92,7 @@ class LatencyEstimator {
     std::vector<Other> flows;  // of the same client and priority
     std::vector<Other> clients;
   };
-  Others OthersThan(const Flow& own) const;
+  Others OtherFlows(const Flow& own) const;
   // The time in which the engine finishes `tokens` of a flow together with the work that fair
   // queueing puts before them. Every other flow of the client gets as many tokens as this flow, and
   // every other client as many as this client, in proportion to their weights; but no more than it

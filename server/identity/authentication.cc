@@ -103,7 +103,7 @@ absl::Status ReadClient(Headers headers, const Peer& peer, Right right, const To
 
 }  // namespace
 
-Right RightFor(absl::string_view path) {
+Right RequiredRight(absl::string_view path) {
   if (absl::StartsWith(path, "/grpc.health.v1.Health/")) return Right::kNone;
   if (absl::StartsWith(path, "/grpc.reflection.")) return Right::kAnyToken;
   if (absl::StartsWith(path, "/linnet.v1.AdminService/")) return Right::kAdmin;

@@ -17,7 +17,7 @@ using Headers = absl::FunctionRef<std::vector<absl::string_view>(absl::string_vi
 // The right that a method requires of a token.
 enum class Right { kNone, kAnyToken, kInference, kAdmin };
 // `path` is the HTTP/2 path: "/linnet.v1.TextService/Translate".
-Right RightFor(absl::string_view path);
+Right RequiredRight(absl::string_view path);
 
 // Checks the token of a call (`authorization: Bearer TOKEN`, sent once) and returns its grant.
 // UNAUTHENTICATED if the table does not have the token, PERMISSION_DENIED if it lacks the right. No

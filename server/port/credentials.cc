@@ -24,7 +24,7 @@ grpc::Status Authenticator::Process(const InputMetadata& metadata, grpc::AuthCon
                                     OutputMetadata* /*consumed*/, OutputMetadata* /*response*/) {
   auto headers = [&](absl::string_view name) { return HeaderValues(metadata, name); };
   const std::vector<absl::string_view> path = headers(":path");
-  const Right right = path.empty() ? Right::kInference : RightFor(path.front());
+  const Right right = path.empty() ? Right::kInference : RequiredRight(path.front());
   if (right == Right::kNone) return grpc::Status::OK;
   const absl::Status status = Authenticate(headers, right, *tokens_->table()).status();
   if (status.ok()) return grpc::Status::OK;

@@ -123,7 +123,7 @@ class DocumentCall final : public CallReactor,
       }
       if (ended_) facts = std::move(facts_);
     }
-    if (!lost.ok()) Lose(std::move(lost));
+    if (!lost.ok()) FailDocument(std::move(lost));
     if (end.has_value()) {
       facts.contents = stream_->lines();
       const grpc::Status result = record_.Ended(*std::move(end), facts);
@@ -147,7 +147,7 @@ class DocumentCall final : public CallReactor,
   }
 
   // Fails the document; a result that was taken counts as written.
-  void Lose(absl::Status why) {
+  void FailDocument(absl::Status why) {
     bool taken = false;
     {
       MutexLock lock(mu_);

@@ -125,12 +125,12 @@ TEST(AuthenticationTest, RefusesTwoTokens) {
 }
 
 TEST(AuthenticationTest, EachMethodRequiresItsRight) {
-  EXPECT_EQ(RightFor("/grpc.health.v1.Health/Check"), Right::kNone);
-  EXPECT_EQ(RightFor("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"),
+  EXPECT_EQ(RequiredRight("/grpc.health.v1.Health/Check"), Right::kNone);
+  EXPECT_EQ(RequiredRight("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"),
             Right::kAnyToken);
-  EXPECT_EQ(RightFor("/linnet.v1.AdminService/Reload"), Right::kAdmin);
-  EXPECT_EQ(RightFor("/linnet.v1.TextService/Translate"), Right::kInference);
-  EXPECT_EQ(RightFor(""), Right::kInference) << "what is not known is not public";
+  EXPECT_EQ(RequiredRight("/linnet.v1.AdminService/Reload"), Right::kAdmin);
+  EXPECT_EQ(RequiredRight("/linnet.v1.TextService/Translate"), Right::kInference);
+  EXPECT_EQ(RequiredRight(""), Right::kInference) << "what is not known is not public";
   const TokenTable tokens = Tokens(absl::StrCat(kAlice, " alice inference\n", kBob, " bob admin"));
   EXPECT_THAT(Authenticate(WithToken(kAlice), Right::kInference, tokens), IsOk());
   EXPECT_THAT(Authenticate(WithToken(kBob), Right::kAdmin, tokens), IsOk());

@@ -12,7 +12,7 @@ namespace {
 
 // The reasons for which fewer texts in a request help: those of docs/ERRORS.md and those of the
 // library's NameTooLarge.
-bool IsTooMuch(absl::string_view reason) {
+bool IsAboutSize(absl::string_view reason) {
   constexpr std::array<absl::string_view, 7> kReasons = {
       "TOO_MANY_TEXTS", "TEXT_TOO_LARGE",    "TOO_MANY_SEGMENTS", "CALL_TOO_LARGE",
       "BEYOND_ENGINE",  "MESSAGE_TOO_LARGE", "REPLY_TOO_LARGE"};
@@ -24,7 +24,7 @@ bool IsTooMuch(absl::string_view reason) {
 ErrorAttribution AttributeToTexts(const absl::Status& status, absl::string_view field,
                                   size_t texts) {
   const ErrorDetails details = DetailsOf(status);
-  if (IsTooMuch(details.reason)) {
+  if (IsAboutSize(details.reason)) {
     return {texts > 1 ? Fault::kTooMuchTogether : Fault::kOneText, 0};
   }
   if (details.reason == "DEADLINE_TOO_CLOSE") return {Fault::kServerBusy, 0};

@@ -19,7 +19,7 @@ absl::Status Refused(const std::string& what, const std::string& path) {
 
 }  // namespace
 
-absl::Status CheckIsNoInput(const std::string& path, const std::vector<std::string>& inputs) {
+absl::Status CheckOutputIsNoInput(const std::string& path, const std::vector<std::string>& inputs) {
   struct stat output = {}, input = {};
   if (stat(path.c_str(), &output) != 0 || !S_ISREG(output.st_mode)) return absl::OkStatus();
   for (const std::string& name : inputs) {
@@ -36,7 +36,8 @@ bool IsFile(const std::string& path) {
   return stat(path.c_str(), &found) != 0 || S_ISREG(found.st_mode);
 }
 
-absl::Status CheckIsNoLonger(const std::string& path, const std::vector<std::string>& inputs) {
+absl::Status CheckOutputIsNotLonger(const std::string& path,
+                                    const std::vector<std::string>& inputs) {
   int64_t input_lines = 0;
   for (const std::string& input : inputs) {
     struct stat found = {};

@@ -12,14 +12,15 @@ namespace linnet::client {
 
 // INVALID_ARGUMENT if `path` is one of `inputs`, also under another name: opening it for writing
 // would empty it.
-absl::Status CheckIsNoInput(const std::string& path, const std::vector<std::string>& inputs);
+absl::Status CheckOutputIsNoInput(const std::string& path, const std::vector<std::string>& inputs);
 
 // True if `path` is a regular file or does not exist yet.
 bool IsFile(const std::string& path);
 
 // INVALID_ARGUMENT if `path` has more lines than `inputs` together. Returns OK if an input is not a
 // regular file, since its lines cannot be counted.
-absl::Status CheckIsNoLonger(const std::string& path, const std::vector<std::string>& inputs);
+absl::Status CheckOutputIsNotLonger(const std::string& path,
+                                    const std::vector<std::string>& inputs);
 
 // The complete lines of a file; a command that was killed may have written a part of a line after
 // them.

@@ -98,7 +98,7 @@ void PrintText(const Text& text, const Answer& answer, Form form, std::ostream& 
           [](const v1::Segment& a, const v1::Segment& b) { return a.score() < b.score(); });
       out << absl::StrFormat("%.4f\t", weakest->score());
     }
-    out << OnAsManyLines(answer.text(), text) << text.ending;
+    out << KeepLineCount(answer.text(), text) << text.ending;
   }
   for (const v1::Segment& segment : answer.segments()) {
     PrintWords(answer.text(), segment.words(), out);
@@ -241,7 +241,7 @@ std::string JsonLine(const google::protobuf::Message& message) {
   return json + "\n";
 }
 
-std::string OnAsManyLines(const std::string& answer, const Text& text) {
+std::string KeepLineCount(const std::string& answer, const Text& text) {
   if (absl::StrContains(text.content, '\n')) return answer;
   return absl::StrReplaceAll(answer, {{"\n", " "}});
 }

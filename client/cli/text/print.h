@@ -30,7 +30,7 @@ bool IsJson(Form form);
 std::string JsonLine(const google::protobuf::Message& message);
 
 // Replaces line ends in the answer to a single line, so that lines of input and output match up.
-std::string OnAsManyLines(const std::string& answer, const Text& text);
+std::string KeepLineCount(const std::string& answer, const Text& text);
 
 // "\n  3 texts were answered before", the last line of an error; empty for 0.
 std::string AnsweredNote(int64_t answered);

@@ -108,7 +108,7 @@ size_t LastBlankLine(absl::string_view text) {
 
 }  // namespace
 
-bool IsTooMuch(const absl::Status& status) {
+bool NeedsSmallerParts(const absl::Status& status) {
   if (status.ok()) return false;
   const std::string reason = DetailsOf(status).reason;
   return reason == "DEADLINE_TOO_CLOSE" || reason == "DEADLINE_TOO_SHORT" ||
@@ -156,7 +156,7 @@ absl::StatusOr<v1::TranslateResponse> TranslateInParts(Client& client,
   const std::string& text = request.contents(0);
   if (text.size() <= kBytesPerPart) {
     auto response = client.Translate(request, options);
-    if (!IsTooMuch(response.status())) return response;
+    if (!NeedsSmallerParts(response.status())) return response;
   }
   v1::TranslateRequest settings = request;
   Joined joined;
@@ -172,7 +172,7 @@ absl::StatusOr<v1::TranslateResponse> TranslateInParts(Client& client,
     }
     settings.set_contents(0, std::string(part));
     absl::StatusOr<v1::TranslateResponse> response = client.Translate(settings, options);
-    if (IsTooMuch(response.status())) {
+    if (NeedsSmallerParts(response.status())) {
       const std::vector<absl::string_view> halves =
           SplitAtLines(part, (part.size() + 1) / 2, JoinsLines(request));
       if (halves.size() == 1) return response;

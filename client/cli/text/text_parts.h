@@ -25,7 +25,7 @@ bool JoinsLines(const v1::TranslateRequest& request);
 
 // True if the server refused a call whose parts it may take: it is too large, or could not be
 // answered before its deadline.
-bool IsTooMuch(const absl::Status& status);
+bool NeedsSmallerParts(const absl::Status& status);
 
 // The parts of a text are in one language: uses the one that was detected in the first of them for
 // the others, if the request names none.

@@ -198,7 +198,7 @@ TEST(RequestWindowTest, ShrinksAndGrows) {
   for (int i = 0; i < 8 * 4; ++i) window.Succeeded();
   EXPECT_EQ(window.max_texts(), 64u);
   EXPECT_EQ(window.max_in_flight(), 4u);
-  window.TookTooLong(64);
+  window.RecordTimeout(64);
   for (int i = 0; i < 800; ++i) window.Succeeded();
   EXPECT_EQ(window.max_texts(), 32u) << "64 were too many";
   EXPECT_EQ(window.max_in_flight(), 4u);
