@@ -16,11 +16,7 @@ function(linnet_test name)
   target_include_directories(${name} PRIVATE "${CMAKE_SOURCE_DIR}")
   target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES} linnet_places linnet_warnings GTest::gmock_main)
   if(ARG_HEADERS)
-    # Nothing measures these, and at -O3 the compiler takes twice as long. At -O1, which the presets of the sanitizers have too,
-    # g++ 12 has more false alarms (GCC bug 105651).
-    target_compile_options(${name} PRIVATE
-      $<$<CONFIG:Release>:-O1>
-      $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds -Wno-stringop-overflow>)
+    linnet_compile_quickly(${name})  # nothing measures these
   endif()
   if(LINNET_UNITY AND ARG_HEADERS)
     target_precompile_headers(${name} PRIVATE <gmock/gmock.h> ${ARG_HEADERS})
