@@ -15,7 +15,7 @@ time it takes seconds.
 
   --model NAME    fetch this model into models/ and serve the models there in place of those in model/bundles; implies
                   --import. May be given several times. `linnet-model fetch --list` (docs/IMPORT.md) has the names: en-pt, pt-en
-  --build         build only: all programs, in build/release/bin
+  --build         build only: programs in build/release/bin
   --check         build, serve on free ports, make a translation, a summary, a health check and a scrape of
                   the metrics with the real client, stop; fails if any of them fails
   --deps          install the dependencies only
@@ -79,10 +79,7 @@ build() {
     die "--device cuda compiles CUDA operators: put nvcc of CUDA 13.0 on PATH or set CUDACXX"
   fi
   step "Configuring (preset release)" configure
-  # linnet_model and linnet-corpus run linnet-decode.
-  local target=serving
-  if [[ $mode == build || " ${extras[*]} " =~ " "(python|import)" " ]]; then target=programs; fi
-  step "Building the programs" cmake --build --preset release --target "$target"
+  step "Building the programs" cmake --build --preset release --target programs
 }
 
 # Fetches the models that are not in models/ yet. linnet-model runs there without CUDA's libraries (deploy/stage_model.py).

@@ -79,7 +79,7 @@ esac
     "cmake": LOGGED
     + """
 case $* in
-  *programs* | *serving*)
+  *programs*)
     [ -z "$FAKE_BUILD_FAILS" ] || { echo "convolution.cc:7: error: no"; exit 2; }
     mkdir -p build/release/bin && cp "$SANDBOX"/programs/* build/release/bin/ ;;
   *grpcpp_channelz)
