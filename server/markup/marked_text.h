@@ -31,6 +31,7 @@ struct Code {
   bool space_after = false;
   // It closes an element that this block does not open, so it belongs to the word on its left.
   bool closes = false;
+  bool link = false;  // <a> of HTML, which must not be in another one
   // The character of the plain text that stands for it, which holds the byte `at` - 1; 0 if none
   // does.
   char32_t stand_in = 0;

@@ -163,6 +163,7 @@ class MarkedText::Reader {
     if (!kind.splits) {
       open.code = static_cast<int>(out_.codes_.size());
       AddCode(Code::Kind::kOpen, bytes);
+      out_.codes_.back().link = options_.syntax == MarkupSyntax::kHtml && open.name == "a";
     } else {
       blocks_.push_back(open_.size());
     }
@@ -194,6 +195,7 @@ class MarkedText::Reader {
       const auto code = static_cast<int>(out_.codes_.size());
       AddCode(Code::Kind::kClose, {tag.begin, tag.end});
       out_.codes_[code].partner = partner;
+      out_.codes_[code].link = out_.codes_[partner].link;
       out_.codes_[partner].partner = code;
     }
     Pop();

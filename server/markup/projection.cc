@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 
@@ -30,6 +31,12 @@ struct Node {
   WordRun target = {};
   // The place of a node without words: at word target.begin, or behind the word before it.
   bool behind = false;
+  bool has_link = false;  // it is a link, or there is one within it
+  // It shares words with a sibling, and goes into that: the words that it would have alone.
+  bool shares = false;
+  WordRun wished = {};
+  int holder = -1;       // the sibling that it went into
+  bool in_link = false;  // that is a link, or in one
   bool bound() const { return element && (open < 0 || close < 0); }  // to an edge of its parent
 };
 
@@ -48,15 +55,19 @@ class Projection {
         words_(words),
         source_marks_(FindMarks(words.source, source)),
         target_marks_(FindMarks(words.target, target)),
-        taken_(words.target.size()) {
+        owners_(words.target.size(), kNobody) {
     const int source_end = words.source.empty() ? 0 : words.source.back().end;
     MakeTree(begin, end, base, source_end);
     IndexLinks();
   }
 
   std::vector<PlacedCode> Places() {
-    // Parents come before their children: the tree was numbered so by Order.
-    for (const int node : Order()) PlaceChildren(node);
+    std::vector<int> order = {0};  // parents before their children, which may go into each other
+    for (size_t i = 0; i < order.size(); ++i) {
+      PlaceChildren(order[i]);
+      const std::vector<int>& children = nodes_[order[i]].children;
+      order.insert(order.end(), children.begin(), children.end());
+    }
     return Write();
   }
 
@@ -92,6 +103,21 @@ class Projection {
     }
     nodes_[0].source = {0, static_cast<int>(words_.source.size())};
     nodes_[0].target = {0, static_cast<int>(words_.target.size())};
+    FindLinks();
+  }
+
+  bool IsLink(const Node& node) const {
+    return (node.open >= 0 && codes_[node.open].link) ||
+           (node.close >= 0 && codes_[node.close].link);
+  }
+
+  void FindLinks() {
+    const std::vector<int> order = Order();
+    for (auto at = order.rbegin(); at != order.rend(); ++at) {
+      Node& node = nodes_[*at];
+      node.has_link = IsLink(node);
+      for (const int child : node.children) node.has_link |= nodes_[child].has_link;
+    }
   }
 
   void IndexLinks() {
@@ -143,51 +169,160 @@ class Projection {
     return sums_[word] > 0 ? 2 * inside / sums_[word] - 1 : 0;
   }
 
+  // A child with words of its own.
+  struct Element {
+    int node = 0;
+    float sum = 0;  // of its best run
+  };
+
   void PlaceChildren(int index) {
     FindWords(index);
-    const std::vector<int>& children = nodes_[index].children;
     const WordRun parent = nodes_[index].target;
-    // Those that are bound to an edge first, then those with the greatest sum.
-    std::vector<std::tuple<int, float, int>> elements;
-    for (const int child : children) {
+    std::vector<Element> elements;
+    std::vector<int> sharers, given;  // the latter come from the parent
+    for (const int child : nodes_[index].children) {
       Node& node = nodes_[child];
       if (!node.element || node.source.empty()) continue;
-      if (node.source == nodes_[index].source) {  // so that deep trees take linear time
+      if (node.holder >= 0) {
+        given.push_back(child);
+      } else if (node.shares) {
+        const Node* const last = sharers.empty() ? nullptr : &nodes_[sharers.back()];
+        node.wished =
+            last != nullptr && last->source == node.source ? last->wished : WishedRun(node, parent);
+        sharers.push_back(child);
+      } else if (node.source == nodes_[index].source) {  // so that deep trees take linear time
         node.target = parent;
-        return PlaceEmpty(index);
+      } else {
+        float sum = 0;
+        if (!node.bound()) std::tie(node.wished, sum) = BestRun(node, parent);
+        elements.push_back({child, sum});
       }
-      const float sum = node.bound() ? 0 : BestRun(node, parent).second;
-      elements.emplace_back(node.bound() ? 0 : 1, -sum, child);
     }
-    std::sort(elements.begin(), elements.end());
-    for (const auto& [rank, sum, child] : elements) {
-      Node& node = nodes_[child];
-      node.target = BestRun(node, parent).first;
-      SetTaken(node.target, true);
-    }
-    for (const auto& [rank, sum, child] : elements) SetTaken(nodes_[child].target, false);
+    PlaceElements(elements, parent, sharers);
+    sharers.insert(sharers.end(), given.begin(), given.end());
+    if (!sharers.empty()) PlaceSharers(index, sharers);
     PlaceEmpty(index);
   }
 
-  void SetTaken(const WordRun& run, bool taken) {
-    std::fill(taken_.begin() + run.begin, taken_.begin() + std::max(run.begin, run.end), taken);
+  // Gives the elements words, those that are bound to an edge first, then those with the greatest
+  // sum. Those for which no word is left share one.
+  void PlaceElements(std::vector<Element>& elements, const WordRun& parent,
+                     std::vector<int>& sharers) {
+    std::sort(elements.begin(), elements.end(), [this](const Element& a, const Element& b) {
+      return std::make_tuple(!nodes_[a.node].bound(), -a.sum, a.node) <
+             std::make_tuple(!nodes_[b.node].bound(), -b.sum, b.node);
+    });
+    for (const Element& element : elements) {
+      Node& node = nodes_[element.node];
+      node.target = BestRun(node, parent).first;
+      SetOwner(node.target, element.node);
+      if (!node.target.empty() || node.bound() || !HasWord(node)) continue;
+      node.shares = true;
+      sharers.push_back(element.node);
+    }
+    for (const Element& element : elements) SetOwner(nodes_[element.node].target, kNobody);
   }
 
-  // The words of the children: a word at the edge of two belongs to the first.
+  void SetOwner(const WordRun& run, int owner) {
+    std::fill(owners_.begin() + run.begin, owners_.begin() + std::max(run.begin, run.end), owner);
+  }
+
+  bool HasWord(const Node& node) const {
+    const auto marks = source_marks_.begin();
+    return std::find(marks + node.source.begin, marks + node.source.end, false) !=
+           marks + node.source.end;
+  }
+
+  // Gives the children that share words the words that they wish for, or puts them into the sibling
+  // that has these. Those that wish for the same go into each other, in their order.
+  void PlaceSharers(int index, const std::vector<int>& sharers) {
+    const WordRun parent = nodes_[index].target;
+    if (parent.empty()) return;
+    for (const int child : nodes_[index].children) SetOwner(nodes_[child].target, child);
+    for (const int sharer : sharers) {
+      Node& node = nodes_[sharer];
+      const WordRun wished = {std::max(node.wished.begin, parent.begin),
+                              std::min(node.wished.end, parent.end)};
+      node.wished = wished.empty() ? parent : wished;
+      const auto [owner, run] = FindOwner(node.wished);
+      if (owner == kNobody) {
+        node.target = node.wished;
+        SetOwner(node.target, sharer);
+      } else if (!(node.has_link && (IsLink(nodes_[owner]) ||
+                                     nodes_[owner].in_link))) {  // HTML has no link within a link
+        node.wished = run;
+        node.holder = owner;
+        node.in_link |= IsLink(nodes_[owner]) || nodes_[owner].in_link;
+        nodes_[owner].has_link |= node.has_link;
+        nodes_[owner].children.push_back(sharer);
+        SetOwner(run, sharer);
+      }
+    }
+    std::vector<int>& children = nodes_[index].children;
+    SetOwner(parent, kNobody);
+    std::erase_if(children, [&](int child) {
+      return nodes_[child].holder >= 0 && nodes_[child].holder != index;
+    });
+  }
+
+  // The child that has most of the words, and these; kNobody if all are free.
+  std::pair<int, WordRun> FindOwner(const WordRun& words) const {
+    int owner = kNobody;
+    WordRun most = words;
+    for (int begin = words.begin, end = begin; begin < words.end; begin = end) {
+      while (end < words.end && owners_[end] == owners_[begin]) ++end;
+      if (owners_[begin] == kNobody || (owner != kNobody && end - begin <= most.end - most.begin))
+        continue;
+      owner = owners_[begin];
+      most = {begin, end};
+    }
+    return {owner, most};
+  }
+
+  // The run within the parent's with the greatest sum of values.
+  WordRun WishedRun(const Node& node, const WordRun& parent) const {
+    WordRun best = {parent.begin, parent.begin};
+    float best_sum = 0;
+    float sum = 0;
+    for (int word = parent.begin, begin = word; word < parent.end; ++word) {
+      if (sum < 0) {
+        sum = 0;
+        begin = word;
+      }
+      sum += ShareWithin(word, node.source);
+      if (best.empty() || sum > best_sum) {
+        best = {begin, word + 1};
+        best_sum = sum;
+      }
+    }
+    return best;
+  }
+
+  // The words of the children: a word at the edge of two belongs to the first. One that has no word
+  // of its own shares those that it is in.
   void FindWords(int index) {
     int next = nodes_[index].source.begin;
     for (const int child : nodes_[index].children) {
       Node& node = nodes_[child];
+      if (node.holder >= 0) continue;
       const auto first =
           std::upper_bound(words_.source.begin(), words_.source.end(), node.text.begin,
                            [](int at, const ByteRange& word) { return at < word.end; });
       const auto last =
           std::lower_bound(words_.source.begin(), words_.source.end(), node.text.end,
                            [](const ByteRange& word, int at) { return word.begin < at; });
-      node.source.begin = std::max(next, static_cast<int>(first - words_.source.begin()));
-      node.source.end =
-          std::min(nodes_[index].source.end, static_cast<int>(last - words_.source.begin()));
-      if (!node.element || node.text.begin >= node.text.end) node.source.end = node.source.begin;
+      const WordRun parent = nodes_[index].source;
+      const WordRun within = {
+          std::max(parent.begin, static_cast<int>(first - words_.source.begin())),
+          std::min(parent.end, static_cast<int>(last - words_.source.begin()))};
+      node.source = {std::max(next, within.begin), within.end};
+      if (!node.element || node.text.begin >= node.text.end) {
+        node.source.end = node.source.begin;
+      } else if (node.source.empty() && !within.empty() && !node.bound()) {
+        node.shares = true;
+        node.source = within;
+        continue;
+      }
       if (!node.source.empty()) next = node.source.end;
     }
   }
@@ -199,9 +334,6 @@ class Projection {
     constexpr float kLengthCost = 0.5f;
     const int length = node.source.end - node.source.begin;
     std::vector<float> values;
-    const auto marks = source_marks_.begin();
-    const bool has_word = std::find(marks + node.source.begin, marks + node.source.end, false) !=
-                          marks + node.source.end;
     for (int word = parent.begin; word < parent.end; ++word)
       values.push_back(ShareWithin(word, node.source));
     WordRun best = {parent.begin, parent.begin};
@@ -210,7 +342,7 @@ class Projection {
       for (int begin = parent.begin; begin < parent.end; ++begin) {
         float sum = 0;
         bool fits = marks_alone;
-        for (int end = begin + 1; end <= parent.end && !taken_[end - 1]; ++end) {
+        for (int end = begin + 1; end <= parent.end && owners_[end - 1] == kNobody; ++end) {
           sum += values[end - 1 - parent.begin];
           fits |= !target_marks_[end - 1];
           const float now = sum - kLengthCost * static_cast<float>(std::abs(end - begin - length));
@@ -218,7 +350,7 @@ class Projection {
         }
       }
     };
-    find(/*marks_alone=*/!has_word);
+    find(/*marks_alone=*/!HasWord(node));
     if (best.empty()) find(/*marks_alone=*/true);
     return {best, best_sum};
   }
@@ -234,7 +366,7 @@ class Projection {
     bool own = false;
     for (int i = 0; i < parent.end - parent.begin; ++i) {
       const int word = from_begin ? parent.begin + i : parent.end - 1 - i;
-      if (taken_[word]) break;
+      if (owners_[word] != kNobody) break;
       const float value = ShareWithin(word, node.source);
       sum += value;
       own |= value > 0;
@@ -391,7 +523,9 @@ class Projection {
   std::vector<WordLink> sorted_;  // with their weights as ShareWithin counts them
   std::vector<float> sums_;       // of these weights of each target word
   std::vector<int> aligned_;      // the target word of each source word
-  std::vector<bool> taken_;       // target words of the siblings placed so far
+  // Of each target word the sibling that has it, of those placed so far.
+  static constexpr int kNobody = -1;
+  std::vector<int> owners_;
 };
 
 }  // namespace

@@ -38,15 +38,19 @@ struct PlacedCode {
 // Places codes [begin, end) of a segment, whose text starts at byte `base` of the plain text, in
 // its translation. Returns each of them once, in the order of the answer.
 //
-// The elements keep their tree: each has the parent that it has in the source, and no two overlap.
-// From the outside to the inside, an element gets the run of words of its parent's run that
-// maximises the sum of (weight within the element - weight outside of it) over its words, less half
-// for each word that it has more or less than the element; of siblings the one with the greatest
-// sum chooses first. A weight counts by its square, relative to that of all target words on the
-// source word (tests/bench/results/projection.json). An element of more than marks gets more than
-// marks. A word that a tag splits belongs to the element as a whole. An element that
-// began in an earlier segment gets a run from the first word on, and one that ends in a later
-// segment one up to the last word.
+// The elements keep their tree: each is within those that it is within in the source, and no two
+// overlap. From the outside to the inside, an element gets the run of words of its parent's run
+// that maximises the sum of (weight within the element - weight outside of it) over its words, less
+// half for each word that it has more or less than the element; of siblings the one with the
+// greatest sum chooses first. A weight counts by its square, relative to that of all target words
+// on the source word (tests/bench/results/projection.json). An element of more than marks gets more
+// than marks. A word that a tag splits belongs to the element as a whole. An element that began in
+// an earlier segment gets a run from the first word on, and one that ends in a later segment one up
+// to the last word.
+//
+// An element whose words all belong to others too, as in "<b>un</b><i>able</i>" and in a glossary
+// term, or for which its siblings leave no word, goes into the sibling that has the words that it
+// would get alone: "<b><i>…</i></b>". No link of HTML goes into a link.
 //
 // An element without words, and every other code, stands before the word with the greatest weight
 // on its right neighbour, or, if it is attached to its left neighbour alone, behind that of the

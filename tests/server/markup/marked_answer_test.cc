@@ -147,6 +147,32 @@ TEST(MarkedAnswerTest, TagThatSplitsAWordMovesToItsEdge) {
   EXPECT_EQ(Translated("a<wbr>b c"), "<wbr>AB C");
 }
 
+TEST(MarkedAnswerTest, ElementsThatShareAWordAreBothAroundIt) {
+  EXPECT_EQ(Translated("<b>un</b><i>able</i> news"), "<b><i>UNABLE</i></b> NEWS");
+  EXPECT_EQ(Translated("<b>a un</b><i>ab</i><u>le</u> news"), "<b>A <i><u>UNABLE</u></i></b> NEWS");
+  EXPECT_EQ(Translated("<b><u>un</u></b><i>able</i> news", kHtml, {1, 0}),
+            "NEWS <b><u><i>UNABLE</i></u></b>");
+  EXPECT_EQ(Translated("<a>un</a><i><a>ab</a>le</i>"), "<i><a></a></i><a>UNABLE</a>");
+  EXPECT_EQ(Translated("<a>un</a><a>able</a>", kXml), "<a><a>UNABLE</a></a>");
+}
+
+TEST(MarkedAnswerTest, ElementsOfATermAreBothAroundIt) {
+  const std::string fragment = "in <b>New</b> <i>York</i> now";
+  const MarkedText text(fragment, kHtml);
+  const auto answer_of = [&](const WordLinks& words, absl::string_view translation) {
+    MarkedAnswer answer(fragment, text);
+    const std::string part = answer.Add({0, 15, translation, false, words, 16}).text();
+    return part + answer.Finish();
+  };
+  const WordLinks term = {
+      {{0, 2}, {3, 11}, {12, 15}}, {{0, 3}, {4, 6}, {7, 14}}, {{2, 0, 1}, {0, 1, 1}, {1, 2, 1}}};
+  EXPECT_EQ(answer_of(term, "NOW IN NEUYORK"), "NOW IN <b><i>NEUYORK</i></b>");
+  const WordLinks two_words = {{{0, 2}, {3, 11}, {12, 15}},
+                               {{0, 5}, {6, 10}, {11, 13}, {14, 17}},
+                               {{1, 0, 1}, {1, 1, 1}, {0, 2, 1}, {2, 3, 1}}};
+  EXPECT_EQ(answer_of(two_words, "NUEVA YORK IN NOW"), "<b><i>NUEVA YORK</i></b> IN NOW");
+}
+
 TEST(MarkedAnswerTest, EmptyElementsGoBeforeTheWordOnTheirRight) {
   const std::string fragment = "see <img src=a> x and <i></i> y";
   EXPECT_EQ(Translated(fragment), "SEE <img src=a> X AND <i></i>Y");
