@@ -18,10 +18,31 @@ struct Match {
   int target = 0;
 };
 
+// The words, each without or with cuts at these bytes behind its begin, and the index of the first
+// piece of each.
+std::vector<ByteRange> CutAt(const std::vector<ByteRange>& words,
+                             const std::map<int, std::vector<int>>& cuts, std::vector<int>& first) {
+  std::vector<ByteRange> pieces;
+  for (int i = 0; i < std::ssize(words); ++i) {
+    first.push_back(static_cast<int>(pieces.size()));
+    int begin = words[i].begin;
+    if (const auto own = cuts.find(i); own != cuts.end()) {
+      for (const int cut : own->second) {
+        pieces.push_back({begin, words[i].begin + cut});
+        begin = words[i].begin + cut;
+      }
+    }
+    pieces.push_back({begin, words[i].end});
+  }
+  return pieces;
+}
+
 // The words and links, where a word that stands once in each text, such as a name, is linked with
-// itself alone. A model that would rather have written another word looks elsewhere there.
+// itself alone. A model that would rather have written another word looks elsewhere there. Such a
+// word is cut where a code is in it, as in a URL or between two variables; `codes` are these
+// places, in order.
 WordLinks WithEqualWords(const WordLinks& words, absl::string_view source,
-                         absl::string_view translation) {
+                         absl::string_view translation, const std::vector<int>& codes) {
   std::map<absl::string_view, std::pair<std::vector<int>, std::vector<int>>> found;
   const auto find = [&](const std::vector<ByteRange>& ranges, absl::string_view text, auto places) {
     for (int i = 0; i < std::ssize(ranges); ++i) {
@@ -33,15 +54,35 @@ WordLinks WithEqualWords(const WordLinks& words, absl::string_view source,
   using Places = decltype(found)::mapped_type;
   find(words.source, source, &Places::first);
   find(words.target, translation, &Places::second);
-  WordLinks all = {words.source, words.target, {}};
+  std::map<int, std::vector<int>> source_cuts, target_cuts;
+  std::vector<std::pair<int, int>> equal;
   std::vector<bool> equal_source(words.source.size()), equal_target(words.target.size());
   for (const auto& [word, places] : found) {
     if (places.first.size() != 1 || places.second.size() != 1) continue;
-    equal_source[places.first[0]] = equal_target[places.second[0]] = true;
-    all.links.push_back({places.first[0], places.second[0], 1});
+    equal.emplace_back(places.first[0], places.second[0]);
+    equal_source[equal.back().first] = equal_target[equal.back().second] = true;
+    const ByteRange& range = words.source[equal.back().first];
+    std::vector<int> cuts;
+    for (auto at = std::upper_bound(codes.begin(), codes.end(), range.begin);
+         at != codes.end() && *at < range.end; at = std::upper_bound(at, codes.end(), *at))
+      cuts.push_back(*at - range.begin);
+    if (cuts.empty()) continue;
+    source_cuts[equal.back().first] = cuts;
+    target_cuts[equal.back().second] = std::move(cuts);
+  }
+  std::vector<int> source_first, target_first;
+  WordLinks all;
+  all.source = CutAt(words.source, source_cuts, source_first);
+  all.target = CutAt(words.target, target_cuts, target_first);
+  for (const auto& [from, to] : equal) {
+    const auto cuts = source_cuts.find(from);
+    const int pieces = cuts == source_cuts.end() ? 1 : static_cast<int>(cuts->second.size()) + 1;
+    for (int i = 0; i < pieces; ++i)
+      all.links.push_back({source_first[from] + i, target_first[to] + i, 1});
   }
   for (const WordLink& link : words.links) {
-    if (!equal_source[link.source] && !equal_target[link.target]) all.links.push_back(link);
+    if (!equal_source[link.source] && !equal_target[link.target])
+      all.links.push_back({source_first[link.source], target_first[link.target], link.weight});
   }
   return all;
 }
@@ -225,7 +266,11 @@ void MarkedAnswer::WriteTranslation(const Segment& segment, const SegmentCodes& 
   if (codes.begin < codes.end) {
     const absl::string_view source =
         absl::string_view(text_.text()).substr(segment.begin, segment.end - segment.begin);
-    const WordLinks words = WithEqualWords(segment.words, source, translation);
+    std::vector<int> places;
+    for (int i = codes.begin; i < codes.end; ++i) {
+      if (text_.codes()[i].stand_in == 0) places.push_back(text_.codes()[i].at - segment.begin);
+    }
+    const WordLinks words = WithEqualWords(segment.words, source, translation, places);
     std::vector<Match> matches;
     for (const auto& [character, stand_in] : stand_ins) {
       if (stand_in.at >= 0) matches.push_back({stand_in.code->at - 1 - segment.begin, stand_in.at});

@@ -32,6 +32,7 @@ struct Code {
   // It closes an element that this block does not open, so it belongs to the word on its left.
   bool closes = false;
   bool link = false;  // <a> of HTML, which must not be in another one
+  uint32_t name = 0;  // of an XML element, which does not go into one with the same; 0 for none
   // The character of the plain text that stands for it, which holds the byte `at` - 1; 0 if none
   // does.
   char32_t stand_in = 0;

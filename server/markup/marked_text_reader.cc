@@ -1,5 +1,6 @@
 // How MarkedText reads a fragment.
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <unordered_map>
@@ -116,7 +117,8 @@ class MarkedText::Reader {
   // True for a CDATA section or a template tag without its end.
   bool IsCutOff(const MarkupToken& token) const {
     const absl::string_view text = fragment_.substr(token.begin, token.end - token.begin);
-    return !absl::EndsWith(text, "]]>") && !absl::EndsWith(text, "%>");
+    return !absl::EndsWith(text, "]]>") && !absl::EndsWith(text, "%>") &&
+           !absl::EndsWith(text, "?>");
   }
 
   // True for <sub> and <sup> with digits and marks alone, as in H2O and in marks of notes.
@@ -163,7 +165,11 @@ class MarkedText::Reader {
     if (!kind.splits) {
       open.code = static_cast<int>(out_.codes_.size());
       AddCode(Code::Kind::kOpen, bytes);
-      out_.codes_.back().link = options_.syntax == MarkupSyntax::kHtml && open.name == "a";
+      Code& code = out_.codes_.back();
+      const bool html = options_.syntax == MarkupSyntax::kHtml;
+      code.link = html && open.name == "a";
+      // "<t>un</t><t>able</t>": a format may have no element within one of its own name.
+      code.name = html ? 0 : 1 + static_cast<uint32_t>(std::hash<std::string>()(open.name) >> 34);
     } else {
       blocks_.push_back(open_.size());
     }
@@ -196,6 +202,7 @@ class MarkedText::Reader {
       AddCode(Code::Kind::kClose, {tag.begin, tag.end});
       out_.codes_[code].partner = partner;
       out_.codes_[code].link = out_.codes_[partner].link;
+      out_.codes_[code].name = out_.codes_[partner].name;
       out_.codes_[partner].partner = code;
     }
     Pop();

@@ -67,6 +67,15 @@ bool MarkupTokenizer::StartsMarkup(size_t at) {
   return syntax_ == MarkupSyntax::kHtml || StartsName(fragment_[at + 2], syntax_);
 }
 
+// True for "<?php … ?>" and "<?= … ?>" of HTML, which hold ">" and tags.
+bool MarkupTokenizer::StartsPhp() {
+  const absl::string_view rest = fragment_.substr(at_);
+  if (syntax_ == MarkupSyntax::kXml || !has_php_ ||
+      (!absl::StartsWithIgnoreCase(rest, "<?php") && !absl::StartsWith(rest, "<?=")))
+    return false;
+  return has_php_ = rest.find("?>", 2) != absl::string_view::npos;
+}
+
 size_t MarkupTokenizer::Behind(absl::string_view mark, size_t at) const {
   const size_t found = fragment_.find(mark, at);
   return found == absl::string_view::npos ? fragment_.size() : found + mark.size();
@@ -129,6 +138,9 @@ void MarkupTokenizer::ReadMarkup(MarkupToken& token) {
   if (next == '%') {
     token.kind = Kind::kCopied;
     at_ = Behind("%>", at_ + 2);
+  } else if (next == '?' && StartsPhp()) {
+    token.kind = Kind::kCopied;
+    at_ = Behind("?>", at_ + 2);
   } else if (next == '?') {
     at_ = Behind(syntax_ == MarkupSyntax::kXml ? "?>" : ">", at_);
   } else if (next == '/' && !StartsName(fragment_[at_ + 2], syntax_)) {

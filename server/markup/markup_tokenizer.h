@@ -58,6 +58,7 @@ class MarkupTokenizer {
   void ReadDeclaration(MarkupToken& token);
   // The offset behind the first `mark` from `at` on, or the end of the fragment.
   size_t Behind(absl::string_view mark, size_t at) const;
+  bool StartsPhp();
   size_t BehindComment(size_t at) const;
   size_t BehindDoctype(size_t at) const;
   size_t EndOfRawText() const;
@@ -66,6 +67,7 @@ class MarkupTokenizer {
   absl::string_view fragment_;
   MarkupSyntax syntax_;
   size_t at_ = 0;
+  bool has_php_ = true;         // the same of "?>"
   bool has_templates_ = true;   // false if no "%>" comes behind this place
   absl::string_view raw_ = {};  // the name of the element whose content comes next
 };

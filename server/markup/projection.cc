@@ -106,6 +106,16 @@ class Projection {
     FindLinks();
   }
 
+  uint32_t NameOf(const Node& node) const {
+    return node.open >= 0 ? codes_[node.open].name : codes_[node.close].name;
+  }
+
+  // True if an element may go into its sibling.
+  bool CanHold(const Node& holder, const Node& node) const {
+    if (node.has_link && (IsLink(holder) || holder.in_link)) return false;
+    return NameOf(node) == 0 || NameOf(node) != NameOf(holder);
+  }
+
   bool IsLink(const Node& node) const {
     return (node.open >= 0 && codes_[node.open].link) ||
            (node.close >= 0 && codes_[node.close].link);
@@ -248,8 +258,7 @@ class Projection {
       if (owner == kNobody) {
         node.target = node.wished;
         SetOwner(node.target, sharer);
-      } else if (!(node.has_link && (IsLink(nodes_[owner]) ||
-                                     nodes_[owner].in_link))) {  // HTML has no link within a link
+      } else if (CanHold(nodes_[owner], node)) {
         node.wished = run;
         node.holder = owner;
         node.in_link |= IsLink(nodes_[owner]) || nodes_[owner].in_link;
@@ -352,6 +361,11 @@ class Projection {
     };
     find(/*marks_alone=*/!HasWord(node));
     if (best.empty()) find(/*marks_alone=*/true);
+    // A comma or a bracket at its edge is not its own unless it has one there in the source.
+    const bool mark_first = source_marks_[node.source.begin];
+    const bool mark_last = source_marks_[node.source.end - 1];
+    while (best.end - best.begin > 1 && !mark_first && target_marks_[best.begin]) ++best.begin;
+    while (best.end - best.begin > 1 && !mark_last && target_marks_[best.end - 1]) --best.end;
     return {best, best_sum};
   }
 

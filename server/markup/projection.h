@@ -44,13 +44,14 @@ struct PlacedCode {
 // half for each word that it has more or less than the element; of siblings the one with the
 // greatest sum chooses first. A weight counts by its square, relative to that of all target words
 // on the source word (tests/bench/results/projection.json). An element of more than marks gets more
-// than marks. A word that a tag splits belongs to the element as a whole. An element that began in
-// an earlier segment gets a run from the first word on, and one that ends in a later segment one up
-// to the last word.
+// than marks. A mark at its edge is dropped unless it has one there in the source. A word that a
+// tag splits belongs to the element as a whole. An element that began in an earlier segment gets a
+// run from the first word on, and one that ends in a later segment one up to the last word.
 //
 // An element whose words all belong to others too, as in "<b>un</b><i>able</i>" and in a glossary
 // term, or for which its siblings leave no word, goes into the sibling that has the words that it
-// would get alone: "<b><i>…</i></b>". No link of HTML goes into a link.
+// would get alone: "<b><i>…</i></b>". No link of HTML goes into a link, and no element of XML into
+// one of its name.
 //
 // An element without words, and every other code, stands before the word with the greatest weight
 // on its right neighbour, or, if it is attached to its left neighbour alone, behind that of the

@@ -153,7 +153,25 @@ TEST(MarkedAnswerTest, ElementsThatShareAWordAreBothAroundIt) {
   EXPECT_EQ(Translated("<b><u>un</u></b><i>able</i> news", kHtml, {1, 0}),
             "NEWS <b><u><i>UNABLE</i></u></b>");
   EXPECT_EQ(Translated("<a>un</a><i><a>ab</a>le</i>"), "<i><a></a></i><a>UNABLE</a>");
-  EXPECT_EQ(Translated("<a>un</a><a>able</a>", kXml), "<a><a>UNABLE</a></a>");
+  EXPECT_EQ(Translated("<a>un</a><a>able</a>", kXml), "<a></a><a>UNABLE</a>");
+}
+
+TEST(MarkedAnswerTest, TagsWithinWordsThatAreCopiedStayThere) {
+  EXPECT_EQ(Translated("<b>HTTP://A</b><i>.COM/<u>X</u></i>? now", kHtml, {1, 0}),
+            "NOW <b>HTTP://A</b><i>.COM/<u>X</u></i>?");
+  EXPECT_EQ(Translated("A<wbr>B<img>C d A1<i>B1</i>"), "A<wbr>B<img>C D A1<i>B1</i>");
+  EXPECT_EQ(Translated("A<b>B</b> AB"), "<b>AB</b> AB") << "it is not known which one it is";
+}
+
+TEST(MarkedAnswerTest, ElementLeavesAMarkOutThatItHasNot) {
+  const std::string fragment = "x <b>y</b>, z";
+  const MarkedText text(fragment, kHtml);
+  MarkedAnswer answer(fragment, text);
+  const WordLinks words = {{{0, 1}, {2, 3}, {3, 4}, {5, 6}},
+                           {{0, 1}, {2, 3}, {3, 4}, {5, 6}},
+                           {{0, 0, 1}, {1, 1, 1}, {1, 2, 1}, {3, 3, 1}}};
+  const std::string part = answer.Add({0, 6, "X Y, Z", false, words, 7}).text();
+  EXPECT_EQ(part + answer.Finish(), "X <b>Y</b>, Z");
 }
 
 TEST(MarkedAnswerTest, ElementsOfATermAreBothAroundIt) {

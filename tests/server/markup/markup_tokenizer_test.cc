@@ -68,6 +68,9 @@ TEST(MarkupTokenizerTest, TemplatesAreCopied) {
   EXPECT_THAT(Tokens("Dear <%= user['<b>'] %>, a <% b"),
               ElementsAre("T Dear ", "C <%= user['<b>'] %>", "T , a <% b"));
   EXPECT_THAT(Tokens("<%a%>", kXml), ElementsAre("T <%a%>"));
+  EXPECT_THAT(Tokens("a <?php echo '<b>'; ?> b<?= $c->d ?><?php e >f"),
+              ElementsAre("T a ", "C <?php echo '<b>'; ?>", "T  b", "C <?= $c->d ?>", "O <?php e >",
+                          "T f"));
 }
 
 TEST(MarkupTokenizerTest, AttributesInThreeQuotings) {
