@@ -1,11 +1,13 @@
-"""Makes tiny.spm, the small SentencePiece model of the C++ tests: run this file.
+"""Makes tiny.spm and folding.spm, small SentencePiece models of the C++ tests: run this file.
 
 It is a unigram model with byte fallback, so that any text survives a round trip, without
 normalisation, and with the special ids of every bundle (bos 0, pad 1, eos 2, unk 3). It is trained
-on the sentences below.
+on the sentences below. folding.spm has a piece for each letter, and reads some symbols as letters,
+as a model with NFKC does.
 """
 
 import io
+import tempfile
 from pathlib import Path
 
 import sentencepiece
@@ -52,6 +54,31 @@ def main() -> None:
         minloglevel=2,
     )
     (Path(__file__).parent / "tiny.spm").write_bytes(model.getvalue())
+    make_folding()
+
+
+def make_folding() -> None:
+    """Writes folding.spm beside this file."""
+    model = io.BytesIO()
+    with tempfile.NamedTemporaryFile("w", suffix=".tsv") as rules:
+        rules.write("2122\t54 4D\n00B2\t32\nFF21\t41\n")  # ™, ² and the wide A
+        rules.flush()
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter([*SENTENCES, "ABCDEFGHIJKLMNOPQRSTUVWXYZ 0123456789"]),
+            model_writer=model,
+            model_type="char",
+            vocab_size=120,
+            hard_vocab_limit=False,
+            character_coverage=1.0,
+            normalization_rule_tsv=rules.name,
+            bos_id=0,
+            pad_id=1,
+            eos_id=2,
+            unk_id=3,
+            num_threads=1,
+            minloglevel=2,
+        )
+    (Path(__file__).parent / "folding.spm").write_bytes(model.getvalue())
 
 
 if __name__ == "__main__":

@@ -120,6 +120,18 @@ TEST_F(CopyingTokenizerTest, ReplacesUnspellableRunsByPlaceholders) {
   EXPECT_EQ(Read("the ▁▂▅▁ house"), ReadText("the <ph0> house", {"▁▂▅▁"}));
 }
 
+TEST_F(CopyingTokenizerTest, CopiesSymbolsThatAreReadAsOthers) {
+  const auto folding = Tokenizer::Load(SourceDir() / "tests/data/folding.spm", {});
+  ASSERT_THAT(folding, linnet::IsOk());
+  const std::string text = "The dog™ has 5 m² of \uff21.";
+  const auto read = (*folding)->Read(text, {.protects = true});
+  ASSERT_THAT(read, linnet::IsOk());
+  std::vector<std::string> spans;
+  for (const ProtectedSpan& span : read->spans) spans.push_back(span.text);
+  EXPECT_THAT(spans, ::testing::ElementsAre("™", "²"));
+  EXPECT_EQ(Restored(**folding, *read, text), "The dog™ has 5 m² of A.");
+}
+
 TEST_F(CopyingTokenizerTest, CopiesAsTheyAreInATextThatIsReadInLowerCase) {
   const auto plain = Tokenizer::Load(kShipped, {});
   const auto unmarked =

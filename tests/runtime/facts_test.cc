@@ -49,6 +49,7 @@ TEST(FactsTest, LostAndAddedNumbersAreFound) {
   EXPECT_EQ(Differences("costs 40", "kostet 400"), "40 | 400");
   EXPECT_EQ(Differences("1,234", "1.243"), "1,234 | 1.243");
   EXPECT_EQ(Differences("a", "a 12"), "| 12");
+  EXPECT_EQ(Differences("1.000.000 dogs", "1.000.000.000 Hunde"), "1.000.000 | 1.000.000.000");
 }
 
 TEST(FactsTest, NumbersMayBeWrittenInWords) {

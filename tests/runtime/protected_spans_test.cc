@@ -46,6 +46,8 @@ TEST(ProtectedSpansTest, SpansGrowToWordsAndJoinAcrossBlanks) {
   EXPECT_THAT(Merged("é{0}, 東{1}京", {"{0}", "{1}"}), ElementsAre("é{0}", "{1}"));
   EXPECT_THAT(Merged("{0} {1}, {2}", {"{1}", "{0}", "{2}"}), ElementsAre("{0} {1}", "{2}"));
   EXPECT_THAT(Merged("{0}\n{1}", {"{0}", "{1}"}), ElementsAre("{0}", "{1}"));
+  EXPECT_THAT(Merged("%s:%d, {a}/{b}. {c} - {d}", {"%s", "%d", "{a}", "{b}", "{c}", "{d}"}),
+              ElementsAre("%s:%d", "{a}/{b}", "{c}", "{d}"));
   EXPECT_THAT(Merged("see http://a/Berlin now", {"Berlin", "http://a/Berlin"}),
               ElementsAre("http://a/Berlin"));
   EXPECT_THAT(Merged("abcdef gh", {"abcd", "cdef"}), ElementsAre("abcdef"));
@@ -89,6 +91,9 @@ TEST(ProtectedSpansTest, StandInsBecomeTheirSpans) {
   EXPECT_EQ(Restore("x %s y %d", {"%s", "%d"}, "AKX7 KX71 KX7 <ph0>"),
             (Restored{"AKX7 KX71 %d %s", {}}))
       << "other words";
+  EXPECT_EQ(Restore("10\u207b\u00b3 now", {"\u207b"}, "10 <ph0>3"), (Restored{"10\u207b3", {}}));
+  EXPECT_EQ(Restore("a %s b %d", {"%s", "%d"}, "A <ph0> B KX73"), (Restored{"A %s B %d3", {}}))
+      << "rather than a stand-in in the answer";
   EXPECT_EQ(Restore("KX7 %s", {"%s"}, "<ph0> KX7"), (Restored{"%s KX7", {}}))
       << "a code that stands for nothing";
 }

@@ -192,7 +192,10 @@ class Speller {
 // True for 5 and 5000000, and for 2 and 14.
 bool IsOtherForm(const Number& a, const Number& b) {
   const auto scaled = [](std::string shorter, const std::string& longer) {
-    if (const size_t dot = shorter.find('.'); dot != std::string::npos) {
+    constexpr size_t kMaxBeforeScale = 4;  // digits before "million" and the like
+    const size_t dot = shorter.find('.');
+    if (std::min(dot, shorter.size()) > kMaxBeforeScale) return false;
+    if (dot != std::string::npos) {
       const size_t decimals = shorter.size() - dot - 1;
       if (decimals > 3) return false;
       shorter = absl::StrCat(shorter.substr(0, dot), shorter.substr(dot + 1),

@@ -25,8 +25,10 @@ struct Found {
   int end = 0;  // of the stand-in and its ending
 };
 
+// A digit may follow that of a `loose` span.
 std::optional<Found> FindStandIn(absl::string_view raw, int at, std::span<const std::string> names,
-                                 std::span<const ProtectedSpan> spans) {
+                                 std::span<const ProtectedSpan> spans,
+                                 const std::vector<bool>& loose) {
   for (int i = 0; i < std::ssize(spans); ++i) {
     const std::string& name = names[spans[i].stand_in];
     if (!StartsWithName(raw.substr(at), name)) continue;
@@ -35,7 +37,10 @@ std::optional<Found> FindStandIn(absl::string_view raw, int at, std::span<const 
     if (at > 0 && absl::ascii_isalnum(raw[at - 1])) continue;
     int letters = 0;
     while (end + letters < std::ssize(raw) && absl::ascii_isalnum(raw[end + letters])) ++letters;
-    if (letters > 0 && absl::ascii_isdigit(raw[end])) continue;
+    if (letters > 0 && absl::ascii_isdigit(raw[end])) {
+      if (!loose[i]) continue;
+      letters = 0;
+    }
     return Found{i, letters <= kMaxEnding ? end + letters : end};
   }
   for (const std::string& name : names) {
@@ -47,6 +52,12 @@ std::optional<Found> FindStandIn(absl::string_view raw, int at, std::span<const 
 
 bool IsDigitAt(absl::string_view text, int at) {
   return at >= 0 && at < std::ssize(text) && absl::ascii_isdigit(text[at]);
+}
+
+// True for what variables have between them that belong together: "%s:%d", "{a}/{b}".
+bool AreMarks(absl::string_view text) {
+  constexpr size_t kMax = 3;
+  return text.size() <= kMax && text.find_first_not_of("/:.-_+=*|&~@#") == absl::string_view::npos;
 }
 
 bool HasWord(absl::string_view text) {
@@ -120,8 +131,9 @@ std::vector<ProtectedSpan> MergeSpans(absl::string_view text, std::vector<Protec
   std::vector<ProtectedSpan> merged;
   const auto part = [&](int begin, int end) { return text.substr(begin, end - begin); };
   const auto joined = [&](const ProtectedSpan& before, const ProtectedSpan& next) {
-    return next.begin <= before.end || (SkipWhiteSpace(text, before.end) >= next.begin &&
-                                        !absl::StrContains(part(before.end, next.begin), '\n'));
+    return next.begin <= before.end || AreMarks(part(before.end, next.begin)) ||
+           (SkipWhiteSpace(text, before.end) >= next.begin &&
+            !absl::StrContains(part(before.end, next.begin), '\n'));
   };
   for (ProtectedSpan& span : spans) {
     if (merged.empty() || !joined(merged.back(), span)) {
@@ -175,8 +187,16 @@ RestoredText RestoreSpans(absl::string_view raw, std::span<const std::string> na
   RestoredText restored;
   std::string& text = restored.text;
   std::vector<std::optional<TextRun>> places(spans.size());
+  // "10⁻³" becomes "10 KX73": a stand-in without another place may have a digit behind it.
+  std::vector<bool> loose(spans.size());
+  std::vector<bool> occurs(spans.size());
+  for (int at = 0; once && at < std::ssize(raw); ++at) {
+    const auto found = FindStandIn(raw, at, names, spans, loose);
+    if (found.has_value() && found->span != Found::kNone) occurs[found->span] = true;
+  }
+  for (size_t i = 0; once && i < loose.size(); ++i) loose[i] = !occurs[i];
   for (int at = 0; at < std::ssize(raw);) {
-    const auto found = FindStandIn(raw, at, names, spans);
+    const auto found = FindStandIn(raw, at, names, spans, loose);
     if (!found.has_value()) {
       text += raw[at++];
       continue;
@@ -187,8 +207,11 @@ RestoredText RestoreSpans(absl::string_view raw, std::span<const std::string> na
     if (found->span != Found::kNone && (!once || !places[found->span].has_value())) {
       // Within a word or number of the source the stand-in had a blank beside it.
       const ProtectedSpan& span = spans[found->span];
-      if (begin > 1 && text.back() == ' ' && IsDigitAt(text, begin - 2) &&
-          IsDigitAt(source, span.begin - 1)) {
+      const bool same_word = begin > 1 && span.begin > 0 &&
+                             absl::ascii_isalnum(source[span.begin - 1]) &&
+                             text[begin - 2] == source[span.begin - 1];
+      if (begin > 1 && text.back() == ' ' &&
+          (same_word || (IsDigitAt(text, begin - 2) && IsDigitAt(source, span.begin - 1)))) {
         text.pop_back();
         --begin;
         --raw_begin;

@@ -25,7 +25,7 @@ bool TouchesWord(absl::string_view text, int at, bool before);
 // Makes a span of the words that it touches: "%spx" for "%s".
 void GrowToWords(absl::string_view text, ProtectedSpan& span);
 // The spans without overlap, in order: spans that overlap, touch or have only white space without a
-// line end between them become one.
+// line end between them become one, and so do those with a few marks between them, as "%s:%d".
 std::vector<ProtectedSpan> MergeSpans(absl::string_view text, std::vector<ProtectedSpan> spans);
 // Those of merged `spans` that are in bytes [begin, end) of the text, as bytes of that part. A span
 // that goes beyond is cut, and stands for what is left of it.

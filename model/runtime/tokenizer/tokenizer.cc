@@ -65,7 +65,8 @@ struct Tokenizer::Impl {
     return std::binary_search(control_ids.begin(), control_ids.end(), token);
   }
 
-  // The spelling of a part of a text by the subwords. That of a single character is kept.
+  // The spelling of a part of a text by the subwords. That of a single character is kept. A symbol
+  // that they read as another one, as "TM" for "™", is unspellable.
   Spelling ClassifySpelling(absl::string_view text) const;
   Spelling FindSpelling(absl::string_view text) const;
   // The text as Read describes it. `whole` contains it.
@@ -111,7 +112,14 @@ Spelling Tokenizer::Impl::FindSpelling(absl::string_view text) const {
       return Spelling::kUnspellable;
     nothing = nothing && kind == TokenGrammar::kBlank;
   }
-  return nothing ? Spelling::kNothing : Spelling::kSpelled;
+  if (nothing) return Spelling::kNothing;
+  constexpr uint32_t kSymbols = U_GC_SO_MASK | U_GC_NO_MASK | U_GC_SM_MASK | U_GC_SC_MASK;
+  const Character first = CharacterAt(text, 0);
+  const bool symbol = first.end == std::ssize(text) && first.code_point >= 0x80 &&
+                      (U_GET_GC_MASK(first.code_point) & kSymbols) != 0;
+  return symbol && absl::StripAsciiWhitespace(subwords->Decode(*tokens)) != text
+             ? Spelling::kUnspellable
+             : Spelling::kSpelled;
 }
 
 std::string Tokenizer::Impl::Readable(absl::string_view whole, int begin, int end) const {
