@@ -27,20 +27,26 @@ constexpr int64_t kMaxPatternMemory = 512 << 10;  // while it searches
 // One alternation, of which the first that matches counts. Where a match may begin, and which
 // matches are none, Accepted decides, since RE2 does not look around.
 constexpr const char* kBuiltIn =
-    // Mustache, i18next, and templates: {{name}}, {{{name}}}, ${name}, %{name}, #{name}, $t(key),
-    // {% if x %}, <%= name %>.
-    R"re(\{\{[^{}\n]+\}\}\}?|\{\{\{[^{}\n]+\}\}\}|[$%#]\{[^{}\n]+\}|\$t\([^()\n]+\))re"
-    R"re(|\{%[^{}\n]*%\}|<%[^%\n]*%>)re"
+    // Mustache, i18next, and templates: {{name}}, {{{name}}}, ${name}, %{name}, #{name}, @{name},
+    // $t(key), {% if x %}, <%= name %>, {!! $name !!}, [[name]].
+    R"re(\{\{[^{}\n]+\}\}\}?|\{\{\{[^{}\n]+\}\}\}|[$%#@]\{[^{}\n]+\}|\$t\([^()\n]+\))re"
+    R"re(|\{%[^{}\n]*%\}|<%[^%\n]*%>|\{!![^{}\n]*!!\}|\[\[[^\[\]\s]+\]\])re"
+    // $name, %name%, $NAME$, :name, and names and tags in angle brackets: <name>, </b>, <a b="c">.
+    R"re(|\$[A-Za-z_]\w+\$?|%[A-Za-z_]\w+%|:[A-Za-z_]\w+:?)re"
+    R"re(|<</?[A-Za-z][\w:.\-]*>>|</?[A-Za-z][\w:.\-]*(?:[ \t]+[\w:.\-]+=(?:"[^"<>\n]*"|'[^'<>\n]*'))*[ \t]*/?>)re"
+    // Code in marks, and references: `name`, &amp;.
+    R"re(|`[^`\s](?:[^`\n]{0,100}[^`\s])?`|&(?:[A-Za-z]\w{1,30}|#[0-9A-Fa-fx]{1,8});)re"
     // Lines to fill in, and leaders of dots.
     R"re(|_{3,}(?:[-/. ]_{2,})*|\.{4,})re"
     // ICU, Python and Rust: {}, {0}, {name!r:>8}, {n, plural, one {# file} other {# files}}.
-    R"re(|\{[ \t]*[\w.$:!?<>^#+\-\[\]]*[ \t]*(?:,[^{}]*(?:\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}[^{}]*)*)?\})re"
-    // printf and Python: %s, %-5.2f, %1$s, %lld, %(name)s, %@.
-    R"re(|%(?:\d{1,2}\$|\(\w+\))?[-+0#]{0,4}(?:\d{1,4}|\*)?(?:\.(?:\d{1,4}|\*))?(?:hh?|ll?|[qLjzt])?[diouxXeEfFgGaAcspn@])re"
+    R"re(|\{[ \t]*[\w.$:!?<>^#+\-\[\]@/*|&=~()]*[ \t]*(?:,[^{}]*(?:\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}[^{}]*)*)?\})re"
+    // printf, strftime, Qt and Python: %s, %-5.2f, %1$s, %lld, %(name)s, %@, %Y-%m-%d, %1, %%.
+    R"re(|%[A-Za-z](?:[-/:. ]?%[A-Za-z])+)re"
+    R"re(|%(?:\d{1,2}\$|\(\w+\))?[-+0#]{0,4}(?:\d{1,4}|\*)?(?:\.(?:\d{1,4}|\*))?(?:hh?|ll?|[qLjzt])?[diouxXeEfFgGaAcspn@]|%L?[1-9]\b|%%)re"
     R"re(|(?:https?|ftp|file|mailto|git|ssh)://?[^\s<>"“”«»]+|www\.[^\s<>"“”«»]+)re"
     R"re(|[\w.+\-]+@[\w\-]+(?:\.[\w\-]+)+)re"
     // Paths: /etc/passwd, ./a, ~/a, C:\a.
-    R"re(|(?:~|\.{1,2})?/[\w.@+\-]+(?:/[\w.@+\-]*)*|[A-Za-z]:\\[^\s<>"|?*]+)re"
+    R"re(|(?:~|\.{1,2})?/[\w.@+\-${}]+(?:/[\w.@+\-${}]*)*|[A-Za-z]:\\[^\s<>"|?*]+)re"
     R"re(|[@#][\pL_][\pL\pN_]*)re"
     // Phone numbers, cards and IBANs in groups of digits; codes.
     R"re(|\b[A-Z]{2}\d{2}(?: [A-Z0-9]{4}){2,7}(?: [A-Z0-9]{1,3})?\b)re"
@@ -121,6 +127,12 @@ absl::string_view Accepted(absl::string_view text, absl::string_view match) {
   };
   const char first = match.front(), second = match.size() > 1 ? match[1] : ' ';
   if (first == '{' || second == '{' || (first == '$' && second == 't')) return match;
+  if (first == '[') return match;
+  if (first == '$' || first == '`') return in_word(before) ? "" : match;
+  if (first == ':') return before == ' ' || before == '(' || before == '"' ? match : "";
+  // A tag or reference beside a word is not for the model either, but its word is.
+  if (first == '&' || (first == '<' && second != '%'))
+    return in_word(before) || in_word(after) ? "" : match;
   if (first == '<' || (first == '.' && absl::StartsWith(match, "...."))) return match;
   if (first == '_') return in_word(before) || in_word(after) ? "" : match;
   if (first == '%') {

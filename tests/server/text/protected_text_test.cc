@@ -52,6 +52,21 @@ TEST(ProtectedTextTest, FindsVariables) {
               ElementsAre("{% if a.b == 'c' %}", "<%= name %>", "{% endif %}"));
 }
 
+TEST(ProtectedTextTest, FindsVariablesOfFrameworks) {
+  EXPECT_THAT(
+      Found("Hi {!! $name !!}, @{user}, $name, $NAME$, %NAME%, :count and [[+x]]: it"),
+      ElementsAre("{!! $name !!}", "@{user}", "$name", "$NAME$", "%NAME%", ":count", "[[+x]]"));
+  EXPECT_THAT(Found("%1 of %L2, %Y-%m-%d, %d%%, {/name} {@name} {a|upper} /home/$USER/.a"),
+              ElementsAre("%1", "%L2", "%Y-%m-%d", "%d", "%%", "{/name}", "{@name}", "{a|upper}",
+                          "/home/$USER/.a"));
+  EXPECT_THAT(
+      Found("Open <file> or <<name>>, <a href=\"x y\"> it </a>, `ls -l` &nbsp; &#39;"),
+      ElementsAre("<file>", "<<name>>", "<a href=\"x y\">", "</a>", "`ls -l`", "&nbsp;", "&#39;"));
+  EXPECT_THAT(Found("a <b and c> d, 5 < 6 > 4, $5, US$ 5, AT&T; so: it, 100%, 10:30, O`Neil `s, "
+                    "[x] 50%x of it; a:b, <b>it</b> a&nbsp;b"),
+              IsEmpty());
+}
+
 TEST(ProtectedTextTest, FindsLinesToFillIn) {
   EXPECT_THAT(Found("Name: ____ Date: ___/___/____ a___b Page ..... 5 and so on..."),
               ElementsAre("____", "___/___/____", "....."));
