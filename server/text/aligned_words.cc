@@ -132,6 +132,8 @@ std::vector<AlignedWord> AlignedWords(const model::Tokenizer& tokenizer,
     while (end_token < ends.size() && (end_token == token || start(end_token) < end)) ++end_token;
     words.push_back({begin, end, token, end_token});
   }
+  // A span is one piece, as it is in the source.
+  if (unit == WordUnit::kPiece) JoinWithin(words, restored.edits);
   return words;
 }
 

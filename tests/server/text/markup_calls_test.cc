@@ -179,6 +179,8 @@ TEST(MarkupCallsTest, TermAcrossATagIsInItsElement) {
   EXPECT_EQ(translated("A <b>big</b> dog runs."), "A <b>狗</b> runs.");
   EXPECT_EQ(translated("A big <b>dog</b> runs."), "A <b>狗</b> runs.");
   EXPECT_EQ(translated("<b>A big</b> dog runs."), "<b>A 狗</b> runs.");
+  const std::string variables = "A <b>{name}</b>, (<i>{{#a}}<u>{b}</u>{{/a}}</i>) runs.";
+  EXPECT_EQ(translated(variables), variables);
 }
 
 TEST(MarkupCallsTest, GoesThroughAThirdLanguage) {
