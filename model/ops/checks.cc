@@ -83,6 +83,40 @@ void CheckLengths(const char* op, const at::Tensor& lengths, int64_t max, const 
   }
 }
 
+void CheckStarts(const char* op, const at::Tensor& lengths,
+                 const std::optional<at::Tensor>& starts) {
+  if (!starts) return;
+  CheckIndices(op, {"lengths", lengths}, {{"starts", *starts}});
+  CheckRank(op, {"starts", *starts}, 1, "[B]");
+  CheckSize(op, {"starts", *starts}, 0, "B", lengths.sym_size(0), "lengths");
+}
+
+std::optional<at::Tensor> DenseStarts(const char* op, const at::Tensor& rows,
+                                      const at::Tensor& dense_lengths,
+                                      const std::optional<at::Tensor>& starts, const char* limit) {
+  if (!starts) {
+    if (rows.is_cpu()) CheckLengths(op, dense_lengths, rows.size(1), limit);
+    return std::nullopt;
+  }
+  at::Tensor dense = starts->contiguous();
+  if (!rows.is_cpu()) return dense;
+  const int64_t batch = rows.size(0), time = rows.size(1);
+  for (int64_t b = 0; b < batch; ++b) {
+    const int64_t start = dense.const_data_ptr<int32_t>()[b];
+    const int64_t length = dense_lengths.const_data_ptr<int32_t>()[b];
+    TORCH_CHECK(0 <= start && start <= b * time, op, ": starts[", b, "] is ", start,
+                ", must lie between 0 and ", b * time, ", the positions before row ", b);
+    TORCH_CHECK(0 <= length && length <= start + (batch - b) * time, op, ": lengths[", b, "] is ",
+                length, ", must lie between 0 and ", start + (batch - b) * time,
+                ", the positions up to the last row");
+  }
+  return dense;
+}
+
+const int32_t* StartsOrNull(const std::optional<at::Tensor>& dense) {
+  return dense ? dense->const_data_ptr<int32_t>() : nullptr;
+}
+
 FloatType FloatTypeOf(const at::Tensor& tensor) {
   switch (tensor.scalar_type()) {
     case at::kFloat:

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <initializer_list>
+#include <optional>
 #include <string>
 
 #include "model/ops/params.h"
@@ -48,6 +49,16 @@ void CheckCudaHeadSize(const char* op, const at::Tensor& query, int64_t heads);
 // Requires 0 <= lengths[i] <= max. For the CPU only: on CUDA reading the values would synchronise
 // with the device.
 void CheckLengths(const char* op, const at::Tensor& lengths, int64_t max, const char* limit);
+
+// The optional starts [B] of a batch, `rows` [B, T, ...] of the operator (first_position.h): of the
+// type, the device and the size of `lengths`.
+void CheckStarts(const char* op, const at::Tensor& lengths,
+                 const std::optional<at::Tensor>& starts);
+// Makes them contiguous, and on the CPU requires every sequence to lie within the batch.
+std::optional<at::Tensor> DenseStarts(const char* op, const at::Tensor& rows,
+                                      const at::Tensor& dense_lengths,
+                                      const std::optional<at::Tensor>& starts, const char* limit);
+const int32_t* StartsOrNull(const std::optional<at::Tensor>& dense);
 
 FloatType FloatTypeOf(const at::Tensor& tensor);
 

@@ -227,6 +227,15 @@ at::Tensor FullLinear(const at::Tensor& x, const at::Tensor& weight, const Optio
                       double norm_epsilon) {
   const Arguments a = Checked(x, weight, bias, ActivationNamed(activation), residual, norm_weight,
                               norm_bias, norm_epsilon);
+  if (x.is_cuda() &&
+      x.dim() > 2) {  // as rows: cuBLASLt's epilogues and the choice of gemms need it
+    const OptionalTensor rows = residual ? OptionalTensor(residual->flatten(0, -2)) : std::nullopt;
+    c10::SymDimVector sizes(x.sym_sizes().begin(), x.sym_sizes().end());
+    sizes.back() = a.width;
+    return FullLinear(x.flatten(0, -2), weight, bias, activation, rows, norm_weight, norm_bias,
+                      norm_epsilon)
+        .view_symint(sizes);
+  }
   const Packed* packed = FindPacked(weight);
   if (packed == nullptr && a.activation == Activation::kRelu && bias && x.dim() == 2 &&
       FusesOnCuda(x, a)) {

@@ -20,6 +20,7 @@ struct ConvolutionParams {
   const int32_t* lengths;  // [batch]
   void* y;                 // [batch, time, channels]
   int64_t batch, time, channels, heads, width, padding_left;
+  const int32_t* starts = nullptr;  // [batch] or null: see FirstPosition
 };
 
 // See depthwise_conv.h for the formula.
@@ -30,6 +31,7 @@ struct DepthwiseConvParams {
   const int32_t* lengths;  // [batch]
   void* y;                 // [batch, time, channels]
   int64_t batch, time, channels, width, padding_left, dilation;
+  const int32_t* starts = nullptr;  // [batch] or null: see FirstPosition
 };
 
 // Decoder state of one layer: the entries of the last `depth` positions of every hypothesis, by
@@ -87,6 +89,7 @@ struct SelfAttentionParams {
   const int32_t* lengths;       // [batch]
   void* y;                      // [batch, time, size]
   int64_t batch, time, size, heads;
+  const int32_t* starts = nullptr;  // [batch] or null: see FirstPosition
 };
 
 // See self_attention_step.h for the formula.
@@ -215,6 +218,7 @@ void DepthwiseConvCuda(const DepthwiseConvParams& params, void* stream);
 void DepthwiseConvStepCuda(const DepthwiseConvStepParams& params, void* stream);
 void EmbedCuda(const EmbedParams& params, void* stream);
 void GatedConvStepCuda(const GatedConvStepParams& params, void* stream);
+void SelfAttentionCuda(const SelfAttentionParams& params, void* stream);
 void SelfAttentionStepCuda(const SelfAttentionStepParams& params, void* stream);
 void SourceAttentionCuda(const SourceAttentionParams& params, void* stream);
 void SsruStepCuda(const SsruStepParams& params, void* stream);

@@ -4,18 +4,23 @@
 #include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
 #include <torch/library.h>
 
+#include <optional>
+
 #include "model/ops/checks.h"
 
 namespace linnet::ops {
 namespace {
 
+using OptionalTensor = std::optional<at::Tensor>;
+
 void Check(const char* op, bool dynamic, const at::Tensor& x, const at::Tensor& weight,
-           const at::Tensor& lengths, int64_t padding_left) {
+           const at::Tensor& lengths, int64_t padding_left, const OptionalTensor& starts) {
   CheckFloats(op, {{"x", x}, {"weight", weight}});
   CheckIndices(op, {"x", x}, {{"lengths", lengths}});
   CheckRank(op, {"x", x}, 3, "[B, T, C]");
   CheckRank(op, {"lengths", lengths}, 1, "[B]");
   CheckSize(op, {"lengths", lengths}, 0, "B", x.sym_size(0), "x");
+  CheckStarts(op, lengths, starts);
   if (dynamic) {
     CheckRank(op, {"weight", weight}, 4, "[B, T, H, K]");
     CheckSize(op, {"weight", weight}, 0, "B", x.sym_size(0), "x");
@@ -30,12 +35,13 @@ void Check(const char* op, bool dynamic, const at::Tensor& x, const at::Tensor& 
 }
 
 at::Tensor Run(const char* op, bool dynamic, const at::Tensor& x, const at::Tensor& weight,
-               const at::Tensor& lengths, int64_t padding_left, ConvolutionKernel kernel) {
-  Check(op, dynamic, x, weight, lengths, padding_left);
+               const at::Tensor& lengths, int64_t padding_left, const OptionalTensor& starts,
+               ConvolutionKernel kernel) {
+  Check(op, dynamic, x, weight, lengths, padding_left, starts);
   const at::Tensor dense_x = x.contiguous();
   const at::Tensor dense_weight = weight.contiguous();
   const at::Tensor dense_lengths = lengths.contiguous();
-  if (x.is_cpu()) CheckLengths(op, dense_lengths, x.size(1), "T");
+  const OptionalTensor dense_starts = DenseStarts(op, x, dense_lengths, starts, "T");
   at::Tensor y = at::empty(x.sizes(), x.options());
   if (y.numel() == 0) return y;
   kernel({.type = FloatTypeOf(x),
@@ -49,49 +55,55 @@ at::Tensor Run(const char* op, bool dynamic, const at::Tensor& x, const at::Tens
           .channels = x.size(2),
           .heads = weight.size(-2),
           .width = weight.size(-1),
-          .padding_left = padding_left});
+          .padding_left = padding_left,
+          .starts = StartsOrNull(dense_starts)});
   return y;
 }
 
 at::Tensor DynamicConvCpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& lengths,
-                          int64_t padding_left) {
-  return DynamicConv(x, weight, lengths, padding_left, ConvolutionCpu);
+                          int64_t padding_left, const OptionalTensor& starts) {
+  return DynamicConv(x, weight, lengths, padding_left, starts, ConvolutionCpu);
 }
 
 at::Tensor LightConvCpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& lengths,
-                        int64_t padding_left) {
-  return LightConv(x, weight, lengths, padding_left, ConvolutionCpu);
+                        int64_t padding_left, const OptionalTensor& starts) {
+  return LightConv(x, weight, lengths, padding_left, starts, ConvolutionCpu);
 }
 
 at::Tensor DynamicConvMeta(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& lengths,
-                           int64_t padding_left) {
-  Check("dynamic_conv", /*dynamic=*/true, x, weight, lengths, padding_left);
+                           int64_t padding_left, const OptionalTensor& starts) {
+  Check("dynamic_conv", /*dynamic=*/true, x, weight, lengths, padding_left, starts);
   return at::empty_symint(x.sym_sizes(), x.options());
 }
 
 at::Tensor LightConvMeta(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& lengths,
-                         int64_t padding_left) {
-  Check("light_conv", /*dynamic=*/false, x, weight, lengths, padding_left);
+                         int64_t padding_left, const OptionalTensor& starts) {
+  Check("light_conv", /*dynamic=*/false, x, weight, lengths, padding_left, starts);
   return at::empty_symint(x.sym_sizes(), x.options());
 }
 
 }  // namespace
 
 at::Tensor DynamicConv(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& lengths,
-                       int64_t padding_left, ConvolutionKernel kernel) {
-  return Run("dynamic_conv", /*dynamic=*/true, x, weight, lengths, padding_left, kernel);
+                       int64_t padding_left, const OptionalTensor& starts,
+                       ConvolutionKernel kernel) {
+  return Run("dynamic_conv", /*dynamic=*/true, x, weight, lengths, padding_left, starts, kernel);
 }
 
 at::Tensor LightConv(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& lengths,
-                     int64_t padding_left, ConvolutionKernel kernel) {
-  return Run("light_conv", /*dynamic=*/false, x, weight, lengths, padding_left, kernel);
+                     int64_t padding_left, const OptionalTensor& starts, ConvolutionKernel kernel) {
+  return Run("light_conv", /*dynamic=*/false, x, weight, lengths, padding_left, starts, kernel);
 }
 
 TORCH_LIBRARY_FRAGMENT(linnet, m) {
-  m.def("dynamic_conv(Tensor x, Tensor weight, Tensor lengths, int padding_left) -> Tensor",
-        {at::Tag::pt2_compliant_tag});
-  m.def("light_conv(Tensor x, Tensor weight, Tensor lengths, int padding_left) -> Tensor",
-        {at::Tag::pt2_compliant_tag});
+  m.def(
+      "dynamic_conv(Tensor x, Tensor weight, Tensor lengths, int padding_left, "
+      "Tensor? starts=None) -> Tensor",
+      {at::Tag::pt2_compliant_tag});
+  m.def(
+      "light_conv(Tensor x, Tensor weight, Tensor lengths, int padding_left, "
+      "Tensor? starts=None) -> Tensor",
+      {at::Tag::pt2_compliant_tag});
 }
 
 TORCH_LIBRARY_IMPL(linnet, CPU, m) {

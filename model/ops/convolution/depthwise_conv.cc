@@ -4,15 +4,19 @@
 #include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
 #include <torch/library.h>
 
+#include <optional>
+
 #include "model/ops/checks.h"
 
 namespace linnet::ops {
 namespace {
 
+using OptionalTensor = std::optional<at::Tensor>;
+
 constexpr char kDepthwiseConvOp[] = "depthwise_conv";
 
 void Check(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& lengths,
-           int64_t padding_left, int64_t dilation) {
+           int64_t padding_left, int64_t dilation, const OptionalTensor& starts) {
   CheckFloats(kDepthwiseConvOp, {{"x", x}, {"weight", weight}});
   CheckIndices(kDepthwiseConvOp, {"x", x}, {{"lengths", lengths}});
   CheckRank(kDepthwiseConvOp, {"x", x}, 3, "[B, T, C]");
@@ -20,6 +24,7 @@ void Check(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& leng
   CheckRank(kDepthwiseConvOp, {"lengths", lengths}, 1, "[B]");
   CheckSize(kDepthwiseConvOp, {"weight", weight}, 0, "C", x.sym_size(2), "x");
   CheckSize(kDepthwiseConvOp, {"lengths", lengths}, 0, "B", x.sym_size(0), "x");
+  CheckStarts(kDepthwiseConvOp, lengths, starts);
   CheckOddWidth(kDepthwiseConvOp, weight.sym_size(1));
   CheckDilation(kDepthwiseConvOp, dilation);
   const c10::SymInt max = (weight.sym_size(1) - 1) * dilation;
@@ -28,25 +33,28 @@ void Check(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& leng
 }
 
 at::Tensor DepthwiseConvCpuOp(const at::Tensor& x, const at::Tensor& weight,
-                              const at::Tensor& lengths, int64_t padding_left, int64_t dilation) {
-  return DepthwiseConv(x, weight, lengths, padding_left, dilation, DepthwiseConvCpu);
+                              const at::Tensor& lengths, int64_t padding_left, int64_t dilation,
+                              const OptionalTensor& starts) {
+  return DepthwiseConv(x, weight, lengths, padding_left, dilation, starts, DepthwiseConvCpu);
 }
 
 at::Tensor DepthwiseConvMeta(const at::Tensor& x, const at::Tensor& weight,
-                             const at::Tensor& lengths, int64_t padding_left, int64_t dilation) {
-  Check(x, weight, lengths, padding_left, dilation);
+                             const at::Tensor& lengths, int64_t padding_left, int64_t dilation,
+                             const OptionalTensor& starts) {
+  Check(x, weight, lengths, padding_left, dilation, starts);
   return at::empty_symint(x.sym_sizes(), x.options());
 }
 
 }  // namespace
 
 at::Tensor DepthwiseConv(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& lengths,
-                         int64_t padding_left, int64_t dilation, DepthwiseConvKernel kernel) {
-  Check(x, weight, lengths, padding_left, dilation);
+                         int64_t padding_left, int64_t dilation, const OptionalTensor& starts,
+                         DepthwiseConvKernel kernel) {
+  Check(x, weight, lengths, padding_left, dilation, starts);
   const at::Tensor dense_x = x.contiguous();
   const at::Tensor taps = weight.t().contiguous();
   const at::Tensor dense_lengths = lengths.contiguous();
-  if (x.is_cpu()) CheckLengths(kDepthwiseConvOp, dense_lengths, x.size(1), "T");
+  const OptionalTensor dense_starts = DenseStarts(kDepthwiseConvOp, x, dense_lengths, starts, "T");
   at::Tensor y = at::empty(x.sizes(), x.options());
   if (y.numel() == 0) return y;
   kernel({.type = FloatTypeOf(x),
@@ -59,14 +67,15 @@ at::Tensor DepthwiseConv(const at::Tensor& x, const at::Tensor& weight, const at
           .channels = x.size(2),
           .width = weight.size(1),
           .padding_left = padding_left,
-          .dilation = dilation});
+          .dilation = dilation,
+          .starts = StartsOrNull(dense_starts)});
   return y;
 }
 
 TORCH_LIBRARY_FRAGMENT(linnet, m) {
   m.def(
-      "depthwise_conv(Tensor x, Tensor weight, Tensor lengths, int padding_left, int dilation) "
-      "-> Tensor",
+      "depthwise_conv(Tensor x, Tensor weight, Tensor lengths, int padding_left, int dilation, "
+      "Tensor? starts=None) -> Tensor",
       {at::Tag::pt2_compliant_tag});
 }
 

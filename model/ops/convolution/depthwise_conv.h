@@ -3,12 +3,13 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 
 #include "model/ops/params.h"
 
 // torch.ops.linnet:
-//   depthwise_conv(Tensor x, Tensor weight, Tensor lengths, int padding_left, int dilation) ->
-//   Tensor
+//   depthwise_conv(Tensor x, Tensor weight, Tensor lengths, int padding_left, int dilation,
+//                  Tensor? starts=None) -> Tensor
 //
 // Depthwise convolution over whole sequences: every channel has its own filter. The taps are not
 // normalised and lie `dilation` positions apart.
@@ -23,6 +24,7 @@
 //   lengths       [B]         int32, 0 <= lengths[b] <= T
 //   padding_left  0 .. (K-1) * dilation; the last makes it causal, half of it keeps it centred
 //   dilation      at least 1
+//   starts        [B]         or none: see first_position.h; x outside the sequence reads as zero
 //   returns       [B, T, C]   type of x, contiguous; sums are kept in float32
 //
 // K must be odd; B, T and C may be 0. Inputs need not be contiguous. Throws c10::Error if a shape,
@@ -39,6 +41,7 @@ using DepthwiseConvKernel = void (*)(const DepthwiseConvParams& params);
 
 // Checks the arguments, unpacks them for `kernel`, and runs it. The device libraries register this.
 at::Tensor DepthwiseConv(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& lengths,
-                         int64_t padding_left, int64_t dilation, DepthwiseConvKernel kernel);
+                         int64_t padding_left, int64_t dilation,
+                         const std::optional<at::Tensor>& starts, DepthwiseConvKernel kernel);
 
 }  // namespace linnet::ops

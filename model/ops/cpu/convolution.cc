@@ -3,6 +3,7 @@
 
 #include "model/ops/cpu/parallel.h"
 #include "model/ops/cpu/vectors.h"
+#include "model/ops/first_position.h"
 #include "model/ops/params.h"
 
 namespace linnet::ops {
@@ -85,8 +86,9 @@ struct Convolve {
       const int64_t block = item / blocks.groups / p.heads;
       const int64_t b = block / blocks.count;
       const int64_t t = (block % blocks.count * blocks.groups + item % blocks.groups) * kTogether;
-      const int64_t count = std::clamp<int64_t>(p.lengths[b] - t, 0, kTogether);
+      const int64_t start = FirstPosition(p.starts, b);
       const int64_t padded = std::clamp<int64_t>(p.time - t, 0, kTogether);
+      const int64_t count = std::clamp<int64_t>(p.lengths[b] - start - t, 0, padded);
       const int64_t position = b * p.time + t;
       T* out = static_cast<T*>(p.y) + position * p.channels + h * head_channels;
       for (int64_t i = count; i < padded; ++i) {
@@ -103,7 +105,7 @@ struct Convolve {
       const T* x =
           static_cast<const T*>(p.x) + h * head_channels + (position - p.padding_left) * p.channels;
       // The range of inputs that exist, relative to the first tap of position t.
-      const int64_t first = p.padding_left - t, last = first + p.lengths[b];
+      const int64_t first = p.padding_left - start - t, last = first + p.lengths[b];
       const int64_t taps_stride = filters ? 0 : stride;
       if (count == kTogether && p.width >= kTogether - 1 && head_channels >= W) {
         constexpr int kMany = W == 16 ? 4 : 2;  // as many as the registers hold

@@ -2,6 +2,7 @@
 
 #include "model/ops/cpu/parallel.h"
 #include "model/ops/cpu/vectors.h"
+#include "model/ops/first_position.h"
 #include "model/ops/params.h"
 
 namespace linnet::ops {
@@ -22,14 +23,15 @@ struct Convolve {
       const int64_t channel = item / p.time % blocks * kBlock;
       const int64_t b = item / p.time / blocks;
       const int64_t channels = std::min(kBlock, p.channels - channel);
-      const int64_t sentence = b * p.time * p.channels + channel;
-      T* out = static_cast<T*>(p.y) + sentence + t * p.channels;
-      if (t >= p.lengths[b]) {
+      const int64_t first_position = FirstPosition(p.starts, b);
+      const int64_t sentence = (b * p.time - first_position) * p.channels + channel;
+      T* out = static_cast<T*>(p.y) + (b * p.time + t) * p.channels + channel;
+      if (first_position + t >= p.lengths[b]) {
         std::fill_n(out, channels, T{});
         continue;
       }
       // Tap k sees position start + k * dilation; taps first .. last - 1 lie in the sequence.
-      const int64_t start = t - p.padding_left;
+      const int64_t start = first_position + t - p.padding_left;
       const int64_t first = start < 0 ? (-start + p.dilation - 1) / p.dilation : 0;
       const int64_t last =
           start < p.lengths[b]

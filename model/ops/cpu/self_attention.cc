@@ -4,6 +4,7 @@
 #include "model/ops/cpu/attend_heads.h"
 #include "model/ops/cpu/parallel.h"
 #include "model/ops/cpu/vectors.h"
+#include "model/ops/first_position.h"
 #include "model/ops/params.h"
 
 namespace linnet::ops {
@@ -15,21 +16,22 @@ struct AttendToAll {
   template <int W>
   static LINNET_INLINE void Run(const SelfAttentionParams& p, float scale, int64_t groups,
                                 const AttendScratch<T>& scratch, int64_t begin, int64_t end) {
-    int64_t found = -1;  // the sequence of scratch.keys
+    int64_t found = -1;  // the first position of the sequence of scratch.keys
     for (int64_t item = begin; item < end; ++item) {
       const int64_t b = item / groups, first = item % groups * kAttendingRows;
+      const int64_t start = FirstPosition(p.starts, b), sequence = b * p.time - start;
       const int64_t length = p.lengths[b];
       T* const y = static_cast<T*>(p.y) + b * p.time * p.size;
       const int64_t last = std::min(first + kAttendingRows, p.time);
-      const int64_t filled = std::clamp(length, first, last);
+      const int64_t filled = std::clamp(length - start, first, last);
       std::fill(y + filled * p.size, y + last * p.size, T{});
       if (filled == first) continue;
-      const T* const from = static_cast<const T*>(p.query_key_value) + b * p.time * 3 * p.size;
-      if (b != found) {
+      const T* const from = static_cast<const T*>(p.query_key_value) + sequence * 3 * p.size;
+      if (sequence != found) {
         for (int64_t j = 0; j < length; ++j) scratch.keys[j] = from + (3 * j + 1) * p.size;
       }
-      found = b;
-      const AttendingRows<T> rows = {.query = from + first * 3 * p.size,
+      found = sequence;
+      const AttendingRows<T> rows = {.query = from + (start + first) * 3 * p.size,
                                      .query_stride = 3 * p.size,
                                      .y = y + first * p.size,
                                      .y_stride = p.size,
@@ -51,8 +53,10 @@ void Run(const SelfAttentionParams& p) {
   const int64_t groups = (p.time + kAttendingRows - 1) / kAttendingRows;
   const float scale = 1.0f / std::sqrt(static_cast<float>(head_size));
   const int64_t flops = kAttendingRows * p.time * (2 * p.size + 8 * p.heads);  // 8: exponential
+  const int64_t longest =
+      p.starts == nullptr ? p.time : *std::max_element(p.lengths, p.lengths + p.batch);
   ParallelFor(p.batch * groups, flops, [&](int64_t begin, int64_t end) {
-    const AttendScratch<T> scratch = NewAttendScratch<T>(p.time, p.heads, head_size);
+    const AttendScratch<T> scratch = NewAttendScratch<T>(longest, p.heads, head_size);
     RunBest<AttendToAll<T>>(p, scale, groups, scratch, begin, end);
   });
 }

@@ -118,10 +118,19 @@ __device__ __forceinline__ void AddValues(const T* value, const float (&weight)[
   }
 }
 
-// y_q = sum_i softmax_i(scale * query_q . find(i).key) * find(i).value for q < queries <= Q,
-// computed by one whole warp, which reads each key and value once. Query q and its result lie
-// q * stride after own_query and y. `find` maps 0 .. count - 1 to a KeyValue. head_size <= N *
-// kWarp.
+// Rows of one head that read the same keys: query q and its result lie q strides after the first.
+template <class T>
+struct QueryRows {
+  const T* query;
+  int64_t query_stride;
+  T* y;
+  int64_t y_stride;
+  int count;
+};
+
+// y_q = sum_i softmax_i(scale * query_q . find(i).key) * find(i).value for q < rows.count <= Q,
+// computed by one whole warp, which reads each key and value once. `find` maps 0 .. count - 1 to a
+// KeyValue. head_size <= N * kWarp.
 //
 // For 32 keys at a time, each lane computes the scores of one key, so that only the softmax needs
 // exchanges; then it sums N channels of the values. A running softmax joins the parts: the highest
@@ -129,13 +138,13 @@ __device__ __forceinline__ void AddValues(const T* value, const float (&weight)[
 // result does not depend on the others, nor on Q: products are rounded where __fmul_rn and
 // __fmaf_rn say, since a compiler may fuse either product of a * b + c * d.
 template <int N, int Q, class T, class Find>
-__device__ __forceinline__ void AttendHead(const T* own_query, int64_t stride, int queries,
-                                           int head_size, float scale, int count, const Find& find,
-                                           T* y) {
+__device__ __forceinline__ void AttendHead(const QueryRows<T>& rows, int head_size, float scale,
+                                           int count, const Find& find) {
   alignas(16) __shared__ float query_of[kAttentionWarps][Q][N * kWarp];
   __shared__ float weight_of[kAttentionWarps][Q][kWarp];
   auto& query = query_of[threadIdx.x / kWarp];
   auto& weight = weight_of[threadIdx.x / kWarp];
+  const int queries = rows.count;
   const int lane = threadIdx.x % kWarp;
   const int first = lane * N;
   float values[Q][N] = {}, highest[Q], sum[Q];
@@ -144,7 +153,7 @@ __device__ __forceinline__ void AttendHead(const T* own_query, int64_t stride, i
     highest[q] = -INFINITY;
     sum[q] = 0.0f;
     if (q >= queries) continue;
-    const auto own = LoadPack<N, false>(own_query + q * stride, first, head_size);
+    const auto own = LoadPack<N, false>(rows.query + q * rows.query_stride, first, head_size);
 #pragma unroll
     for (int i = 0; i < N; ++i) query[q][first + i] = ToFloat(own.at[i]) * scale;
   }
@@ -188,10 +197,15 @@ __device__ __forceinline__ void AttendHead(const T* own_query, int64_t stride, i
 #pragma unroll
     for (int i = 0; i < N; ++i) {
       if (first + i >= head_size) continue;
-      y[q * stride + first + i] = FromFloat<T>(count > 0 ? values[q][i] / sum[q] : 0.0f);
+      rows.y[q * rows.y_stride + first + i] =
+          FromFloat<T>(count > 0 ? values[q][i] / sum[q] : 0.0f);
     }
   }
 }
+
+// Max rows of a warp. Wide heads have fewer, because of shared memory.
+template <int N>
+constexpr int kAttentionGroup = N <= 4 ? 8 : 4;
 
 // Calls launch with the number of channels per lane.
 template <class Launch>

@@ -30,14 +30,15 @@ __global__ void __launch_bounds__(kThreads)
   const int channel_tile = blockIdx.x % channel_tiles;
   const int start = blockIdx.x / channel_tiles % time_tiles * kPositions;
   const int64_t b = blockIdx.x / channel_tiles / time_tiles;
-  const int length = p.lengths[b];
-  assert(0 <= length && length <= p.time);
+  const int length = p.lengths[b], row_start = FirstPosition(p.starts, b);
+  AssertSequence(p, b);
 
   const int head_channels = p.channels / p.heads;
   const int first_head = channel_tile * kThreads / head_channels;
   const int64_t last_channel = min(p.channels, int64_t(channel_tile + 1) * kThreads) - 1;
   const int tile_heads = last_channel / head_channels - first_head + 1;
-  const int filters = p.dynamic ? max(0, min(kPositions, length - start)) : 1;
+  const int positions = min(kPositions, int(p.time) - start);
+  const int filters = p.dynamic ? max(0, min(positions, length - row_start - start)) : 1;
   const T* weight = static_cast<const T*>(p.weight);
   for (int i = threadIdx.x / kWarp; i < filters * tile_heads; i += kThreads / kWarp) {
     const int64_t position = p.dynamic ? b * p.time + start + i / tile_heads : 0;
@@ -48,11 +49,12 @@ __global__ void __launch_bounds__(kThreads)
 
   const int64_t c = int64_t(channel_tile) * kThreads + threadIdx.x;
   if (c >= p.channels) return;
-  const T* x = static_cast<const T*>(p.x) + b * p.time * p.channels + c;
+  const T* x = static_cast<const T*>(p.x) + (b * p.time - row_start) * p.channels + c;
+  const int first = row_start + start;  // the tile's first position in its sequence
   float inputs[kPositions + K - 1];
 #pragma unroll
   for (int i = 0; i < kPositions + K - 1; ++i) {
-    const int t = start + i - int(p.padding_left);
+    const int t = first + i - int(p.padding_left);
     inputs[i] = 0 <= t && t < length ? ToFloat(x[t * p.channels]) : 0.0f;
   }
   const float* own_taps = taps + (c / head_channels - first_head) * kTapStride<K>;
@@ -62,7 +64,7 @@ __global__ void __launch_bounds__(kThreads)
   for (int i = 0; i < kPositions; ++i) {
     if (start + i >= p.time) return;
     float sum = 0.0f;
-    if (start + i < length) {
+    if (first + i < length) {
 #pragma unroll
       for (int k = 0; k < K; k += 4) {
         const float4 four = *reinterpret_cast<const float4*>(own_taps + i * filter_stride + k);
@@ -84,9 +86,10 @@ __global__ void __launch_bounds__(kThreads) ConvolveAny(ConvolutionParams p) {
   if (element >= p.batch * p.time * p.channels) return;
   const int64_t c = element % p.channels;
   const int64_t position = element / p.channels;
-  const int64_t t = position % p.time;
-  const int64_t length = p.lengths[position / p.time];
-  assert(0 <= length && length <= p.time);
+  const int64_t b = position / p.time;
+  const int64_t t = FirstPosition(p.starts, b) + position % p.time;
+  const int64_t length = p.lengths[b];
+  AssertSequence(p, b);
   float sum = 0.0f;
   if (t < length) {
     const int64_t head = c / (p.channels / p.heads);

@@ -18,16 +18,16 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t tile = blockIdx.x / channel_tiles % time_tiles;
   const int64_t start = tile % residues + tile / residues * kPositions * p.dilation;
   const int64_t b = blockIdx.x / channel_tiles / time_tiles;
-  const int64_t length = p.lengths[b];
-  assert(0 <= length && length <= p.time);
+  const int64_t length = p.lengths[b], row_start = FirstPosition(p.starts, b);
+  AssertSequence(p, b);
   if (c >= p.channels) return;
 
-  const int64_t sentence = b * p.time * p.channels + c;
-  const T* x = static_cast<const T*>(p.x) + sentence;
+  const int64_t row = b * p.time * p.channels + c;
+  const T* x = static_cast<const T*>(p.x) + row - row_start * p.channels;
   float inputs[kPositions + K - 1];
 #pragma unroll
   for (int i = 0; i < kPositions + K - 1; ++i) {
-    const int64_t t = start + i * p.dilation - p.padding_left;
+    const int64_t t = row_start + start + i * p.dilation - p.padding_left;
     inputs[i] = 0 <= t && t < length ? ToFloat(x[t * p.channels]) : 0.0f;
   }
   const T* taps = static_cast<const T*>(p.taps) + c;
@@ -38,12 +38,12 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
     for (int i = 0; i < kPositions; ++i) sums[i] += tap * inputs[i + k];
   }
-  T* y = static_cast<T*>(p.y) + sentence;
+  T* y = static_cast<T*>(p.y) + row;
 #pragma unroll
   for (int i = 0; i < kPositions; ++i) {
     const int64_t t = start + i * p.dilation;
     if (t >= p.time) return;
-    y[t * p.channels] = FromFloat<T>(t < length ? sums[i] : 0.0f);
+    y[t * p.channels] = FromFloat<T>(row_start + t < length ? sums[i] : 0.0f);
   }
 }
 
@@ -55,10 +55,11 @@ __global__ void __launch_bounds__(kThreads) ConvolveAny(DepthwiseConvParams p) {
   const int64_t c = element % p.channels;
   const int64_t position = element / p.channels;
   const int64_t b = position / p.time;
-  const int64_t t = position % p.time;
+  const int64_t row_start = FirstPosition(p.starts, b);
+  const int64_t t = row_start + position % p.time;
   const int64_t length = p.lengths[b];
-  assert(0 <= length && length <= p.time);
-  const T* x = static_cast<const T*>(p.x) + b * p.time * p.channels + c;
+  AssertSequence(p, b);
+  const T* x = static_cast<const T*>(p.x) + (b * p.time - row_start) * p.channels + c;
   const T* taps = static_cast<const T*>(p.taps) + c;
   float sum = 0.0f;
   for (int64_t k = 0; t < length && k < p.width; ++k) {

@@ -10,6 +10,7 @@
 #undef NDEBUG  // device assertions check indices in every build
 #include <cassert>
 
+#include "model/ops/first_position.h"
 #include "model/ops/params.h"
 
 // Shared code of the CUDA kernels. Sums are kept in float32; the types below are those in memory.
@@ -106,6 +107,14 @@ __device__ __forceinline__ bool IsIdle(const Ring& ring, int64_t row) {
   const int slot = ring.backpointers[row * ring.backpointers_stride];
   assert(slot >= -1);
   return slot < 0;
+}
+
+// Fails a device assertion if the sequence of row b does not lie within the batch.
+template <class Params>
+__device__ __forceinline__ void AssertSequence(const Params& p, int64_t b) {
+  const int64_t start = FirstPosition(p.starts, b), length = p.lengths[b];
+  assert(0 <= start && start <= b * p.time);
+  assert(0 <= length && length <= (p.starts == nullptr ? p.time : start + (p.batch - b) * p.time));
 }
 
 // Calls launch(T{}) with the element type of `type`.

@@ -17,6 +17,7 @@
 #include "model/ops/embed.h"
 #include "model/ops/params.h"
 #include "model/ops/search/beam_search.h"
+#include "model/ops/self_attention.h"
 #include "model/ops/self_attention_step.h"
 #include "model/ops/source_attention.h"
 #include "model/ops/ssru_step.h"
@@ -41,6 +42,7 @@ constexpr auto kDepthwiseConv = OnCurrentStream<DepthwiseConvParams, DepthwiseCo
 constexpr auto kDepthwiseConvStep = OnCurrentStream<DepthwiseConvStepParams, DepthwiseConvStepCuda>;
 constexpr auto kEmbed = OnCurrentStream<EmbedParams, EmbedCuda>;
 constexpr auto kGatedConvStep = OnCurrentStream<GatedConvStepParams, GatedConvStepCuda>;
+constexpr auto kSelfAttention = OnCurrentStream<SelfAttentionParams, SelfAttentionCuda>;
 constexpr auto kSelfAttentionStep = OnCurrentStream<SelfAttentionStepParams, SelfAttentionStepCuda>;
 constexpr auto kSourceAttention = OnCurrentStream<SourceAttentionParams, SourceAttentionCuda>;
 constexpr auto kSsruStep = OnCurrentStream<SsruStepParams, SsruStepCuda>;
@@ -72,15 +74,15 @@ void BeamStepCudaOp(const at::Tensor& plan, const at::Tensor& logits,
 }
 
 at::Tensor DynamicConvCuda(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& lengths,
-                           int64_t padding_left) {
+                           int64_t padding_left, const std::optional<at::Tensor>& starts) {
   const c10::cuda::CUDAGuard guard(x.device());
-  return DynamicConv(x, weight, lengths, padding_left, kConvolution);
+  return DynamicConv(x, weight, lengths, padding_left, starts, kConvolution);
 }
 
 at::Tensor LightConvCuda(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& lengths,
-                         int64_t padding_left) {
+                         int64_t padding_left, const std::optional<at::Tensor>& starts) {
   const c10::cuda::CUDAGuard guard(x.device());
-  return LightConv(x, weight, lengths, padding_left, kConvolution);
+  return LightConv(x, weight, lengths, padding_left, starts, kConvolution);
 }
 
 at::Tensor DynamicConvStepCuda(const at::Tensor& x, const at::Tensor& weight, at::Tensor& state,
@@ -96,9 +98,10 @@ at::Tensor LightConvStepCuda(const at::Tensor& x, const at::Tensor& weight, at::
 }
 
 at::Tensor DepthwiseConvCudaOp(const at::Tensor& x, const at::Tensor& weight,
-                               const at::Tensor& lengths, int64_t padding_left, int64_t dilation) {
+                               const at::Tensor& lengths, int64_t padding_left, int64_t dilation,
+                               const std::optional<at::Tensor>& starts) {
   const c10::cuda::CUDAGuard guard(x.device());
-  return DepthwiseConv(x, weight, lengths, padding_left, dilation, kDepthwiseConv);
+  return DepthwiseConv(x, weight, lengths, padding_left, dilation, starts, kDepthwiseConv);
 }
 
 at::Tensor DepthwiseConvStepCudaOp(const at::Tensor& x, const at::Tensor& weight, at::Tensor& state,
@@ -122,6 +125,12 @@ at::Tensor GatedConvStepCudaOp(const at::Tensor& z, const at::Tensor& taps_weigh
                                const at::Tensor& backpointers) {
   const c10::cuda::CUDAGuard guard(z.device());
   return GatedConvStep(z, taps_weight, heads, state, positions, backpointers, kGatedConvStep);
+}
+
+at::Tensor SelfAttentionCudaOp(const at::Tensor& query_key_value, const at::Tensor& lengths,
+                               int64_t heads, const std::optional<at::Tensor>& starts) {
+  const c10::cuda::CUDAGuard guard(query_key_value.device());
+  return SelfAttention(query_key_value, lengths, heads, starts, kSelfAttention);
 }
 
 at::Tensor SelfAttentionStepCudaOp(const at::Tensor& query, const at::Tensor& key,
@@ -161,6 +170,7 @@ TORCH_LIBRARY_IMPL(linnet, CUDA, m) {
   m.impl("depthwise_conv_step", DepthwiseConvStepCudaOp);
   m.impl("embed_tokens", EmbedTokensCudaOp);
   m.impl("gated_conv_step", GatedConvStepCudaOp);
+  m.impl("self_attention", SelfAttentionCudaOp);
   m.impl("self_attention_step", SelfAttentionStepCudaOp);
   m.impl("source_attention", SourceAttentionCudaOp);
   m.impl("ssru_step", SsruStepCudaOp);

@@ -35,8 +35,9 @@ __global__ void __launch_bounds__(kAttentionThreads)
     const T* key = cache + EntryOffset(p.cache, row, j) + channel;
     return KeyValue<T>{key, key + p.size};
   };
-  AttendHead<N, 1>(static_cast<const T*>(p.query) + own, /*stride=*/0, /*queries=*/1, head_size,
-                   scale, steps * (last_head - first_head + 1), find, y);
+  const QueryRows<T> query = {static_cast<const T*>(p.query) + own, /*query_stride=*/0, y,
+                              /*y_stride=*/0, /*count=*/1};
+  AttendHead<N, 1>(query, head_size, scale, steps * (last_head - first_head + 1), find);
 
   T* entry = cache + EntryOffset(p.cache, row, 0);
   for (int c = lane; c < head_size; c += kWarp) {

@@ -8,9 +8,6 @@ namespace {
 // source, so that its keys and values are read once. Fewer rows do not fill the device: there each
 // row has its own warps.
 constexpr int64_t kManyRows = 32;
-// Max rows of a warp. Wide heads have fewer, because of shared memory.
-template <int N>
-constexpr int kGroup = N <= 4 ? 8 : 4;
 
 // True if the row has the source of the one before it. Idle rows are alone.
 __device__ __forceinline__ bool ContinuesSource(const SourceAttentionParams& p, int64_t row) {
@@ -19,7 +16,7 @@ __device__ __forceinline__ bool ContinuesSource(const SourceAttentionParams& p, 
 
 // The number of rows that a warp of this row computes: the row and those after it that have its
 // source; 0 if a warp of an earlier row computes it. A source's rows are divided into groups of
-// kGroup from its first row on.
+// kAttentionGroup from its first row on.
 template <int N>
 __device__ __forceinline__ int RowsOfWarp(const SourceAttentionParams& p, int64_t row) {
   const int lane = threadIdx.x % kWarp;
@@ -28,9 +25,9 @@ __device__ __forceinline__ int RowsOfWarp(const SourceAttentionParams& p, int64_
     same = __ballot_sync(kWholeWarp, ContinuesSource(p, row - before - lane));
     before += same == kWholeWarp ? kWarp : __ffs(~same) - 1;
   }
-  if (before % kGroup<N> != 0) return 0;
+  if (before % kAttentionGroup<N> != 0) return 0;
   const unsigned same = __ballot_sync(kWholeWarp, ContinuesSource(p, row + 1 + lane));
-  return min(kGroup<N>, same == kWholeWarp ? kWarp : __ffs(~same));
+  return min(kAttentionGroup<N>, same == kWholeWarp ? kWarp : __ffs(~same));
 }
 
 template <class T, int N, bool kGroups>
@@ -52,9 +49,10 @@ __global__ void __launch_bounds__(kAttentionThreads) Attend(SourceAttentionParam
     return KeyValue<T>{key, key + p.size};
   };
   const int64_t own = row * p.size + channel;
-  AttendHead<N, kGroups ? kGroup<N> : 1>(static_cast<const T*>(p.query) + own, p.size, rows,
-                                         head_size, scale, length, find,
-                                         static_cast<T*>(p.y) + own);
+  AttendHead<N, kGroups ? kAttentionGroup<N> : 1>(
+      QueryRows<T>{static_cast<const T*>(p.query) + own, p.size, static_cast<T*>(p.y) + own, p.size,
+                   rows},
+      head_size, scale, length, find);
 }
 
 }  // namespace

@@ -158,6 +158,126 @@ TEST(CudaKernelsTest, ConvolutionsEqualTheCpu) {
   }
 }
 
+// Sequences in blocks (first_position.h), with unused rows among them and behind them.
+struct Blocks {
+  static constexpr int kTime = 16;
+  std::vector<int32_t> lengths, starts;
+
+  Blocks() {
+    for (int32_t length : {1, 16, 0, 17, 45, 33, 0, 70, 0}) {
+      for (int32_t start = 0; start == 0 || start < length; start += kTime) {
+        lengths.push_back(length);
+        starts.push_back(start);
+      }
+    }
+  }
+  int64_t batch() const { return std::ssize(lengths); }
+};
+
+TEST(CudaKernelsTest, ConvolutionsOfBlocksEqualTheCpu) {
+  std::mt19937 random(9);
+  Blocks blocks;
+  for (FloatType type : kTypes) {
+    for (int64_t width : {3, 9, 31}) {
+      for (const auto& [channels, heads] : {std::pair{32, 4}, {36, 36}, {140, 2}}) {
+        const int64_t positions = blocks.batch() * Blocks::kTime;
+        Array x(type, positions * channels, random), y = x;
+        Array weight(type, positions * heads * width, random);
+        Array taps(type, width * channels, random);
+        std::vector<float> expected(y.floats.size());
+        for (bool dynamic : {true, false}) {
+          ConvolutionParams p = {.type = FloatType::kFloat32,
+                                 .dynamic = dynamic,
+                                 .x = x.floats.data(),
+                                 .weight = weight.floats.data(),
+                                 .lengths = blocks.lengths.data(),
+                                 .y = expected.data(),
+                                 .batch = blocks.batch(),
+                                 .time = Blocks::kTime,
+                                 .channels = channels,
+                                 .heads = heads,
+                                 .width = width,
+                                 .padding_left = width / 2,
+                                 .starts = blocks.starts.data()};
+          ConvolutionCpu(p);
+          KernelMemory device;
+          p.type = type;
+          p.x = device.Give(x);
+          p.weight = device.Give(weight);
+          p.y = device.Give(y);
+          p.lengths = device.Give(blocks.lengths);
+          p.starts = device.Give(blocks.starts);
+          ConvolutionCuda(p, nullptr);
+          device.TakeBack();
+          ExpectClose(y, expected);
+        }
+        for (int64_t dilation : {1, 3, 20}) {
+          DepthwiseConvParams p = {.type = FloatType::kFloat32,
+                                   .x = x.floats.data(),
+                                   .taps = taps.floats.data(),
+                                   .lengths = blocks.lengths.data(),
+                                   .y = expected.data(),
+                                   .batch = blocks.batch(),
+                                   .time = Blocks::kTime,
+                                   .channels = channels,
+                                   .width = width,
+                                   .padding_left = (width - 1) * dilation / 2,
+                                   .dilation = dilation,
+                                   .starts = blocks.starts.data()};
+          DepthwiseConvCpu(p);
+          KernelMemory device;
+          p.type = type;
+          p.x = device.Give(x);
+          p.taps = device.Give(taps);
+          p.y = device.Give(y);
+          p.lengths = device.Give(blocks.lengths);
+          p.starts = device.Give(blocks.starts);
+          DepthwiseConvCuda(p, nullptr);
+          device.TakeBack();
+          ExpectClose(y, expected);
+        }
+      }
+    }
+  }
+}
+
+TEST(CudaKernelsTest, SelfAttentionOfSequencesEqualsTheCpu) {
+  std::mt19937 random(10);
+  Blocks blocks;
+  std::vector<int32_t> padded = {40, 7, 0, 33};
+  for (FloatType type : kTypes) {
+    // Heads of 12 and 65 channels do not consist of whole packs, and are not aligned.
+    for (const auto& [size, heads] : {std::pair{64, 4}, {36, 3}, {130, 2}, {512, 2}}) {
+      for (bool in_blocks : {true, false}) {
+        const int64_t batch = in_blocks ? blocks.batch() : std::ssize(padded);
+        const int64_t time = in_blocks ? Blocks::kTime : 40;
+        std::vector<int32_t>& lengths = in_blocks ? blocks.lengths : padded;
+        Array x(type, batch * time * 3 * size, random), y(type, batch * time * size, random);
+        std::vector<float> expected(y.floats.size());
+        SelfAttentionParams p = {.type = FloatType::kFloat32,
+                                 .query_key_value = x.floats.data(),
+                                 .lengths = lengths.data(),
+                                 .y = expected.data(),
+                                 .batch = batch,
+                                 .time = time,
+                                 .size = size,
+                                 .heads = heads,
+                                 .starts = in_blocks ? blocks.starts.data() : nullptr};
+        SelfAttentionCpu(p);
+        KernelMemory device;
+        p.type = type;
+        p.query_key_value = device.Give(x);
+        p.y = device.Give(y);
+        p.lengths = device.Give(lengths);
+        if (in_blocks) p.starts = device.Give(blocks.starts);
+        SelfAttentionCuda(p, nullptr);
+        device.TakeBack();
+        ExpectClose(y, expected);
+      }
+    }
+  }
+}
+
 TEST(CudaKernelsTest, SourceAttentionEqualsTheCpu) {
   std::mt19937 random(4);
   for (FloatType type : kTypes) {
