@@ -1,9 +1,10 @@
-"""Kernels that a decoder step launches on a GPU, counted on tensors without data.
+"""Kernels that a decoder step and an encoder call launch on a GPU, counted on tensors without data.
 
 A fake tensor says that it lies on a GPU, so operators choose what they do there, and nothing runs.
 Every operator that is not a view or an allocation is one launch, the operators of linnet as well
 (source_attention.cu and its neighbours launch one kernel each). The projection to the vocabulary
-and the search follow: beam_inputs, the gemm, beam_step's two.
+and the search follow: beam_inputs, the gemm, beam_step's two. An engine launches both as one graph
+each (recorded_work.h), an encoder call after four copies of its inputs.
 """
 
 from collections import Counter
@@ -50,6 +51,20 @@ def launches_of_step(rows: int, **changes) -> Counter[str]:
     return launches.counts
 
 
+def launches_of_encoder(in_blocks: bool, **changes) -> Counter[str]:
+    config = preset("dynamic_base", 1000, **changes)
+    with FakeTensorMode(), torch.device("cuda"), torch.no_grad():
+        model = EncoderDecoder(config)
+        source = torch.zeros(6, 16, dtype=torch.int64)
+        lengths, starts = (torch.zeros(6, dtype=torch.int32) for _ in range(2))
+        with Launches() as launches:
+            if in_blocks:
+                model.encode_blocks(source, lengths, starts)
+            else:
+                model.encode(source, lengths)
+    return launches.counts
+
+
 @pytest.mark.parametrize("pre_norm", [False, True], ids=["post_norm", "pre_norm"])
 def test_step_of_few_rows_launches_eleven_kernels_a_layer(pre_norm):
     # 90 without the fused kernels, 109 with the norm before each block.
@@ -78,3 +93,21 @@ def test_learned_positions_are_part_of_the_embedding():
     counts = launches_of_step(5, positions="learned")
     assert counts["linnet.embed_tokens"] == 1
     assert "aten.embedding" not in counts
+
+
+def test_encoder_call_in_blocks_launches_nine_kernels_a_layer():
+    layers = 7
+    counts = launches_of_encoder(in_blocks=True)
+    assert counts == {
+        "linnet.embed_tokens": 1,
+        "aten.arange": 1,
+        "aten.add.Tensor": 1,
+        "aten.addmm": 3 * layers + LAYERS,  # with the keys and values of the decoder's layers
+        "aten.glu": layers,
+        "aten.mm": layers,
+        "linnet.dynamic_conv": layers,
+        "aten._addmm_activation": layers,
+        "linnet.add_norm": 2 * layers,
+    }
+    padded = launches_of_encoder(in_blocks=False)
+    assert sum(counts.values()) < sum(padded.values())

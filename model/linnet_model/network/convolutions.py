@@ -3,7 +3,7 @@
 A convolution has these methods; K is its number of taps, and it serves one position like a mixer:
 
     forward(x, drop)                               training: plain PyTorch
-    encode(x, lengths)                             serving, whole sequences
+    encode(x, lengths, starts)                     serving, whole sequences
     step(x, state, positions, backpointers)        serving, one position of every row
     step_after(x, weight, bias, activation, …)     the same with the linear layer before it
     pack(kind)                                     lays its own linear layer out for serving
@@ -54,11 +54,13 @@ def shift(x: Tensor, kernel: int, tap: int) -> Tensor:
     return taps.t()
 
 
-def windows(x: Tensor, lengths: Tensor, kernel: int, padding_left: int) -> Tensor:
+def windows(
+    x: Tensor, lengths: Tensor, kernel: int, padding_left: int, starts: Tensor | None
+) -> Tensor:
     """x: [B, S, C], lengths: int32 [B] -> [B, S, K, C], the inputs under the taps of each position,
     zero outside its sequence."""
     taken = [
-        torch.ops.linnet.depthwise_conv(x, shift(x, kernel, k), lengths, padding_left, 1)
+        torch.ops.linnet.depthwise_conv(x, shift(x, kernel, k), lengths, padding_left, 1, starts)
         for k in range(kernel)
     ]
     return torch.stack(taken, dim=2)
@@ -132,9 +134,9 @@ class RawDynamicConv(Convolution):
         return (split * taps.transpose(-1, -2).unsqueeze(-1)).sum(dim=-3).flatten(-2)
 
     @torch.jit.export
-    def encode(self, x: Tensor, lengths: Tensor) -> Tensor:
+    def encode(self, x: Tensor, lengths: Tensor, starts: Tensor | None = None) -> Tensor:
         """x: [B, S, C], lengths: int32 [B] -> [B, S, C], zero from lengths[b] on."""
-        return self.apply_taps(x, windows(x, lengths, self.kernel, self.padding_left))
+        return self.apply_taps(x, windows(x, lengths, self.kernel, self.padding_left, starts))
 
     @torch.jit.export
     def step(self, x: Tensor, state: Tensor, positions: Tensor, backpointers: Tensor) -> Tensor:
@@ -158,10 +160,10 @@ class DynamicConv(RawDynamicConv):
         return taps.softmax(dim=-1)
 
     @torch.jit.export
-    def encode(self, x: Tensor, lengths: Tensor) -> Tensor:
+    def encode(self, x: Tensor, lengths: Tensor, starts: Tensor | None = None) -> Tensor:
         """x: [B, S, C], lengths: int32 [B] -> [B, S, C], zero from lengths[b] on."""
         weight = self.weight_linear.serve(x).view(x.size(0), x.size(1), self.heads, self.kernel)
-        return torch.ops.linnet.dynamic_conv(x, weight, lengths, self.padding_left)
+        return torch.ops.linnet.dynamic_conv(x, weight, lengths, self.padding_left, starts)
 
     @torch.jit.export
     def step(self, x: Tensor, state: Tensor, positions: Tensor, backpointers: Tensor) -> Tensor:
@@ -226,10 +228,10 @@ class RawLightConv(Convolution):
         return self.weight.t().repeat_interleave(self.width // self.heads, dim=1).t()
 
     @torch.jit.export
-    def encode(self, x: Tensor, lengths: Tensor) -> Tensor:
+    def encode(self, x: Tensor, lengths: Tensor, starts: Tensor | None = None) -> Tensor:
         """x: [B, S, C], lengths: int32 [B] -> [B, S, C], zero from lengths[b] on."""
         taps = self.taps_of_channels()
-        return torch.ops.linnet.depthwise_conv(x, taps, lengths, self.padding_left, 1)
+        return torch.ops.linnet.depthwise_conv(x, taps, lengths, self.padding_left, 1, starts)
 
     @torch.jit.export
     def step(self, x: Tensor, state: Tensor, positions: Tensor, backpointers: Tensor) -> Tensor:
@@ -251,9 +253,9 @@ class LightConv(RawLightConv):
         return taps.softmax(dim=-1)
 
     @torch.jit.export
-    def encode(self, x: Tensor, lengths: Tensor) -> Tensor:
+    def encode(self, x: Tensor, lengths: Tensor, starts: Tensor | None = None) -> Tensor:
         """x: [B, S, C], lengths: int32 [B] -> [B, S, C], zero from lengths[b] on."""
-        return torch.ops.linnet.light_conv(x, self.weight, lengths, self.padding_left)
+        return torch.ops.linnet.light_conv(x, self.weight, lengths, self.padding_left, starts)
 
     @torch.jit.export
     def step(self, x: Tensor, state: Tensor, positions: Tensor, backpointers: Tensor) -> Tensor:
@@ -290,10 +292,10 @@ class DepthwiseConv(Convolution):
         return F.conv1d(padded, taps, dilation=self.dilation, groups=self.width).transpose(1, 2)
 
     @torch.jit.export
-    def encode(self, x: Tensor, lengths: Tensor) -> Tensor:
+    def encode(self, x: Tensor, lengths: Tensor, starts: Tensor | None = None) -> Tensor:
         """x: [B, S, C], lengths: int32 [B] -> [B, S, C], zero from lengths[b] on."""
         return torch.ops.linnet.depthwise_conv(
-            x, self.weight.t(), lengths, self.padding_left, self.dilation
+            x, self.weight.t(), lengths, self.padding_left, self.dilation, starts
         )
 
     @torch.jit.export
@@ -324,9 +326,9 @@ class FullConv(Convolution):
         return F.linear(seen, drop(self.taps.weight, self.weight_dropout))
 
     @torch.jit.export
-    def encode(self, x: Tensor, lengths: Tensor) -> Tensor:
+    def encode(self, x: Tensor, lengths: Tensor, starts: Tensor | None = None) -> Tensor:
         """x: [B, S, C], lengths: int32 [B] -> [B, S, C], zero from lengths[b] on."""
-        seen = windows(x, lengths, self.kernel, self.padding_left)
+        seen = windows(x, lengths, self.kernel, self.padding_left, starts)
         return self.taps.serve(seen.flatten(-2))
 
     @torch.jit.export
@@ -363,6 +365,7 @@ class GatedConvolution(nn.Module):
             self.conv = DepthwiseConv(width, kernel, padding_left, dilation, dropout)
         self.linear2 = linear(width, width)
         self.window = span + 1
+        self.takes_blocks = True  # `encode` takes `starts`
 
     @torch.jit.unused
     def forward(self, x: Tensor, valid: Tensor | None, drop: Dropout) -> Tensor:
@@ -375,9 +378,15 @@ class GatedConvolution(nn.Module):
         return self.linear2(self.conv(x, drop))
 
     @torch.jit.export
-    def encode(self, x: Tensor, lengths: Tensor, closing: Closing | None = None) -> Tensor:
+    def encode(
+        self,
+        x: Tensor,
+        lengths: Tensor,
+        closing: Closing | None = None,
+        starts: Tensor | None = None,
+    ) -> Tensor:
         x = self.linear1.serve(x, "glu" if self.glu else "none")
-        return self.linear2.close(self.conv.encode(x, lengths), closing)
+        return self.linear2.close(self.conv.encode(x, lengths, starts), closing)
 
     @torch.jit.export
     def mix(self, x: Tensor, state: Tensor, positions: Tensor, backpointers: Tensor) -> Tensor:

@@ -4,6 +4,7 @@
 no state. An engine requires these methods of it (arguments and shapes: the methods below):
 
   encode(source, lengths)    -> keys and values of the source, per decoder layer
+  encode_blocks(source, ...) -> the same of sources in blocks, if the module `packs_sources`
   features(tokens, ...)      -> input of the output table, per row; changes `state` in place
   step(tokens, ...)          -> logits, per row; changes `state` in place
   step_best(tokens, ...)     -> the highest logits and the log normalizer, per row; CPU only
@@ -86,6 +87,9 @@ class EncoderDecoder(nn.Module):
         self.encoder_norm = final_norm(config) if self.has_source else nn.Identity()
         self.decoder_norm = final_norm(config)
         self.projection = Projection()
+        self.packs_sources = self.has_source and all(
+            layer.mixer.takes_blocks for layer in self.encoder
+        )
         for module in self.modules():
             if isinstance(module, nn.LayerNorm):
                 module.eps = config.norm_epsilon
@@ -197,12 +201,40 @@ class EncoderDecoder(nn.Module):
         if self.enter_source is not None and self.embed_source is not None:
             positions = torch.arange(source.size(1), device=source.device)
             x = self.enter_source.serve(self.source_rows(source), positions)
-            for layer in self.encoder:
-                x = layer.encode(x, lengths)
-            x = self.encoder_norm(x)
-            for layer in self.decoder:
-                if layer.attention is not None:
-                    keys_values.append(layer.attention.keys_values(x))
+            keys_values = self.encode_rows(x, lengths, None)
+        return keys_values
+
+    @torch.jit.export
+    def encode_blocks(self, source: Tensor, lengths: Tensor, starts: Tensor) -> list[Tensor]:
+        """source: int64 [N, P], blocks of any number of sources, lengths: int32 [N], starts: int32
+        [N] (first_position.h) -> keys and values [N, P, 2, d] per decoder layer. Requires
+        `packs_sources`. All shapes follow from N, so a GPU can record the call."""
+        keys_values: list[Tensor] = []
+        if self.enter_source is not None and self.embed_source is not None:
+            block = source.size(1)
+            within = torch.arange(block, dtype=torch.int32, device=source.device)
+            positions = (starts.unsqueeze(1) + within).flatten()
+            if self.enter_source.table is not None:  # it may end with the longest source
+                last = self.enter_source.table.weight.size(0) - 1 - self.enter_source.first
+                positions = positions.clamp(max=last)
+            tokens = source.flatten()
+            if source.is_cuda:
+                x = self.enter_source.step(tokens, positions, self.embed_source.weight)
+            else:  # the table may have been dropped
+                x = self.enter_source.serve(self.source_rows(tokens), positions)
+            keys_values = self.encode_rows(x.view(-1, block, self.width), lengths, starts)
+        return keys_values
+
+    @torch.jit.export
+    def encode_rows(self, x: Tensor, lengths: Tensor, starts: Tensor | None) -> list[Tensor]:
+        """The encoder behind its embedding: x: [B, S, d] -> what `encode` returns."""
+        for layer in self.encoder:
+            x = layer.encode(x, lengths, starts)
+        x = self.encoder_norm(x)
+        keys_values: list[Tensor] = []
+        for layer in self.decoder:
+            if layer.attention is not None:
+                keys_values.append(layer.attention.keys_values(x))
         return keys_values
 
     @torch.jit.export

@@ -30,6 +30,7 @@ class Ensemble(nn.Module):
         self.layers = [len(member.decoder) for member in members]
         self.widths = [member.width for member in members]
         self.picks_best = False
+        self.packs_sources = all(member.packs_sources for member in members)
 
     @torch.jit.export
     def encode(self, source: Tensor, lengths: Tensor) -> list[Tensor]:
@@ -37,6 +38,14 @@ class Ensemble(nn.Module):
         keys_values: list[Tensor] = []
         for member in self.members:
             keys_values += member.encode(source, lengths)
+        return keys_values
+
+    @torch.jit.export
+    def encode_blocks(self, source: Tensor, lengths: Tensor, starts: Tensor) -> list[Tensor]:
+        """As EncoderDecoder.encode_blocks, for the decoder layers of all members."""
+        keys_values: list[Tensor] = []
+        for member in self.members:
+            keys_values += member.encode_blocks(source, lengths, starts)
         return keys_values
 
     @torch.jit.export

@@ -161,11 +161,11 @@ class EncoderLayer(nn.Module):
         return self.ffn_norm(x + drop(self.ffn(x, drop), self.dropout))
 
     @torch.jit.export
-    def encode(self, x: Tensor, lengths: Tensor) -> Tensor:
+    def encode(self, x: Tensor, lengths: Tensor, starts: Tensor | None = None) -> Tensor:
         if self.pre_norm:
-            x = self.mixer.encode(self.mixer_norm(x), lengths, (x, None, None))
+            x = self.mixer.encode(self.mixer_norm(x), lengths, (x, None, None), starts)
             return self.ffn.serve(self.ffn_norm(x), (x, None, None))
-        x = self.mixer.encode(x, lengths, (x, self.mixer_norm.weight, self.mixer_norm.bias))
+        x = self.mixer.encode(x, lengths, (x, self.mixer_norm.weight, self.mixer_norm.bias), starts)
         return self.ffn.serve(x, (x, self.ffn_norm.weight, self.ffn_norm.bias))
 
     @torch.jit.export

@@ -2,7 +2,7 @@
 recurrent unit).
 
     forward(x, valid, drop)                  training, whole sequences: plain PyTorch
-    encode(x, lengths, closing)              serving, whole sequences of an encoder
+    encode(x, lengths, closing, starts)      serving, whole sequences of an encoder
     mix(x, state, positions, backpointers)   serving, one position of every row, up to
     close(y, residual, norm, …)              the last linear layer, the residual sum and a norm
     step(x, state, positions, backpointers)  the same with the last linear layer alone
@@ -15,6 +15,9 @@ depend on which one it holds. `forward`, `encode` and `step` compute the same fu
 weights. `encode` and `close` also apply the residual sum and the norm that follow the mixer, fused
 into its last linear layer where it ends with one. The methods for serving are scripted into the
 bundle and use the operators torch.ops.linnet.*.
+
+With `starts` [B] the rows of x are blocks of sequences (first_position.h) instead of padded ones;
+mixers without `takes_blocks` refuse them.
 
 A mixer keeps nothing between calls. The caller passes the state, [window, slots, ...], a ring over
 the last `window` positions; the step operators change it in place. `backpointers` [R, A] gives for
@@ -57,6 +60,7 @@ class SelfAttention(nn.Module):
         self.unbounded, self.causal = window == 0, causal
         self.window = window if window > 0 else config.max_positions
         self.width = config.width
+        self.takes_blocks = self.unbounded and neighbour_heads == 1 and not causal
         self.query_key_value = linear(config.width, 3 * config.width)  # rows in this order
         self.output = linear(config.width, config.width)
 
@@ -124,7 +128,13 @@ class SelfAttention(nn.Module):
         return self.output(self.join(weights @ self.neighbours(v)))
 
     @torch.jit.export
-    def encode(self, x: Tensor, lengths: Tensor, closing: Closing | None = None) -> Tensor:
+    def encode(
+        self,
+        x: Tensor,
+        lengths: Tensor,
+        closing: Closing | None = None,
+        starts: Tensor | None = None,
+    ) -> Tensor:
         """x: [B, S, d], lengths: int32 [B] -> [B, S, d], undefined from lengths[b] on.
 
         On the CPU plain self-attention is one operator. Windows are computed sequence by sequence,
@@ -134,9 +144,10 @@ class SelfAttention(nn.Module):
         the whole batch.
         """
         projected = self.query_key_value.serve(x)
-        if self.unbounded and self.neighbour_heads == 1 and not self.causal and not x.is_cuda:
-            y = torch.ops.linnet.self_attention(projected, lengths, self.heads)
+        if self.takes_blocks and (starts is not None or not x.is_cuda):
+            y = torch.ops.linnet.self_attention(projected, lengths, self.heads, starts)
             return self.output.close(y, closing)
+        assert starts is None, "this self-attention takes no blocks"
         q, k, v = self.split(projected)
         valid = torch.arange(x.size(1), device=x.device) < lengths.unsqueeze(1)
         if x.is_cuda:

@@ -142,6 +142,47 @@ def test_several_tokens_in_a_step_have_the_bits_of_single_steps(changes: dict):
 
 
 @each_model
+@torch.no_grad()
+def test_sources_in_blocks_have_the_bits_of_padded_ones(changes: dict):
+    source, lengths, _ = scenario()
+    saved, block = io.BytesIO(), 4
+    torch.jit.save(torch.jit.script(make_model(**changes)), saved)
+    unused = torch.full((block,), PAD)
+    rows, row_lengths, starts = [unused], [0], [0]
+    for b in (2, 0, 1):
+        for start in range(0, int(lengths[b]), block):
+            row = torch.cat([source[b, start : start + block], unused])[:block]
+            rows, starts = [*rows, row], [*starts, start]
+            row_lengths.append(int(lengths[b]))
+    inputs = torch.stack(rows), *(torch.tensor(it).int() for it in (row_lengths, starts))
+    for kind in ("float32", "int8"):
+        saved.seek(0)
+        module = torch.jit.load(saved)
+        module.pack(kind)
+        if not module.packs_sources:
+            with pytest.raises(torch.jit.Error, match="takes no blocks"):
+                module.encode_blocks(*inputs)
+            continue
+        padded, packed = module.encode(source, lengths), module.encode_blocks(*inputs)
+        for want, got in zip(padded, packed, strict=True):
+            row = 1
+            for b in (2, 0, 1):
+                length = int(lengths[b])
+                count = -(-length // block)
+                own = got[row : row + count].flatten(0, 1)[:length]
+                assert torch.equal(own, want[b, :length])
+                row += count
+
+
+def test_windows_of_attention_take_no_blocks():
+    window = {"encoder_mixers": ["self_attention"], "encoder_kernels": [3, 3]}
+    for changes in (window, {"encoder_mixers": ["csan_1d"]}, {"encoder_mixers": ["csan_2d"]}):
+        assert not make_model(**changes).packs_sources
+    assert make_model(**SEE_ALL, encoder_kernels=[0, 0]).packs_sources
+    assert not make_model(encoder_kernels=[], sharing="output").packs_sources
+
+
+@each_model
 def test_alignment_equals_training_attention(changes: dict):
     model, (source, lengths, target) = make_model(**changes), scenario()
     for module in (model, torch.jit.script(model)):
