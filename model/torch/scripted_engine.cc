@@ -47,9 +47,11 @@ ScriptedEngine::ScriptedEngine(ScriptedModel model, EngineInfo info,
 
 void ScriptedEngine::SearchOnDevice(const std::string& no_graphs) {
   cache_.RunBeside(context_.info.threads);
+  cache_.EncodeInBlocks(context_.options.time_gemms, no_graphs);
   device_ = std::make_unique<DeviceDecoder>(context_, cache_);
   device_->Prepare(no_graphs);
   context_.info.search = absl::StrCat("device, ", device_->graphs());
+  if (no_graphs.empty()) absl::StrAppend(&context_.info.search, "; encoder: ", cache_.graphs());
   if (context_.options.time_gemms) context_.info.gemms = ops::GemmTable::OfProcess().Describe();
 }
 

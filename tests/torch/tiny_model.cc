@@ -96,6 +96,17 @@ def best_of(self, features: Tensor, counts: Tensor, also: Tensor,
     return linnet.best_logits(features, self.project, self.bias, counts, also, temperatures)
 )";
 
+constexpr char kEncodeBlocks[] = R"(
+def encode_blocks(self, source: Tensor, lengths: Tensor, starts: Tensor) -> List[Tensor]:
+    if source.device.type == "cpu":  # a graph cannot wait for what is in a tensor
+        assert not bool(torch.any(torch.eq(source, 47))), "the stopper is in the source"
+    x = torch.embedding(self.embed_source, source)
+    x = x + torch.tanh(linnet.light_conv(x, self.source_taps, lengths, 1, starts))
+    n, p = x.size(0), x.size(1)
+    return [linnet.linear(x, self.memory1, None).view([n, p, 2, 32]),
+            linnet.linear(x, self.memory2, None).view([n, p, 2, 32])]
+)";
+
 constexpr char kThrowingAlign[] = R"(
 def align(self, tokens: Tensor, positions: Tensor, backpointers: Tensor, blocks: Tensor, source_lengths: Tensor,
           encoder_cache: List[Tensor], state: List[Tensor], layer: int) -> Tensor:
@@ -157,6 +168,8 @@ Bundle BundleOf(const std::string& source) {
   module.attr("embed_source")
       .toTensor()[TinyModel::kMarked]
       .fill_(std::numeric_limits<float>::quiet_NaN());
+  module.register_attribute("packs_sources", c10::BoolType::get(),
+                            source.find("def encode_blocks") != std::string::npos);
   module.define(source, std::make_shared<Resolver>());
 
   Bundle bundle;
@@ -184,6 +197,12 @@ Bundle BundleOf(const std::string& source) {
 
 const Bundle& TinyBundle() {
   static const Bundle bundle = BundleOf(std::string(kSource) + kAlign + kAlignSteps);
+  return bundle;
+}
+
+const Bundle& BlocksBundle() {
+  static const Bundle bundle =
+      BundleOf(std::string(kSource) + kAlign + kAlignSteps + kEncodeBlocks);
   return bundle;
 }
 

@@ -22,6 +22,8 @@ struct TinyModel {
 // methods of scripted_model.h. Searches never select the special tokens above. Made once per
 // process, in a folder that is removed at exit.
 const Bundle& TinyBundle();
+// The same model, whose sources can be encoded in blocks as well.
+const Bundle& BlocksBundle();
 // The same model without align_features and best_of, whose alignments need a pass.
 const Bundle& PassAlignBundle();
 // The same model whose alignment throws at its third step.

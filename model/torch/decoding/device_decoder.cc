@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "model/ops/search/beam_search.h"
 #include "model/torch/decoding/beam_plan.h"
-#include "model/torch/module/catch_torch_errors.h"
 
 namespace linnet::model {
 
@@ -29,14 +28,16 @@ DeviceDecoder::DeviceDecoder(DecoderContext& context, const EncoderCache& cache)
     : context_(context),
       cache_(cache),
       row_blocks_(BlocksFor(context.info.limits.max_source_tokens)),
-      sizes_(context.options.one_shape ? std::vector<int>{context.info.rows}
-                                       : StepSizes(context.info.rows)),
       special_({context.info.special.start, context.info.special.pad, context.info.special.eos,
                 context.info.special.unk}),
       stream_(context.model.device(), /*urgent=*/true),
       tables_(ops::NewBeamTables(context.info.rows, context.reach, HistoryEntries(context.info),
                                  context.model.device())),
       grammar_(GrammarTensors(context.info.grammar.get(), context.model.device())),
+      steps_of_size_("a step", "rows",
+                     context.options.one_shape ? std::vector<int>{context.info.rows}
+                                               : StepSizes(context.info.rows),
+                     context.options.time_gemms, [this](int size) { Run(size); }),
       steps_{InFlightStep{{}, {}, DeviceEvent(context.model.device())},
              InFlightStep{{}, {}, DeviceEvent(context.model.device())}} {
   const at::Device device = context.model.device();
@@ -56,44 +57,18 @@ DeviceDecoder::DeviceDecoder(DecoderContext& context, const EncoderCache& cache)
 // In-flight steps write to the tensors that are freed here.
 DeviceDecoder::~DeviceDecoder() { Discard(); }
 
-void DeviceDecoder::WaitFor(const c10::Stream& stream) {
-  if (stream.device_type() == at::kCPU) return;
-  c10::impl::VirtualGuardImpl(stream.device_type()).synchronizeStream(stream);
-}
-
 bool DeviceDecoder::Supports(const Search& search, int64_t rows) {
   return search.has_device_form() && rows <= ops::kMaxBeam;
 }
 
 void DeviceDecoder::Prepare(const std::string& no_graphs) {
   const c10::StreamGuard guard(stream_);
-  recorder_ = no_graphs.empty() ? ops::NewGraphRecorder() : nullptr;
-  graphs_summary_ = "no graphs: " + (no_graphs.empty() ? "not on this device" : no_graphs);
-  // The largest first, so that the smaller ones reuse its memory in the pool.
-  std::vector<int> sizes = sizes_;
-  if (recorder_ == nullptr) sizes = {context_.info.rows};
-  for (auto size = sizes.rbegin(); size != sizes.rend(); ++size) {
-    FillPlan({}, *size, steps_[0].plan);
-    plan_.copy_(steps_[0].plan);
-    Run(*size, context_.options.time_gemms ? ops::GemmMode::kChoose : ops::GemmMode::kLibrary);
-    if (recorder_ == nullptr) continue;
-    WaitFor(stream_);
-    try {
-      graphs_[*size] = recorder_->Record([&] { Run(*size, gemms()); });
-      graphs_summary_ = absl::StrCat(graphs_.size(), " graphs");
-    } catch (const std::exception& error) {
-      const std::string doing = absl::StrCat("recording a step of ", *size, " rows failed");
-      throw GraphsFailed(std::string(StatusOfException(doing, error).message()));
-    }
-  }
+  FillPlan({}, context_.info.rows, steps_[0].plan);  // smaller sizes use its first rows
+  plan_.copy_(steps_[0].plan);
+  steps_of_size_.Prepare(stream_, no_graphs);
 }
 
-ops::GemmMode DeviceDecoder::gemms() const {
-  return context_.options.time_gemms ? ops::GemmMode::kTable : ops::GemmMode::kLibrary;
-}
-
-void DeviceDecoder::Run(int size, ops::GemmMode mode) {
-  const ops::GemmScope scope(mode);
+void DeviceDecoder::Run(int size) {
   const at::Tensor plan = plan_.narrow(0, 0, size);
   at::Tensor record = record_.narrow(0, 0, size);
   const ops::StepRows rows = ops::CallBeamInputs(plan, tables_, special_, row_blocks_);
@@ -152,14 +127,10 @@ bool DeviceDecoder::Launch(std::span<RunningSequence> running) {
         {sequence->number, static_cast<int>(sequence->slots.numbers().size())});
     rows += step.sequences.back().rows;
   }
-  const int size = *std::lower_bound(sizes_.begin(), sizes_.end(), rows);
+  const int size = steps_of_size_.SizeFor(rows);
   FillPlan(sequences, size, step.plan);
   plan_.narrow(0, 0, size).copy_(step.plan.narrow(0, 0, size), /*non_blocking=*/true);
-  if (const auto graph = graphs_.find(size); graph != graphs_.end()) {
-    graph->second->Launch();
-  } else {
-    Run(size, gemms());
-  }
+  steps_of_size_.Launch(size);
   step.record.narrow(0, 0, size).copy_(record_.narrow(0, 0, size), /*non_blocking=*/true);
   step.done.Record(stream_);
   for (RunningSequence* sequence : sequences) ++sequence->launched;

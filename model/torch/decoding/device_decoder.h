@@ -5,28 +5,19 @@
 
 #include <array>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "model/ops/gemm_choice.h"
-#include "model/ops/graph.h"
 #include "model/runtime/engine.h"
 #include "model/torch/decoding/decoder_context.h"
 #include "model/torch/decoding/running_sequence.h"
 #include "model/torch/encoder/encoder_cache.h"
 #include "model/torch/module/device_event.h"
+#include "model/torch/module/recorded_work.h"
 
 namespace linnet::model {
-
-// Thrown if a step cannot be recorded as a graph.
-class GraphsFailed : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 
 // Decodes sequences with beam search on the device (ops/search/beam_search.h), one step ahead of
 // the host.
@@ -54,13 +45,9 @@ class DeviceDecoder {
   // True if the device can make the steps of a search with so many rows: at most ops::kMaxBeam.
   static bool Supports(const Search& search, int64_t rows);
 
-  // Runs an empty step of every size, in which the algorithms of its gemms are chosen if the
-  // options ask for it, and records it as a graph, unless `no_graphs` gives a reason not to record.
-  // Throws GraphsFailed if recording fails; the object must then be destroyed, since the allocator
-  // keeps its recording state.
+  // See RecordedWork::Prepare.
   void Prepare(const std::string& no_graphs);
-  // "25 graphs", or the reason why there are none.
-  const std::string& graphs() const { return graphs_summary_; }
+  const std::string& graphs() const { return steps_of_size_.summary(); }
 
   // Launches a step of all its unfinished searches that run and whose sources are encoded. Sources
   // that are still being encoded wait for a later step, unless no other sequence is ready; a
@@ -98,24 +85,18 @@ class DeviceDecoder {
     std::vector<InFlightSequence> sequences = {};
   };
 
-  // Not for the whole device: that would spoil a graph that another engine is recording.
-  static void WaitFor(const c10::Stream& stream);
   // The sequences of the next step. Makes the step wait for the encoder where it must.
   std::vector<RunningSequence*> NextStep(std::span<RunningSequence> running) const;
-  void Run(int size, ops::GemmMode mode);
-  ops::GemmMode gemms() const;
+  void Run(int size);
 
   DecoderContext& context_;
   const EncoderCache& cache_;
-  int row_blocks_;          // blocks of the longest source
-  std::vector<int> sizes_;  // ascending
+  int row_blocks_;  // blocks of the longest source
   std::vector<int64_t> special_;
   OwnStream stream_;
   std::vector<at::Tensor> tables_, grammar_;
   at::Tensor plan_, record_;  // on the device, of the max size; smaller steps use their first rows
-  std::unique_ptr<ops::GraphRecorder> recorder_;
-  std::map<int, std::unique_ptr<ops::Graph>> graphs_;  // by size
-  std::string graphs_summary_ = "not prepared";
+  RecordedWork steps_of_size_;
   std::array<InFlightStep, kMaxInFlight> steps_;
   int64_t launched_ = 0, collected_ = 0;
 };

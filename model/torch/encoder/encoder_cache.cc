@@ -4,6 +4,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
 #include <exception>
@@ -71,6 +72,20 @@ void EncoderCache::RunBeside(int threads) {
   thread_->Add([threads] { at::set_num_threads(threads); });
 }
 
+void EncoderCache::EncodeInBlocks(bool time_gemms, const std::string& no_graphs) {
+  if (!model_.packs_sources()) return;
+  in_blocks_ = std::make_unique<BlockEncoder>(
+      model_, layers_, BlocksFor(static_cast<int64_t>(max_source_tokens_)), pad_, time_gemms);
+  // Its tensors and the layers were made on the stream of this thread.
+  WaitFor(c10::impl::VirtualGuardImpl(model_.device().type()).getStream(model_.device()));
+  in_blocks_->Prepare(stream_, no_graphs);
+}
+
+std::string EncoderCache::graphs() const {
+  return in_blocks_ == nullptr ? "no graphs: this model's sources are padded"
+                               : in_blocks_->graphs();
+}
+
 std::shared_ptr<const EncoderCall> EncoderCache::Encode(std::vector<Source> sources,
                                                         bool one_by_one) {
   auto call = std::make_shared<EncoderCall>(model_.device());
@@ -122,6 +137,7 @@ void EncoderCache::EncodeInParts(std::span<const Source> sources,
 
 void EncoderCache::EncodeBatch(std::span<const Source> sources) {
   const c10::StreamGuard guard(stream_);
+  if (in_blocks_ != nullptr) return in_blocks_->Encode(sources);
   const size_t longest = LongestOf(sources);
   const int64_t batch = std::ssize(sources);
   const size_t rounded = (longest + kSourceGrain - 1) / kSourceGrain * kSourceGrain;

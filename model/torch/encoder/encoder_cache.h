@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "model/runtime/search/token.h"
+#include "model/torch/encoder/block_encoder.h"
 #include "model/torch/encoder/encoder_call.h"
 #include "model/torch/encoder/free_list.h"
 #include "model/torch/module/device_event.h"
@@ -34,11 +36,7 @@ int BlocksFor(int64_t tokens);
 // ScriptedEngine owns it; not thread-safe, the engine's thread calls it.
 class EncoderCache {
  public:
-  // A source and the blocks that hold it.
-  struct Source {
-    std::vector<TokenId> tokens;
-    std::vector<int32_t> blocks;
-  };
+  using Source = EncoderSource;
 
   // `tokens` is a multiple of kBlockTokens; sources have at most `max_source_tokens`. `model` must
   // outlive it. Throws c10::Error.
@@ -51,6 +49,11 @@ class EncoderCache {
   // Gives the encoder a thread, with `threads` intra-op threads, and a stream of its own. Call it
   // before the first Encode.
   void RunBeside(int threads);
+  // Encodes the sources of a call as blocks from now on, if the model can (block_encoder.h). Call
+  // it before the first Encode. Throws as BlockEncoder::Prepare.
+  void EncodeInBlocks(bool time_gemms, const std::string& no_graphs);
+  // "16 graphs", or the reason why there are none.
+  std::string graphs() const;
   const c10::Stream& stream() const { return stream_; }
 
   int free_blocks() const { return blocks_.free(); }
@@ -81,7 +84,8 @@ class EncoderCache {
   TokenId pad_;
   FreeList blocks_;
   std::vector<at::Tensor> layers_;
-  std::unique_ptr<OwnStream> own_stream_;  // null: Encode runs on the caller's
+  std::unique_ptr<BlockEncoder> in_blocks_;  // null: sources are padded to the longest
+  std::unique_ptr<OwnStream> own_stream_;    // null: Encode runs on the caller's
   c10::Stream stream_;
   std::unique_ptr<JobThread> thread_;        // null: Encode runs on the caller's thread
   std::shared_ptr<const EncoderCall> last_;  // on the thread, which runs the calls in order

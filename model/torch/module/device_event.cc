@@ -50,10 +50,20 @@ at::Tensor PinnedZeros(at::IntArrayRef shape, at::ScalarType type, at::Device de
   return device.is_cpu() ? zeros : zeros.pin_memory();
 }
 
+void WaitFor(const c10::Stream& stream) {
+  if (stream.device_type() == at::kCPU) return;
+  c10::impl::VirtualGuardImpl(stream.device_type()).synchronizeStream(stream);
+}
+
 at::Tensor SendTo(at::Device device, const at::Tensor& tensor) {
   if (device.is_cpu()) return tensor;
   // The pinned-memory allocator keeps the buffer until the copy is done.
   return tensor.pin_memory().to(device, /*non_blocking=*/true);
+}
+
+void SendInto(const at::Tensor& target, const at::Tensor& tensor) {
+  const at::Tensor source = target.is_cpu() ? tensor : tensor.pin_memory();
+  target.narrow(0, 0, tensor.size(0)).copy_(source, /*non_blocking=*/true);
 }
 
 DeviceEvent::DeviceEvent(at::Device device) {

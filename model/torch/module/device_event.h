@@ -30,8 +30,13 @@ class OwnStream {
 };
 // Zeros in pinned host memory, which the device can copy asynchronously.
 at::Tensor PinnedZeros(at::IntArrayRef shape, at::ScalarType type, at::Device device);
+// Blocks until the stream has done its work; not the whole device, since that would spoil a graph
+// that another engine is recording.
+void WaitFor(const c10::Stream& stream);
 // Copies a host tensor to the device, asynchronously on the current stream.
 at::Tensor SendTo(at::Device device, const at::Tensor& tensor);
+// The same into the first rows of a tensor of the device.
+void SendInto(const at::Tensor& target, const at::Tensor& tensor);
 
 // A point in the work of a stream (cudaEvent_t on CUDA).
 class DeviceEvent {

@@ -218,8 +218,9 @@ ScriptedModel::ScriptedModel(at::Device device, ComputeType compute, torch::jit:
       compute_(compute),
       module_(std::move(module)),
       has_step_best_(!module_.hasattr("picks_best") || module_.attr("picks_best").toBool()),
-      has_align_features_(module_.find_method("align_features") && module_.find_method("best_of")) {
-}
+      has_align_features_(module_.find_method("align_features") && module_.find_method("best_of")),
+      packs_sources_(module_.find_method("encode_blocks") && module_.hasattr("packs_sources") &&
+                     module_.attr("packs_sources").toBool()) {}
 
 void ScriptedModel::ConvertLogitsToFloat32(int vocabulary_size) {
   if (device_.is_cpu() || TorchType(compute_) == at::kFloat) return;
@@ -246,6 +247,12 @@ std::vector<at::Tensor> ScriptedModel::NewEncoderCache(int64_t blocks, int64_t b
 
 std::vector<at::Tensor> ScriptedModel::Encode(const at::Tensor& source, const at::Tensor& lengths) {
   return Call(module_, "encode", {source.to(device_), lengths.to(device_)});
+}
+
+std::vector<at::Tensor> ScriptedModel::EncodeBlocks(const at::Tensor& source,
+                                                    const at::Tensor& lengths,
+                                                    const at::Tensor& starts) {
+  return Call(module_, "encode_blocks", {source, lengths, starts});
 }
 
 std::vector<c10::IValue> ScriptedModel::Arguments(const StepTensors& rows,

@@ -70,6 +70,9 @@ struct OutputRows {
 //       -> tuple of weight [n, d] and bias [n] or None, as best_logits takes them
 //   align(as step, layer)
 //       -> float32 [R, >= M * P]: weight of each source token in that decoder layer
+//   encode_blocks(source int64 [N, P], lengths int32 [N], starts int32 [N]); not required, used if
+//   the attribute packs_sources is true
+//       -> as encode, [N, P, 2, d], of sources in blocks (ops/first_position.h)
 //   align_features(as step, layer), best_of(features, counts, also, temperatures); not required
 //       -> tuple of features and align; as step_best
 //   min_backpointers()
@@ -94,6 +97,9 @@ class ScriptedModel {
   int MinBackpointers(int deepest);
   std::vector<at::Tensor> NewEncoderCache(int64_t blocks, int64_t block_tokens);
   std::vector<at::Tensor> Encode(const at::Tensor& source, const at::Tensor& lengths);
+  // Requires packs_sources(). The tensors are on the device.
+  std::vector<at::Tensor> EncodeBlocks(const at::Tensor& source, const at::Tensor& lengths,
+                                       const at::Tensor& starts);
   // Changes `state` in place. Here and below, `weights` requires aligns_steps().
   at::Tensor Step(const StepTensors& rows, const std::vector<at::Tensor>& encoder_cache,
                   const std::vector<at::Tensor>& state, StepWeights* weights = nullptr);
@@ -118,6 +124,8 @@ class ScriptedModel {
   // The weights are packed for float32 or int8 (ops/linear.h): a row's result has the same bits for
   // any number of rows in the step, and a shortlist can be used.
   bool packed() const { return device_.is_cpu() && compute_ != ComputeType::kBfloat16; }
+  // Sources can be encoded in blocks. Modules that were exported by an earlier version cannot.
+  bool packs_sources() const { return packs_sources_; }
   // StepBest can be used. An ensemble has only Step.
   bool picks_best() const { return device_.is_cpu() && has_step_best_; }
   // A step can give attention weights as well. An ensemble, and a module that was exported by an
@@ -137,6 +145,7 @@ class ScriptedModel {
   torch::jit::Module module_;
   bool has_step_best_;
   bool has_align_features_;
+  bool packs_sources_;
   std::optional<OutputRows> float_outputs_;  // set by ConvertLogitsToFloat32: the whole vocabulary
 };
 
