@@ -14,6 +14,7 @@ source (build/gpu; needs nvcc, cmake, ninja) and writes one report, DEVICE/gpu.m
   --part NAME      part to run [all of them]; may be repeated
                      smoke       linnet-decode on one text, with graphs, kernel by kernel, and with host search
                      profile     profile of a decoder step by kernel
+                     encoder     encoder calls: padded, in blocks, as one graph
                      search      times of the search, with random logits and with those of a trained model
                      latencies   kernels of a graph, barriers, and reading weights with few multiprocessors
                      ctranslate2 CTranslate2 beside base; the Python needs its wheel
@@ -28,8 +29,8 @@ source (build/gpu; needs nvcc, cmake, ninja) and writes one report, DEVICE/gpu.m
                      counters    hardware counters of a decoder step, by ncu
   --library DIR    folder of liblinnet_ops.so and liblinnet_ops_cuda.so, built for this torch, such as lib of the portable
                    folder; skips the build
-  --portable DIR   folder that deploy/stage.sh --portable DIR made on a build machine; only profile, search, kernels,
-                   operators and counters do without it
+  --portable DIR   folder that deploy/stage.sh --portable DIR made on a build machine; only profile, encoder, search,
+                   kernels, operators and counters do without it
   --data DIR       contains en-de/test.tatoeba.tsv, for BLEU
   --out DIR        folder of the report and of rows.jsonl, which grows row by row [tests/bench/results]
   --seconds N      time limit; every part gets a share of it, at most 90, and is stopped at its end [3600]

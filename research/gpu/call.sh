@@ -11,7 +11,7 @@ usage: research/gpu/call.sh 1|2|3|train --out DIR [--part NAME]… [--translate]
 Unpacks .gpu/linnet.tar.xz (research/gpu/pack.py) to /tmp unless that archive was unpacked before, and runs the parts of
 tests/gpu.sh that belong to the call. /tmp keeps the rows of earlier calls; each report includes them.
 
-  1                smoke, profile, search, latencies, mixed, serving, base
+  1                smoke, profile, encoder, search, latencies, mixed, serving, base
   2                ctranslate2, kernels, answers
   3                unfinished cases of the calls before, and big, operators, counters
   train            the trainings alone, which are twice as fast without the tests beside them
@@ -82,9 +82,9 @@ stop_sharing() { ((${#mps[@]} == 0)) || echo "quit -t 1" | "${mps[@]}" timeout 1
 
 parts=()
 case $call in
-  1) parts=(smoke profile search latencies mixed serving base) ;;
+  1) parts=(smoke profile encoder search latencies mixed serving base) ;;
   2) parts=(ctranslate2 kernels answers) ;;
-  3) parts=(smoke profile search latencies ctranslate2 mixed serving base kernels answers big operators counters) ;;
+  3) parts=(smoke profile encoder search latencies ctranslate2 mixed serving base kernels answers big operators counters) ;;
 esac
 ((${#chosen[@]} == 0)) || parts=("${chosen[@]}")
 trainings() { "${mps[@]}" python3 research/gpu/train.py "$@" --runs "$there/runs" ${dry:+--dry}; }

@@ -28,6 +28,8 @@ TITLES = {
     "big": "## Target tokens a second, big model",
     "serving": "## The server beside the engine\n\nSentences a second at full load: "
     "`linnet-decode`, and `linnet-server` with `linnet-load` on the same machine.",
+    "encoder": "## Encoder calls\n\nSources of 30 tokens: padded and launched kernel by kernel; in "
+    "blocks; in blocks as one graph. `off`: the largest difference between keys and values.",
     "search": "## Times of the search\n\nAs in the times of the operators, with random logits and "
     "with those of `en-de`.",
     "latencies": "## Latencies of the device\n\nPer kernel, barrier or read; "
@@ -136,7 +138,7 @@ def wrong(results: dict[str, Any]) -> list[str]:
     """Returns the errors. A part that ran out of time is not an error."""
     found = []
     for name, part in results["parts"].items():
-        if name in ("smoke", "kernels", "answers", "operators"):
+        if name in ("smoke", "encoder", "kernels", "answers", "operators"):
             found += [
                 f"{name}, {case}: {error[:200]}"
                 for case, error in part["failed"].items()

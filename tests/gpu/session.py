@@ -56,6 +56,7 @@ PARTS = {
     "facts": Part(40, "facts", needs_portable=False),
     "smoke": Part(100, "smoke", limit=60),
     "profile": Part(150, "step_profile", needs_portable=False),
+    "encoder": Part(40, "encoder_calls", needs_portable=False, limit=30),
     "search": Part(100, "op_times", needs_portable=False, limit=60),
     "latencies": Part(40, "latencies", limit=30),
     "ctranslate2": Part(150, "speed"),

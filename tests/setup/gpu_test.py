@@ -48,7 +48,10 @@ def test_dry_run_covers_every_self_contained_part(tmp_path):
     if library is None:
         pytest.skip("no build/release/lib: the operators are not built")
     flags = ["--dry", "--python", sys.executable, "--library", str(library), "--out", str(tmp_path)]
-    parts = [f"--part={part}" for part in ("kernels", "operators", "profile", "search", "base")]
+    parts = [
+        f"--part={part}"
+        for part in ("kernels", "operators", "profile", "encoder", "search", "base")
+    ]
     status, output = gpu_sh(*flags, *parts)
     assert status == 0, output
     assert "base: left out, it needs --portable" in output
@@ -58,6 +61,7 @@ def test_dry_run_covers_every_self_contained_part(tmp_path):
     assert "| source_attention | 5 rows x 64, 64 tokens |" in report
     assert ", 0 failures, 0 errors" in report
     assert "| tiny | 5 | all kernels |" in report
+    assert "| tiny | 2 | in blocks |" in report
     assert "not complete" not in report
     # Another call continues from the results: nothing is left to do.
     again, flags[-1] = tmp_path / "again", str(tmp_path / "again")
