@@ -46,6 +46,7 @@ std::vector<Warp> warps;
 std::vector<uint64_t> shared;
 Fiber* running = nullptr;
 void* scheduler = nullptr;
+int64_t counted_exchanges = 0;
 const std::function<void()>* kernel_of_launch = nullptr;
 
 void Yield(State state) {
@@ -120,11 +121,14 @@ void WaitForWarp() { Yield(State::kAtWarp); }
 
 Slot* Exchange(uint64_t own) {
   // Two alternating sets suffice: no fiber is two exchanges ahead.
+  if (running->place.thread.x % kWarp == 0) ++counted_exchanges;
   Slot* slots = running->warp->slots[running->exchanges++ % 2];
   slots[running->place.thread.x % kWarp] = {own, true};
   WaitForWarp();
   return slots;
 }
+
+int64_t exchanges() { return counted_exchanges; }
 
 void Launch(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()>& kernel) {
   const int threads = static_cast<int>(block.x);

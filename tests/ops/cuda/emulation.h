@@ -37,6 +37,8 @@ struct Slot {
   bool present;
 };
 Slot* Exchange(uint64_t own);
+// The exchanges of all warps until now.
+int64_t exchanges();
 
 // Runs every block to its end.
 void Launch(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()>& kernel);
