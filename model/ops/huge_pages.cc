@@ -42,10 +42,7 @@ class HugeRegion {
     const size_t before = begin_ - begin;
     if (before > 0) munmap(begin, before);
     munmap(begin_ + bytes_, kPage - before);
-    // The kernel may refuse both. In small pages a first piece takes what its first writes need: an
-    // engine has a dozen regions of its cache, and one that is idle writes little to each.
-    madvise(begin_, kPage, MADV_NOHUGEPAGE);
-    madvise(begin_ + kPage, bytes_ - kPage, MADV_HUGEPAGE);
+    madvise(begin_, bytes_, MADV_HUGEPAGE);  // a kernel without huge pages refuses
   }
   ~HugeRegion() { munmap(begin_, bytes_); }
   HugeRegion(const HugeRegion&) = delete;
