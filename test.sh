@@ -120,7 +120,8 @@ style() {
 python_tests() {
   local name=$1 status=0
   shift
-  .venv/bin/python -m pytest "$@" -q -n "$jobs" --dist loadfile --max-worker-restart=0 \
+  # One more than there are cores, since many tests wait for a server.
+  .venv/bin/python -m pytest "$@" -q -n "$((jobs + 1))" --dist loadfile --max-worker-restart=0 \
     -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true --junitxml="$logs/$name.xml" 2>&1 |
     tee "$logs/$name.log" || status=$?
   sed -n '/Check failed/p; /^Fatal Python error/p; /^Current thread/,/^$/p' "$logs/$name.log"
