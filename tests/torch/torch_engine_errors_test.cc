@@ -1,8 +1,10 @@
 // Requests that the engine refuses, and failures of the model.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/library.h>
 
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -221,6 +223,47 @@ TEST(TorchEngineMakingTest, RefusesModuleThatBreaksTheContract) {
   bundle.manifest.mutable_vocabulary()->set_size(50);
   EXPECT_THAT(MakeTorchEngine(bundle, kSmall).status(),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("50 tokens]: [1, 48]")));
+}
+
+// Adds an operator to those of Linnet for as long as the library lives.
+torch::Library WithOperator(const char* schema) {
+  torch::Library library(torch::Library::FRAGMENT, "linnet", std::nullopt, __FILE__, __LINE__);
+  library.def(schema);
+  return library;
+}
+
+// A bundle of a version of Linnet that has this operator.
+Bundle BundleOfVersionWith(const char* schema, const char* call) {
+  const torch::Library library = WithOperator(schema);
+  return BundleOf(
+      absl::StrCat("def encode(self, source: Tensor, lengths: Tensor) -> List[Tensor]:\n"
+                   "    x = torch.tanh(source)\n    return [",
+                   call, "]\n"));
+}
+
+TEST(TorchEngineMakingTest, NamesTheOperatorThatOnlyANewerVersionHas) {
+  const Bundle bundle = BundleOfVersionWith("later(Tensor x) -> Tensor", "linnet.later(x)");
+  EXPECT_THAT(MakeTorchEngine(bundle, kSmall).status(),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("cannot load "),
+                             HasSubstr(": the model uses the operator linnet::later, which this "
+                                       "version of Linnet does not have: a newer version wrote "
+                                       "the bundle; install that version, or export the model "
+                                       "again with this one"),
+                             Not(HasSubstr("\n")), Not(HasSubstr("return")))));
+}
+
+TEST(TorchEngineMakingTest, NamesTheOperatorThatAnotherVersionCallsOtherwise) {
+  const Bundle bundle =
+      BundleOfVersionWith("changed(Tensor x, int n) -> Tensor", "linnet.changed(x, 2)");
+  const torch::Library library = WithOperator("changed(Tensor x) -> Tensor");
+  EXPECT_THAT(MakeTorchEngine(bundle, kSmall).status(),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr(": the model calls the operator linnet::changed with "
+                                       "arguments that this version of Linnet does not take: "
+                                       "another version wrote the bundle; install that version, "
+                                       "or export the model again with this one"),
+                             Not(HasSubstr("\n")), Not(HasSubstr("return")))));
 }
 
 // On a machine with a GPU the CUDA tests cover this.

@@ -18,9 +18,37 @@
 namespace linnet::model {
 namespace {
 
+// The text between two others, or empty.
+absl::string_view Between(absl::string_view text, absl::string_view before,
+                          absl::string_view after) {
+  const size_t found = text.find(before);
+  if (found == absl::string_view::npos) return "";
+  text.remove_prefix(found + before.size());
+  return text.substr(0, text.find(after));
+}
+
+// The reason why TorchScript cannot compile a module of another version of Linnet, or empty.
+std::string ReasonOfOtherVersion(absl::string_view text) {
+  constexpr absl::string_view kRemedy =
+      " wrote the bundle; install that version, or export the model again with this one";
+  if (const auto name = Between(text, "Unknown builtin op: ", ".\n"); !name.empty()) {
+    return absl::StrCat("the model uses the operator ", name,
+                        ", which this version of Linnet does not have: a newer version", kRemedy);
+  }
+  if (!absl::StrContains(text, "Expected at most") &&
+      !absl::StrContains(text, "Arguments for call"))
+    return "";
+  const auto name = Between(text, "linnet::", "(");
+  if (name.empty()) return "";
+  return absl::StrCat("the model calls the operator linnet::", name,
+                      " with arguments that this version of Linnet does not take: another version",
+                      kRemedy);
+}
+
 // TorchScript wraps the error of a module in a listing of its code. The reason is the line after
 // it that names the type of the error, or else the last line that is not empty.
 std::string Reason(const std::string& text) {
+  if (std::string other = ReasonOfOtherVersion(text); !other.empty()) return other;
   if (text.find("TorchScript") == std::string::npos) return text.substr(0, text.find('\n'));
   if (const size_t begin = text.rfind("RuntimeError: "); begin != std::string::npos)
     return text.substr(begin, text.find('\n', begin) - begin);
