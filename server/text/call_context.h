@@ -25,6 +25,8 @@ struct CallContext {
   // Shared by the call and the sender of its reply. If null, the call takes its own.
   std::shared_ptr<Permit> permit = nullptr;
   Caller caller = {};  // caller.call is 0 unless this call is part of a document
+  // How long its jobs have waited on the text pool before its first stage.
+  absl::Duration text_queue = absl::ZeroDuration();
 };
 
 // A copy for objects that may outlive the call: a permit must not.

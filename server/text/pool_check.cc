@@ -40,7 +40,12 @@ void PoolCheck::RunNextJob() {
              .flow = CallerFlow(context_.caller),
              .call = context_.caller.call,
              .bytes = kBytesPerTurn,
-             .run = [self = shared_from_this()] { self->Run(); },
+             .run =
+                 [self = shared_from_this(), queued = absl::Now()] {
+                   self->context_.text_queue +=
+                       std::max(absl::Now() - queued, absl::ZeroDuration());
+                   self->Run();
+                 },
              .fail = [self = shared_from_this()](
                          absl::Status status) { self->refuse_(std::move(status)); }});
 }

@@ -50,7 +50,8 @@ StageRun::StageRun(std::shared_ptr<StagedCall> call)
       context_(call_->context),
       permit_(call_->permit),
       request_bytes_(permit_->bytes()),
-      streams_(call_->streams()) {}
+      streams_(call_->streams()),
+      text_queue_(call_->is_first() ? context_.text_queue : absl::ZeroDuration()) {}
 
 void StageRun::Run(TextStage stage, int64_t bytes, bool continues, void (StageRun::*job)()) {
   pool_.Run({.stage = stage,

@@ -109,10 +109,10 @@ class StageRun : public std::enable_shared_from_this<StageRun> {
   absl::Time prepared_ = absl::InfinitePast();  // when the pool began with it
   bool read_ = false;                           // the stage has its texts
   absl::Duration tokenize_ = absl::ZeroDuration();
-  absl::Duration text_queue_ = absl::ZeroDuration();  // its jobs waited on the pool
-  std::unique_ptr<TextPreparer> preparer_;            // of the current text
-  std::vector<SequenceResult> results_;               // of its segments that are in submission_
-  int64_t prepare_left_ = 0;                          // bytes of text without a job so far
+  absl::Duration text_queue_;               // its jobs waited on the pool
+  std::unique_ptr<TextPreparer> preparer_;  // of the current text
+  std::vector<SequenceResult> results_;     // of its segments that are in submission_
+  int64_t prepare_left_ = 0;                // bytes of text without a job so far
   Submission submission_;
   int segment_count_ = 0;
   std::optional<Glossary> glossary_;  // while texts are prepared

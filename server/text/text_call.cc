@@ -231,7 +231,9 @@ void TextCalls::StartGroups(TextRequest request, std::shared_ptr<Permit> permit,
                                                          std::move(permit), context.cancelled,
                                                          std::move(on_part), std::move(end));
   if (count == 0) return call->FinishWithoutGroups();
+  CallContext of_group = WithoutPermit(context);
   for (size_t i = 0; i < count; ++i) {
+    if (i > 0) of_group.text_queue = absl::ZeroDuration();  // the first one counts it
     // The group must end even if this throws: the calls of others may be in flight.
     try {
       absl::StatusOr<std::shared_ptr<Permit>> own = Admit(context.caller, 0);
@@ -239,7 +241,7 @@ void TextCalls::StartGroups(TextRequest request, std::shared_ptr<Permit> permit,
         call->GroupDone(i, own.status());
         continue;
       }
-      StartStages(std::move(groups[i]), *std::move(own), WithoutPermit(context), call->response(i),
+      StartStages(std::move(groups[i]), *std::move(own), of_group, call->response(i),
                   /*on_part=*/nullptr,
                   [call, i](absl::Status status) { call->GroupDone(i, std::move(status)); });
     } catch (...) {

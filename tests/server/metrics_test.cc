@@ -324,9 +324,11 @@ TEST(MetricsTest, ShowsEstimatesAndSafetyFactors) {
 TEST(MetricsTest, MeasuresTextPhasesAndFirstSegment) {
   Metrics metrics;
   metrics.Tokenized(absl::Milliseconds(2));
+  metrics.TextQueued(absl::Milliseconds(7));
   metrics.FirstSegment(absl::Milliseconds(30));
   const std::string page = metrics.Text();
   EXPECT_THAT(page, HasSubstr("linnet_tokenize_duration_seconds_sum 0.002\n"));
+  EXPECT_THAT(page, HasSubstr("linnet_text_queue_duration_seconds_sum 0.007\n"));
   EXPECT_THAT(page, HasSubstr("linnet_time_to_first_segment_seconds_sum 0.03\n"));
 }
 

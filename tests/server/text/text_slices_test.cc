@@ -126,6 +126,36 @@ TEST_F(TextSlicesTest, InteractiveCallWaitsForOneSliceOfEachHostileText) {
   }
 }
 
+// The time between a call and the first slice after it counts, also where that slice detects the
+// language, and so does that of a call that is refused.
+TEST_F(TextSlicesTest, WaitingForAThreadIsMeasured) {
+  const auto duration = [](const google::protobuf::Duration& time) {
+    return absl::Seconds(time.seconds()) + absl::Nanoseconds(time.nanos());
+  };
+  const auto expect_calls = [&](int count) {
+    EXPECT_THAT(fixture_.metrics.Text(),
+                HasSubstr(absl::StrCat("linnet_text_queue_duration_seconds_count ", count, "\n")));
+  };
+  int calls = 0;
+  for (const bool detects : {false, true}) {
+    TranslateRequest request = ToGerman({Repeated("The dog runs through the garden. ", 5000)});
+    if (detects) request.clear_source_language_code();
+    const Call& call = StartRequest("client", std::move(request));
+    const absl::Time waits = absl::Now();
+    expect_calls(calls);
+    const absl::Duration waited = absl::Now() - waits;
+    RunUntilDone(call);
+    ASSERT_THAT(call.status, IsOk());
+    const linnet::v1::Timings& timings = call.response.timings();
+    EXPECT_GE(duration(timings.text_queue()), waited);
+    EXPECT_LE(duration(timings.text_queue()) + duration(timings.tokenize()),
+              duration(timings.total()));
+    expect_calls(++calls);
+  }
+  RunUntilDone(Start("client", Repeated("Mr. ", 1'000'000)));
+  expect_calls(++calls);
+}
+
 TEST_F(TextSlicesTest, TextThatCannotFitIsReadNoFurther) {
   for (const std::string& fragment : Hostile()) {
     const Call& call = Start("hostile", Repeated(fragment, 1'000'000));
