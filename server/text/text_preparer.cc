@@ -21,8 +21,9 @@
 namespace linnet::server {
 namespace {
 
-// Work on a chunk beside its tokens (model::TextSplitter::Step).
+// Work on a chunk beside its tokens (model::TextSplitter::Step), and on a protected span.
 constexpr int64_t kWorkOfChunk = 8;
+constexpr int64_t kWorkOfSpan = 4;
 
 absl::string_view TextOf(const std::string& text, const model::TextSegment& place) {
   return absl::string_view(text).substr(place.begin, place.end - place.begin);
@@ -83,6 +84,7 @@ struct TextPreparer::State {
         glossary(glossary),
         limits(std::move(limits)),
         max_tokens(MaxTokens(request)),
+        max_bytes(model::MaxSegmentBytes(max_tokens)),
         assembler(request, item, glossary, this->limits.hold, max_tokens) {}
 
   absl::Status Continue(int64_t budget);
@@ -98,7 +100,8 @@ struct TextPreparer::State {
   absl::StatusOr<model::TokenizedText> ReadWhole(absl::string_view part);
   // Searches the next part of the text for entries of the glossary.
   void FindTerms(int64_t budget);
-  // Searches the next part of the text for protected spans; behind the last one begins to split.
+  // Searches the next part of the text for protected spans, and merges them with the terms that
+  // begin there; behind the last one begins to split.
   absl::Status FindSpans();
   int CountTokens(absl::string_view part);
   absl::Status Split(int64_t budget);
@@ -114,6 +117,7 @@ struct TextPreparer::State {
   const Glossary* const glossary;
   const PrepareLimits limits;
   const int max_tokens;
+  const int64_t max_bytes;  // of a segment
 
   Phase phase = Phase::kStart;
   int64_t worked = 0;
@@ -125,6 +129,8 @@ struct TextPreparer::State {
   std::optional<model::TextSplitter> splitter;
   int searched = 0;                              // bytes, for entries, then for protected spans
   size_t read = 0;                               // sentences of the splitter
+  std::vector<model::ProtectedSpan> terms = {};  // of the glossary, ascending
+  int64_t next_term = 0;                         // the first one that is not in `spans`
   std::vector<model::ProtectedSpan> spans = {};  // of a text that is split
   std::optional<model::TextSegment> open = {};   // a sentence that ends inside a span
   // Of a text that is not split into segments.
@@ -171,7 +177,7 @@ void TextPreparer::State::FindTerms(int64_t budget) {
   int64_t left = budget;
   searched = glossary->FindPart(*text, searched, left, uses);
   worked += budget - left;
-  for (TermUse& use : uses) spans.push_back({use.begin, use.end, std::move(use.target)});
+  for (TermUse& use : uses) terms.push_back({use.begin, use.end, std::move(use.target)});
   if (std::cmp_less(searched, text->size())) return;
   searched = 0;
   phase = Phase::kSpans;
@@ -186,11 +192,14 @@ absl::Status TextPreparer::State::StartWhole() {
   worked += std::min<int64_t>(all.end - all.begin, kMaxEncodedBytes);
   auto whole = ReadWhole(trimmed);
   if (!whole.ok()) return Unreadable(item.path, whole.status());
-  if (whole->tokens.empty()) return absl::OkStatus();
+  const bool large = std::ssize(trimmed) > max_bytes;
+  if (whole->tokens.empty() && !large) return absl::OkStatus();
   RETURN_IF_ERROR(limits.hold(SegmentBytes(std::ssize(whole->tokens))));
   TokenizedPart part = {all, *std::move(whole)};
-  if (std::ssize(part.read.tokens) < max_tokens ||
-      request.long_input == linnet::v1::LONG_INPUT_REJECT) {
+  const bool few_tokens = std::ssize(part.read.tokens) < max_tokens;
+  if (large && few_tokens && request.long_input == linnet::v1::LONG_INPUT_REJECT)
+    return TooManyBytes(item.path, trimmed.size(), max_bytes);
+  if ((few_tokens && !large) || request.long_input == linnet::v1::LONG_INPUT_REJECT) {
     parts.push_back(std::move(part));
     return absl::OkStatus();
   }
@@ -229,25 +238,33 @@ absl::StatusOr<model::TokenizedText> TextPreparer::State::ReadWhole(absl::string
 }
 
 absl::Status TextPreparer::State::FindSpans() {
-  if (request.protects != nullptr && std::cmp_less(searched, text->size())) {
-    const int begin = std::exchange(searched, EndOfSearch(*text, searched));
+  if (std::cmp_greater_equal(searched, text->size()) ||
+      (request.protects == nullptr && next_term == std::ssize(terms))) {
+    terms = {};
+    StartSplit(limits.max_segments);
+    return absl::OkStatus();
+  }
+  const int begin = std::exchange(searched, EndOfSearch(*text, searched));
+  std::vector<model::ProtectedSpan> found;
+  for (; next_term < std::ssize(terms) && terms[next_term].begin < searched; ++next_term)
+    found.push_back(std::move(terms[next_term]));
+  if (request.protects != nullptr) {
     worked += request.protects->SearchWork(searched - begin);
     for (model::ProtectedSpan& span : FindProtected(
              *request.protects, absl::string_view(*text).substr(begin, searched - begin))) {
       span.begin += begin;
       span.end += begin;
-      spans.push_back(std::move(span));
+      found.push_back(std::move(span));
     }
-    return absl::OkStatus();
   }
-  spans = model::MergeSpans(*text, std::move(spans));
-  int64_t bytes = VectorBytes(spans);
-  for (const model::ProtectedSpan& span : spans) bytes += std::ssize(span.text);
-  StartSplit(limits.max_segments);
-  return limits.hold(2 * bytes);
+  worked += std::ssize(found) * kWorkOfSpan;
+  const int64_t before = VectorBytes(spans);
+  const int64_t bytes = model::AddSpans(*text, std::move(found), spans);
+  return limits.hold(2 * (VectorBytes(spans) - before + bytes));
 }
 
 int TextPreparer::State::CountTokens(absl::string_view part) {
+  if (std::ssize(part) > max_bytes) return max_tokens + 1;
   auto result = Encode(part);
   if (!result.ok()) {  // Split returns the error
     if (!ErrorReason(result.status()).empty() && held.ok()) held = result.status();
@@ -352,7 +369,8 @@ absl::Status TextPreparer::State::Chunk() {
     end = first;
     for (int64_t length = 0; end < sentences.size() && length < chunk_length; ++end) {
       length += std::ssize(sentences[end].read.tokens);
-      if (length > room && end > first) break;
+      const bool large = sentences[end].place.end - sentences[first].place.begin > max_bytes;
+      if ((length > room || large) && end > first) break;
     }
   }
   TokenizedPart chunk;

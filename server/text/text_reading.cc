@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "model/runtime/text/first_bytes.h"
+#include "model/runtime/text/segmenter.h"
 #include "model/runtime/text/white_space.h"
 #include "proto/status_macros.h"
 #include "server/base/errors.h"
@@ -29,6 +30,8 @@ absl::StatusOr<model::TokenizedText> ReadStart(const model::Tokenizer& tokenizer
       of_first.spans = spans;
       auto start = tokenizer.Read(first, of_first);
       if (!start.ok() || std::ssize(start->tokens) > max_tokens) return start;
+      if (bytes == kMaxEncodedBytes && std::ssize(text) > model::MaxSegmentBytes(max_tokens))
+        return start;
     }
     RETURN_IF_ERROR(hold(kEncodeBytesPerByte * std::ssize(text)));
   }
@@ -50,6 +53,12 @@ absl::Status TooManyTokens(absl::string_view field, size_t text_bytes, size_t to
                   {{"tokens", absl::StrCat(tokens)}, {"maxTokens", absl::StrCat(max)}});
 }
 
+absl::Status TooManyBytes(absl::string_view field, size_t text_bytes, int64_t max) {
+  return BadField(field, Reason::kTextTooLong,
+                  absl::StrCat("text has ", text_bytes, " bytes, at most ", max,
+                               " are read at once: shorten it, or split it"));
+}
+
 absl::StatusOr<std::vector<model::TokenId>> ReadTarget(const TextRequest& request,
                                                        const TextItem& item, bool lowered,
                                                        const HoldMemory& hold) {
@@ -66,6 +75,9 @@ absl::StatusOr<std::vector<model::TokenId>> ReadTarget(const TextRequest& reques
         item.target_path, item.target->size(), tokens->size(), max,
         absl::StrCat("model \"", model.name(), "\" writes at most ", max, ": shorten it"));
   }
+  if (const int64_t max_bytes = model::MaxSegmentBytes(max);
+      std::cmp_greater(item.target->size(), max_bytes))
+    return TooManyBytes(item.target_path, item.target->size(), max_bytes);
   tokens->push_back(model.bundle.special_tokens().eos);
   return std::move(*tokens);
 }

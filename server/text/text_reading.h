@@ -16,8 +16,9 @@ namespace linnet::server {
 // Holds memory that is about to be allocated, in bytes.
 using HoldMemory = std::function<absl::Status(int64_t)>;
 
-// Tokenises a text, or only its start if that alone has more than `max_tokens`. Few texts are so
-// long and have so few tokens; their memory is held until the call ends.
+// Tokenises a text, or only its start if that alone has more than `max_tokens`, or if the text has
+// more than model::MaxSegmentBytes. Few texts are so long and have so few tokens; their memory is
+// held until the call ends.
 absl::StatusOr<model::TokenizedText> ReadStart(const model::Tokenizer& tokenizer,
                                                absl::string_view text,
                                                const model::ReadOptions& options, int max_tokens,
@@ -36,6 +37,9 @@ absl::StatusOr<std::vector<model::TokenId>> ReadTarget(const TextRequest& reques
 // what to do. If the text is long, only its start was tokenised.
 absl::Status TooManyTokens(absl::string_view field, size_t text_bytes, size_t tokens, int max,
                            absl::string_view limit);
+
+// The error for a text of too many bytes (model::MaxSegmentBytes) in few tokens.
+absl::Status TooManyBytes(absl::string_view field, size_t text_bytes, int64_t max);
 
 // The error for a text that the tokenizer cannot read.
 absl::Status Unreadable(absl::string_view field, absl::Status status);

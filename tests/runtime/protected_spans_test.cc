@@ -53,6 +53,24 @@ TEST(ProtectedSpansTest, SpansGrowToWordsAndJoinAcrossBlanks) {
   EXPECT_THAT(Merged("abcdef gh", {"abcd", "cdef"}), ElementsAre("abcdef"));
 }
 
+// Whichever of them are merged first, and how many bytes that adds.
+TEST(ProtectedSpansTest, SpansAreMergedInParts) {
+  const std::string text = "{0} {1}, {2}\n{3}{4} abcdef";
+  std::vector<ProtectedSpan> spans;
+  for (const char* part : {"{0}", "{1}", "{2}", "{3}", "{4}", "abcd", "cdef"})
+    spans.push_back(SpanOf(text, part));
+  const std::vector<ProtectedSpan> whole = MergeSpans(text, spans);
+  for (size_t cut = 0; cut <= spans.size(); ++cut) {
+    std::vector<ProtectedSpan> merged;
+    const auto middle = spans.begin() + static_cast<std::ptrdiff_t>(cut);
+    int64_t bytes = AddSpans(text, {spans.begin(), middle}, merged);
+    bytes += AddSpans(text, {middle, spans.end()}, merged);
+    EXPECT_EQ(merged, whole);
+    for (const ProtectedSpan& span : merged) bytes -= std::ssize(span.text);
+    EXPECT_EQ(bytes, 0);
+  }
+}
+
 TEST(ProtectedSpansTest, ReplacedTextGrowsWithItsWord) {
   const std::string text = "in Berlin2 now";
   ProtectedSpan span = SpanOf(text, "Berlin");

@@ -360,6 +360,47 @@ TEST(SegmenterTest, LittleIsCountedAtOnce) {
   }
 }
 
+// Some text has few tokens however long it is: white space, and what a model cannot read.
+TEST(SegmenterTest, TextOfFewTokensIsCutByItsBytes) {
+  constexpr int64_t kMax = 16 << 10;
+  EXPECT_EQ(MaxSegmentBytes(256), kMax);
+  EXPECT_EQ(MaxSegmentBytes(1024), 2 * kMax);
+  const std::string spaces(1'000'000, ' ');
+  std::string unread, words;
+  while (unread.size() < 1'000'000) unread += "\xD0\x96";
+  while (words.size() < 1'000'000) words += "\xD0\x96\xD0\x96\xD0\x96, ";
+  for (const std::string& text : {"a" + spaces + "b", unread, words}) {
+    int64_t counted = 0;
+    TextSplitter splitter(text, "en", 200, [&](absl::string_view part) {
+      EXPECT_LE(part.size(), kMax);
+      counted += std::ssize(part);
+      return 2;
+    });
+    int64_t most = 0;
+    while (!splitter.done()) {
+      const int64_t before = counted;
+      ASSERT_THAT(splitter.Step(1000), IsOk());
+      most = std::max(most, counted - before);
+    }
+    EXPECT_LE(most, 3 * kMax) << "a step cuts a part: what fits, and at which mark it ends";
+    EXPECT_LE(counted, 4 * std::ssize(text));
+    int end = 0;
+    for (const TextSegment& segment : splitter.segments()) {
+      ASSERT_LE(segment.end - segment.begin, kMax);
+      ASSERT_TRUE(segment.part_of_sentence);
+      ASSERT_TRUE(IsAllWhiteSpace(text.substr(end, segment.begin - end)));
+      end = segment.end;
+    }
+    ASSERT_TRUE(IsAllWhiteSpace(text.substr(end)));
+  }
+  // A character with as many accents is none.
+  std::string accents = "a";
+  while (accents.size() < 20'000) accents += "\xCC\x81";
+  EXPECT_THAT(SplitText("b " + accents, "en", 200, [](absl::string_view) { return 2; }).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "the character at byte 2 has 20001 bytes, at most 16384 are read"));
+}
+
 // Bytes of characters that a vocabulary has no piece for take longer than other tokens.
 TEST(SegmenterTest, TokensOfBytesAreMoreWork) {
   const auto work = [](const std::string& piece) {

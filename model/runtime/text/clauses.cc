@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -70,6 +71,7 @@ SentenceCutter::SentenceCutter(absl::string_view text, int begin, int max_tokens
     : text_(text),
       sentence_begin_(begin),
       max_tokens_(max_tokens),
+      max_bytes_(MaxSegmentBytes(max_tokens)),
       count_tokens_(count_tokens),
       cuts_known_(begin) {
   StartPart(begin, bytes);
@@ -105,11 +107,12 @@ void SentenceCutter::FindCuts(int known, bool ends) {
 
 void SentenceCutter::StartPart(int begin, int64_t bytes) {
   begin_ = fitting_ = begin;
-  bytes_ = std::max<int64_t>(bytes, kMinBytes);
+  bytes_ = std::clamp<int64_t>(bytes, kMinBytes, max_bytes_);
   step_ = 1;
 }
 
 bool SentenceCutter::Fits(int end) {
+  if (end - begin_ > max_bytes_) return false;
   const int tokens = count_tokens_(text_.substr(begin_, end - begin_));
   guess_ = end + int64_t{max_tokens_ - tokens} * (end - begin_) / std::max(tokens, 1);
   if (tokens > max_tokens_) return false;
@@ -147,19 +150,24 @@ int SentenceCutter::LastThatFits(std::span<const int> cuts) {
 // the length of the rest. Prefers ends of words, since half a word may have more tokens than the
 // whole. Nothing if more of the sentence must be known.
 std::optional<int> SentenceCutter::FindUnfit(int known, bool ends) {
+  const int64_t last = begin_ + max_bytes_;
   while (true) {
     if (ends && begin_ + bytes_ >= known) return Fits(known) ? known + 1 : known;
     if (!ends && begin_ + 2 * bytes_ >= cuts_known_) return std::nullopt;
     int probe = static_cast<int>(begin_ + bytes_);
     const auto word_end = std::lower_bound(words_.begin(), words_.end(), probe);
-    if (word_end != words_.end() && *word_end < probe + bytes_) {
+    if (word_end != words_.end() && *word_end < std::min(probe + bytes_, last)) {
       probe = *word_end;
+    } else if (probe == last) {
+      while (U8_IS_TRAIL(text_[probe])) --probe;
+      return Fits(probe) ? probe + 1 : probe;
     } else {
       while (U8_IS_TRAIL(text_[probe])) ++probe;
     }
     if (!Fits(probe)) return probe;
     const int64_t tried = std::max<int64_t>(bytes_, probe - begin_);
     bytes_ = std::clamp(guess_ - begin_, tried + step_, kMaxGrowth * tried + step_);
+    bytes_ = std::min(bytes_, max_bytes_);
     step_ *= 2;
   }
 }
@@ -201,9 +209,12 @@ absl::StatusOr<std::optional<int>> SentenceCutter::CutBetweenGraphemes(int known
   const int cut = LastThatFits(Between(graphemes, begin_, before));
   if (cut >= 0) return cut;
   if (Fits(first)) return first;
+  const std::string bytes =
+      absl::StrCat("the character at byte ", begin_, " has ", first - begin_, " bytes");
+  if (first - begin_ > max_bytes_)
+    return absl::InvalidArgumentError(absl::StrCat(bytes, ", at most ", max_bytes_, " are read"));
   return absl::InvalidArgumentError(
-      absl::StrCat("the character at byte ", begin_, " has ", first - begin_, " bytes and ",
-                   count_tokens_(text_.substr(begin_, first - begin_)),
+      absl::StrCat(bytes, " and ", count_tokens_(text_.substr(begin_, first - begin_)),
                    " tokens, this model reads at most ", max_tokens_, " at once"));
 }
 

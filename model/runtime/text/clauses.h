@@ -13,9 +13,9 @@
 
 namespace linnet::model {
 
-// Splits a sentence of more than `max_tokens` without white space around it into the largest parts
-// that fit: at clause marks, otherwise at white space, otherwise between graphemes. White space
-// between parts belongs to none. Text and counter must outlive it.
+// Splits a sentence of more than `max_tokens`, or of more than MaxSegmentBytes, without white space
+// around it into the largest parts that fit: at clause marks, otherwise at white space, otherwise
+// between graphemes. White space between parts belongs to none. Text and counter must outlive it.
 class SentenceCutter {
  public:
   // `bytes`: about the length of the first part, as far as the caller knows it.
@@ -44,6 +44,7 @@ class SentenceCutter {
   const absl::string_view text_;
   const int sentence_begin_;
   const int max_tokens_;
+  const int64_t max_bytes_;
   const TokenCounter& count_tokens_;
   int begin_ = 0;      // of the next part
   int64_t bytes_ = 0;  // of the next text to try from there

@@ -60,14 +60,18 @@ constexpr int64_t kScannedBytesPerWork = 8;  // by ICU
 constexpr int64_t kWorkOfPlace = 8;
 constexpr int64_t kWorkOfCount = 8;
 constexpr int kPlacesPerTurn = 256;
-// Of a sentence of which this many bytes have too many tokens the rest is not waited for. The
-// server tokenises no more than 16 KiB to see that a text is too long.
-constexpr int kLongSentence = (16 << 10) + 16;
+// Of a sentence of which this many bytes have too many tokens the rest is not waited for.
+constexpr int kLongSentence = 16 << 10;
+constexpr int64_t kMaxBytesPerToken = 32;  // of a segment
 // The first start of a sentence that is counted to see whether it is that long; each other one is
 // twice as long as the one before. So little is tokenised at once.
 constexpr int kFirstStart = kLongSentence / 16;
 
 }  // namespace
+
+int64_t MaxSegmentBytes(int max_tokens) {
+  return std::max<int64_t>(kLongSentence, kMaxBytesPerToken * max_tokens);
+}
 
 struct TextSplitter::State {
   State(absl::string_view text, absl::string_view language_code, int max_tokens,
@@ -78,7 +82,6 @@ struct TextSplitter::State {
         count_tokens(std::move(count_tokens)),
         count([this](absl::string_view part) {
           const int tokens = this->count_tokens(part);
-          part = part.substr(0, kLongSentence);
           worked += std::ssize(part) / kBytesPerWork + tokens * kWorkOfToken +
                     TokensOfBytes(part, tokens) * kWorkOfTokenOfByte + kWorkOfCount;
           return tokens;
@@ -91,7 +94,7 @@ struct TextSplitter::State {
   absl::Status Scan();
   absl::Status Add(TextSegment segment);
   // Counts the next start of the sentence, of which text[begin, end) is known, or all of that. True
-  // if all of it fits; starts the cutter if there are too many tokens.
+  // if all of it fits; starts the cutter if there are too many tokens or bytes.
   bool CountStart(int end);
   // Cuts the next part of a long sentence.
   absl::Status Cut(int known, bool ends);
@@ -99,6 +102,7 @@ struct TextSplitter::State {
 
   const absl::string_view text;
   const int max_tokens;
+  const int64_t max_bytes = MaxSegmentBytes(max_tokens);
   const size_t max_segments;
   const TokenCounter count_tokens, count;
   SentenceScanner scanner;
@@ -160,9 +164,13 @@ bool TextSplitter::State::CountStart(int end) {
     end = begin + start;
     while (U8_IS_TRAIL(text[end])) --end;
   }
+  if (end - begin > max_bytes) {
+    cutter = std::make_unique<SentenceCutter>(text, begin, max_tokens, count, max_bytes);
+    return false;
+  }
   const int tokens = count(text.substr(begin, end - begin));
   if (tokens <= max_tokens) return all;
-  const int64_t bytes = std::min(end - begin, kLongSentence);
+  const int64_t bytes = end - begin;
   cutter =
       std::make_unique<SentenceCutter>(text, begin, max_tokens, count, bytes * max_tokens / tokens);
   return false;
@@ -183,10 +191,10 @@ absl::Status TextSplitter::State::Scan() {
   const int64_t before = scanner.places();
   ASSIGN_OR_RETURN(sentence_end, scanner.Next(kPlacesPerTurn));
   worked += (scanner.places() - before) * kWorkOfPlace;
-  if (sentence_end.has_value() || cutter != nullptr || counted == kLongSentence)
-    return absl::OkStatus();
+  if (sentence_end.has_value() || cutter != nullptr) return absl::OkStatus();
   const int end = line + scanner.scanned();
-  if (end - begin >= 2 * kLongSentence) CountStart(end);
+  if (end - begin >= 2 * kLongSentence && (counted < kLongSentence || end - begin > max_bytes))
+    CountStart(end);
   return absl::OkStatus();
 }
 

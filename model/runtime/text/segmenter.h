@@ -23,14 +23,20 @@ struct TextSegment {
 // Returns the number of the model's tokens in a text, including eos.
 using TokenCounter = std::function<int(absl::string_view)>;
 
+// The max bytes of a segment, which is tokenised at once: 16 KiB, or 32 for each token. Sentences
+// have fewer by far, but a run of white space, or of what a model cannot read, is one token however
+// long it is.
+int64_t MaxSegmentBytes(int max_tokens);
+
 // Splits a text into sentences by ICU's rules for the language (BCP-47), with abbreviations ("Dr.",
 // "e.g.", "z. B.") kept together; a new line or a tab always splits. A sentence of more than
 // `max_tokens` is split into the largest parts that fit, at clause marks, otherwise at white space,
-// otherwise between graphemes; the parts have part_of_sentence set. The segments and the white
-// space between them are the text, byte for byte; a text of white space has no segments.
+// otherwise between graphemes; the parts have part_of_sentence set. So is one of more than
+// MaxSegmentBytes. The segments and the white space between them are the text, byte for byte; a
+// text of white space has no segments.
 //
 // Returns InvalidArgumentError for text that is not UTF-8 (with the byte), or if a single grapheme
-// has more than `max_tokens`; OutOfRangeError, as early as possible, for more than `max_segments`.
+// is larger than a segment; OutOfRangeError, as early as possible, for more than `max_segments`.
 absl::StatusOr<std::vector<TextSegment>> SplitText(
     absl::string_view text, absl::string_view language_code, int max_tokens,
     const TokenCounter& count_tokens, size_t max_segments = std::numeric_limits<size_t>::max());

@@ -125,31 +125,41 @@ void GrowToWords(absl::string_view text, ProtectedSpan& span) {
 }
 
 std::vector<ProtectedSpan> MergeSpans(absl::string_view text, std::vector<ProtectedSpan> spans) {
+  std::vector<ProtectedSpan> merged;
+  AddSpans(text, std::move(spans), merged);
+  return merged;
+}
+
+int64_t AddSpans(absl::string_view text, std::vector<ProtectedSpan> spans,
+                 std::vector<ProtectedSpan>& merged) {
   std::stable_sort(spans.begin(), spans.end(), [](const auto& a, const auto& b) {
     return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
   });
-  std::vector<ProtectedSpan> merged;
   const auto part = [&](int begin, int end) { return text.substr(begin, end - begin); };
   const auto joined = [&](const ProtectedSpan& before, const ProtectedSpan& next) {
     return next.begin <= before.end || AreMarks(part(before.end, next.begin)) ||
            (SkipWhiteSpace(text, before.end) >= next.begin &&
             !absl::StrContains(part(before.end, next.begin), '\n'));
   };
+  int64_t added = 0;
   for (ProtectedSpan& span : spans) {
     if (merged.empty() || !joined(merged.back(), span)) {
+      added += std::ssize(span.text);
       merged.push_back(std::move(span));
       continue;
     }
     ProtectedSpan& before = merged.back();
     if (span.end <= before.end) continue;
+    const int64_t size = std::ssize(before.text);
     if (span.begin >= before.end) {
       absl::StrAppend(&before.text, part(before.end, span.begin), span.text);
     } else {  // the rest of what overlaps
       absl::StrAppend(&before.text, part(before.end, span.end));
     }
+    added += std::ssize(before.text) - size;
     before.end = span.end;
   }
-  return merged;
+  return added;
 }
 
 std::vector<ProtectedSpan> SpansWithin(absl::string_view text, std::span<const ProtectedSpan> spans,
@@ -158,14 +168,11 @@ std::vector<ProtectedSpan> SpansWithin(absl::string_view text, std::span<const P
                                [](const auto& span, int at) { return span.end <= at; });
   std::vector<ProtectedSpan> within;
   for (; next != spans.end() && next->begin < end; ++next) {
-    ProtectedSpan& span = within.emplace_back(*next);
-    if (span.begin < begin || span.end > end) {
-      span.begin = std::max(span.begin, begin);
-      span.end = std::min(span.end, end);
-      span.text = std::string(text.substr(span.begin, span.end - span.begin));
-    }
-    span.begin -= begin;
-    span.end -= begin;
+    const int from = std::max(next->begin, begin), to = std::min(next->end, end);
+    const bool whole = from == next->begin && to == next->end;
+    within.push_back({from - begin, to - begin,
+                      whole ? next->text : std::string(text.substr(from, to - from)),
+                      next->stand_in});
   }
   return within;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,6 +28,10 @@ void GrowToWords(absl::string_view text, ProtectedSpan& span);
 // The spans without overlap, in order: spans that overlap, touch or have only white space without a
 // line end between them become one, and so do those with a few marks between them, as "%s:%d".
 std::vector<ProtectedSpan> MergeSpans(absl::string_view text, std::vector<ProtectedSpan> spans);
+// Adds spans, of which none begins before one of `merged`, so that a long text is merged in parts.
+// Returns how many bytes of text that adds to `merged`.
+int64_t AddSpans(absl::string_view text, std::vector<ProtectedSpan> spans,
+                 std::vector<ProtectedSpan>& merged);
 // Those of merged `spans` that are in bytes [begin, end) of the text, as bytes of that part. A span
 // that goes beyond is cut, and stands for what is left of it.
 std::vector<ProtectedSpan> SpansWithin(absl::string_view text, std::span<const ProtectedSpan> spans,

@@ -50,6 +50,12 @@ bool MayEndSentence(UChar32 c) {
          c == '\'';
 }
 
+// True if the run is inside one of the spans, which are in order and do not overlap.
+bool IsInside(const TextRun& run, std::span<const ProtectedSpan> spans) {
+  const auto span = std::ranges::lower_bound(spans, run.end, {}, &ProtectedSpan::end);
+  return span != spans.end() && span->begin <= run.begin;
+}
+
 }  // namespace
 
 struct Tokenizer::Impl {
@@ -166,10 +172,7 @@ std::vector<ProtectedSpan> Tokenizer::Impl::FindSpans(absl::string_view text,
   const std::span<const ProtectedSpan> asked = options.spans;
   std::vector<ProtectedSpan> spans(asked.begin(), asked.end());
   for (const TextRun& run : options.protects ? Unspellable(text) : std::vector<TextRun>()) {
-    const bool inside = std::any_of(asked.begin(), asked.end(), [&](const ProtectedSpan& span) {
-      return span.begin <= run.begin && run.end <= span.end;
-    });
-    if (!inside)
+    if (!IsInside(run, asked))
       spans.push_back(
           {run.begin, run.end, std::string(text.substr(run.begin, run.end - run.begin))});
   }
@@ -297,10 +300,7 @@ absl::StatusOr<TokenizedText> Tokenizer::Read(absl::string_view text,
   ASSIGN_OR_RETURN(read.tokens, impl.EncodeMarked(all));
   if (std::count(read.tokens.begin(), read.tokens.end(), impl.special.unk) > 0) {
     for (const TextRun& run : impl.Unspellable(text)) {
-      const bool inside = std::any_of(
-          read.spans.begin(), read.spans.end(),
-          [&](const ProtectedSpan& s) { return s.begin <= run.begin && run.end <= s.end; });
-      if (!inside) read.unread.push_back(run);
+      if (!IsInside(run, read.spans)) read.unread.push_back(run);
     }
   }
   return read;

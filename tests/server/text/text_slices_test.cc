@@ -339,6 +339,58 @@ TEST_F(TextSlicesTest, PivotsAreAssembledInSlices) {
   EXPECT_EQ(pivot.response.translations(0).text(), text);
 }
 
+// A text that has few tokens however long it is: what the model cannot read, white space, and
+// characters that are not seen.
+TEST_F(TextSlicesTest, LittleTextIsTokenisedAtOnce) {
+  const std::string invisible = absl::StrCat("a", Repeated("\xE2\x80\x8B", 300'000), "b");
+  for (const std::string& text : {Repeated(std::string(kUnreadable), 300'000),
+                                  absl::StrCat("a", std::string(300'000, ' '), "b"), invisible}) {
+    const Call& call = Start("hostile", text);
+    RunUntilDone(call);
+    ASSERT_THAT(call.status, IsOk());
+    for (const auto& segment : call.response.translations(0).segments())
+      EXPECT_LE(segment.source_end() - segment.source_begin(), 16 << 10);
+  }
+  // A text that is not split.
+  const auto too_large = StatusIs(absl::StatusCode::kInvalidArgument,
+                                  HasSubstr(" bytes, at most 16384 are read at once: shorten it"));
+  linnet::v1::ScoreRequest score;
+  score.set_model("en-de");
+  score.add_pairs()->set_source_text(invisible);
+  score.mutable_pairs(0)->set_target_text("a");
+  linnet::v1::ScoreResponse scored;
+  EXPECT_THAT(fixture_.Call(&TextCalls::Score, score, scored), too_large);
+  score.mutable_pairs(0)->set_source_text("a");
+  score.mutable_pairs(0)->set_target_text(invisible);
+  EXPECT_THAT(fixture_.Call(&TextCalls::Score, score, scored), too_large);
+  SummarizeRequest summary = SummaryOf(absl::StrCat("The dog runs. ", invisible));
+  linnet::v1::SummarizeResponse summarized;
+  EXPECT_THAT(fixture_.Call(&TextCalls::Summarize, summary, summarized), too_large);
+  summary.set_long_input(linnet::v1::LONG_INPUT_CHUNK);
+  EXPECT_THAT(fixture_.Call(&TextCalls::Summarize, summary, summarized), IsOk());
+}
+
+// Many spans to protect are found and merged in slices, and memory for them is held as they are.
+TEST_F(TextSlicesTest, SpansAreMergedInSlices) {
+  const TranslateRequest request = ToGerman({Repeated("{} \n", 300'000)});
+  const TextRequest checked = *CheckRequest(request, *fixture_.catalog, {});
+  int64_t held = 0, most = 0;
+  TextPreparer preparer(checked, checked.items.front(), nullptr, {.hold = [&](int64_t bytes) {
+                          held += bytes;
+                          return absl::OkStatus();
+                        }});
+  ASSERT_THAT(preparer.Step(1), IsOk());
+  const int64_t without_spans = held;
+  while (preparer.segments().empty()) {
+    const int64_t before = held;
+    ASSERT_THAT(preparer.Step(1000), IsOk());
+    most = std::max(most, held - before);
+  }
+  EXPECT_GT(held - without_spans, 2'000'000);
+  // A vector that grows to twice its size.
+  EXPECT_LE(most, 2 * (held - without_spans) / 3);
+}
+
 // Lines are joined, and protected spans and entries of a glossary searched, in slices too.
 TEST_F(TextSlicesTest, EveryStepIsSmall) {
   linnet::v1::Glossary entries;
