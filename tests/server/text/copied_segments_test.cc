@@ -118,7 +118,7 @@ TEST(CopiedSegmentsTest, StreamSendsThemInOrder) {
   NoisyServer server;
   for (const std::string text : {"---", "1\nThe dog runs.\n---\nA bird sings.\n2\n"}) {
     const TranslateRequest request = ToGerman({text, "3"});
-    const Received received = Stream(server, request);
+    const Received received = Stream(*server.calls, request);
     ASSERT_THAT(received.status, IsOk());
     EXPECT_EQ(WithoutTimings(received.response), WithoutTimings(server.Translated(request)));
     std::vector<std::string> texts(2);

@@ -11,7 +11,6 @@ namespace linnet::server {
 namespace {
 
 using linnet::v1::GlossaryTerm;
-using linnet::v1::TextPart;
 using linnet::v1::TranslateRequest;
 using linnet::v1::TranslateResponse;
 using ::testing::ElementsAre;
@@ -131,19 +130,12 @@ TEST(GlossaryTest, StreamedTextIsNeverRevised) {
     TranslateRequest request = ToGerman({"The dog runs. A bird sings, and the dog."});
     Add(request, "dog", "Hund");
     Add(request, "bird");
-    TranslateResponse unary, streamed;
+    TranslateResponse unary;
     ASSERT_THAT(fixture.Call(&TextCalls::Translate, request, unary), IsOk());
-    std::string text;
-    test::Notification done;
-    fixture.calls->StreamTranslate(
-        request, streamed, {.arrived = absl::Now()}, [&](TextPart part) { text += part.text(); },
-        [&](absl::Status status) {
-          EXPECT_THAT(status, IsOk());
-          done.Open();
-        });
-    done.Pass();
-    EXPECT_EQ(text, unary.translations(0).text());
-    EXPECT_EQ(streamed.translations(0).SerializeAsString(),
+    const Received streamed = Stream(*fixture.calls, request);
+    EXPECT_THAT(streamed.status, IsOk());
+    EXPECT_EQ(streamed.text(0), unary.translations(0).text());
+    EXPECT_EQ(streamed.response.translations(0).SerializeAsString(),
               unary.translations(0).SerializeAsString());
   }
 }

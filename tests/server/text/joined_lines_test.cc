@@ -95,7 +95,7 @@ TEST(JoinedLinesTest, StreamsAndPivotsReadJoinedText) {
                       test::TinyManifest(name, linnet::v1::TASK_TRANSLATE, source, target));
   }
   EXPECT_TRUE(server.catalog->Reload().ok());
-  const Received received = Stream(server, Joining(kWrapped));
+  const Received received = Stream(*server.calls, Joining(kWrapped));
   ASSERT_THAT(received.status, IsOk());
   EXPECT_EQ(WithoutTimings(received.response),
             WithoutTimings(server.Translated(Joining(kWrapped))));

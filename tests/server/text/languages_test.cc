@@ -12,7 +12,6 @@ namespace {
 
 using linnet::v1::ScoreRequest;
 using linnet::v1::ScoreResponse;
-using linnet::v1::TextPart;
 using linnet::v1::TranslateRequest;
 using linnet::v1::TranslateResponse;
 using ::testing::ElementsAre;
@@ -66,14 +65,7 @@ struct LanguagesTest : ::testing::Test {
   absl::Status Call(void (TextCalls::*method)(const Request&, Response&, const CallContext&,
                                               TextCalls::Done),
                     const Request& request, Response& response) {
-    absl::Status result;
-    test::Notification done;
-    ((*calls).*method)(request, response, {.arrived = absl::Now()}, [&](absl::Status status) {
-      result = std::move(status);
-      done.Open();
-    });
-    done.Pass();
-    return result;
+    return MakeCall(*calls, method, request, response);
   }
   static TranslateRequest To(const std::string& target, std::vector<std::string> contents,
                              const std::string& source = "en") {
@@ -346,31 +338,15 @@ TEST_F(NoisyLanguagesTest, GlossaryTermsAreMetBehindForcedTokens) {
 
 TEST_F(NoisyLanguagesTest, StreamedPartsAreThePrefixOfTheAnswer) {
   TranslateRequest request = To("fr", {"The dog runs. A bird sings.", "Go."});
-  TranslateResponse response;
-  std::vector<TextPart> parts;
-  absl::Status result;
-  test::Notification done;
-  calls->StreamTranslate(
-      request, response, {.arrived = absl::Now()},
-      [&](TextPart part) { parts.push_back(std::move(part)); },
-      [&](absl::Status status) {
-        result = std::move(status);
-        done.Open();
-      });
-  done.Pass();
-  ASSERT_THAT(result, IsOk());
-  for (int content = 0; content < 2; ++content) {
-    std::string text;
-    for (const TextPart& part : parts) {
-      if (part.content_index() == content) text += part.text();
-    }
-    EXPECT_EQ(text, response.translations(content).text());
-  }
-  EXPECT_GE(parts.size(), 3) << "one for each segment";
+  const Received streamed = Stream(*calls, request);
+  ASSERT_THAT(streamed.status, IsOk());
+  for (int content = 0; content < 2; ++content)
+    EXPECT_EQ(streamed.text(content), streamed.response.translations(content).text());
+  EXPECT_GE(streamed.parts.size(), 3) << "one for each segment";
   TranslateResponse unary;
   ASSERT_THAT(Call(&TextCalls::Translate, request, unary), IsOk());
   EXPECT_EQ(unary.translations(0).SerializeAsString(),
-            response.translations(0).SerializeAsString());
+            streamed.response.translations(0).SerializeAsString());
 }
 
 TEST_F(NoisyLanguagesTest, AnswersOfPairsDiffer) {

@@ -78,17 +78,8 @@ TEST(MarkupCallsTest, StreamIsTheAnswer) {
   TextFixture fixture;
   for (const char* fragment : {kFragment, "<br>", "The dog runs."}) {
     const TranslateRequest request = Html(fragment);
-    TranslateResponse response;
-    std::vector<TextPart> parts;
-    test::Notification done;
-    fixture.calls->StreamTranslate(
-        request, response, {.arrived = absl::Now()},
-        [&](TextPart part) { parts.push_back(std::move(part)); },
-        [&](const absl::Status& status) {
-          EXPECT_THAT(status, IsOk());
-          done.Open();
-        });
-    done.Pass();
+    const auto [status, response, parts] = Stream(*fixture.calls, request);
+    EXPECT_THAT(status, IsOk());
     std::string text;
     for (const TextPart& part : parts) {
       text += part.text();

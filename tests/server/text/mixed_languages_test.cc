@@ -54,13 +54,7 @@ struct MixedLanguagesTest : ::testing::Test {
   absl::Status Call(void (TextCalls::*method)(const Request&, Response&, const CallContext&,
                                               TextCalls::Done),
                     const Request& request, Response& response) {
-    absl::Status result;
-    test::Notification done;
-    ((*calls).*method)(request, response, {.arrived = absl::Now()}, [&](absl::Status status) {
-      result = std::move(status);
-      done.Open();
-    });
-    done.Pass();
+    absl::Status result = MakeCall(*calls, method, request, response);
     EXPECT_EQ(admission.tokens(), 0) << "a permit was not released";
     EXPECT_EQ(admission.bytes(), 0) << "a permit was not released";
     return result;
@@ -250,28 +244,15 @@ TEST_F(MixedLanguagesTest, StreamOfSeveralLanguagesSendsContentsInOrder) {
   Serve({{"de", "en"}, {"pt", "en"}});
   const TranslateRequest request =
       To("en", {kGerman + std::string(" Und der Hund?\n"), kEnglish, kPortuguese});
-  TranslateResponse response;
-  std::vector<TextPart> parts;
-  absl::Status result;
-  test::Notification done;
-  calls->StreamTranslate(
-      request, response, {.arrived = absl::Now()},
-      [&](TextPart part) { parts.push_back(std::move(part)); },
-      [&](absl::Status status) {
-        result = std::move(status);
-        done.Open();
-      });
-  done.Pass();
-  ASSERT_THAT(result, IsOk());
-  std::vector<std::string> texts(3);
+  const Received streamed = Stream(*calls, request);
+  ASSERT_THAT(streamed.status, IsOk());
   int last = 0;
-  for (const TextPart& part : parts) {
+  for (const TextPart& part : streamed.parts) {
     EXPECT_GE(part.content_index(), last);
     last = part.content_index();
-    texts[last] += part.text();
   }
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(texts[i], response.translations(i).text());
-  EXPECT_EQ(parts.size(), 4) << "two sentences, the text that is unchanged, one sentence";
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(streamed.text(i), streamed.response.translations(i).text());
+  EXPECT_EQ(streamed.parts.size(), 4) << "two sentences, the text that is unchanged, one sentence";
 }
 
 TEST_F(MixedLanguagesTest, OneLanguageThatIsRefusedFailsTheCall) {

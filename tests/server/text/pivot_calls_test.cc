@@ -38,7 +38,7 @@ struct Reticent : test::EchoEngine {
 TEST(PivotCallsTest, StreamedPartsAreThoseOfTheAnswer) {
   const auto check = [](PivotServer& server, const TranslateRequest& request) {
     const TranslateResponse unary = server.Translated(request);
-    const Received received = Stream(server, request);
+    const Received received = Stream(*server.calls, request);
     ASSERT_THAT(received.status, IsOk());
     EXPECT_EQ(WithoutTimings(received.response), WithoutTimings(unary));
     EXPECT_TRUE(received.response.has_pivot());
@@ -91,7 +91,7 @@ TEST(PivotCallsTest, SentenceWithoutAPivotTextHasAnEmptyAnswer) {
   EXPECT_EQ(answer.translations(1).segments(2).target_begin(), 34);
   const TranslateResponse nothing = server.Translated(To("fr", {"Go."}));
   EXPECT_EQ(nothing.translations(0).text(), "");
-  const Received stream = Stream(server, To("fr", {"Go."}));
+  const Received stream = Stream(*server.calls, To("fr", {"Go."}));
   EXPECT_THAT(stream.status, IsOk());
   ASSERT_EQ(stream.parts.size(), 1);
   EXPECT_TRUE(stream.parts[0].has_segment());
@@ -159,7 +159,7 @@ TEST(PivotCallsTest, ErrorOfTheSecondModelIsThatOfTheCall) {
                 .code(),
             absl::StatusCode::kInternal);
   EXPECT_EQ(response.translations_size(), 0);
-  EXPECT_EQ(Stream(server, To("fr", {"Please open the window"})).status.code(),
+  EXPECT_EQ(Stream(*server.calls, To("fr", {"Please open the window"})).status.code(),
             absl::StatusCode::kInternal);
   EXPECT_THAT(server.Translated(To("fr", {"A bird sings."})).translations(0).text(),
               "A bird sings.");
@@ -228,7 +228,7 @@ TEST(PivotCallsTest, CachedAnswersOfBothModelsGiveTheSameReply) {
   ASSERT_TRUE(server.catalog->Reload().ok());
   server.Translated(To("de", {"The dog runs. A bird sings."}));
   EXPECT_EQ(WithoutTimings(server.Translated(request)), said);
-  EXPECT_EQ(WithoutTimings(Stream(server, request).response), said);
+  EXPECT_EQ(WithoutTimings(Stream(*server.calls, request).response), said);
 }
 
 TEST(PivotCallsTest, WarnsOfALanguageThatTheFirstModelDoesNotRead) {

@@ -90,7 +90,7 @@ TEST(PivotTest, SentencesOfAThirdLanguageWithoutBlanksGetThem) {
   WriteModel(server, "zh", "fr");
   ASSERT_TRUE(server.catalog->Reload().ok());
   const TranslateRequest request = To("fr", {"犬。猫。\n犬。"}, "ja");
-  const Received received = Stream(server, request);
+  const Received received = Stream(*server.calls, request);
   ASSERT_THAT(received.status, IsOk());
   EXPECT_EQ(received.response.pivot().language_code(), "zh");
   EXPECT_EQ(received.response.translations(0).text(), "犬。 猫。\n犬。");
@@ -107,7 +107,7 @@ TEST(PivotTest, BlanksOfTheThirdLanguageAreInNoAnswerWithoutBlanks) {
   ASSERT_TRUE(server.catalog->Reload().ok());
   for (const auto& [target, text] :
        {std::pair("zh", "犬。猫。\n犬。"), {"es", "犬。 猫。\n犬。"}}) {
-    const Received received = Stream(server, To(target, {"犬。猫。\n犬。"}, "ja"));
+    const Received received = Stream(*server.calls, To(target, {"犬。猫。\n犬。"}, "ja"));
     ASSERT_THAT(received.status, IsOk());
     EXPECT_EQ(received.response.pivot().language_code(), "fr");
     EXPECT_EQ(received.response.translations(0).text(), text);

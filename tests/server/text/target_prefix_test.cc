@@ -83,7 +83,7 @@ TEST(TargetPrefixTest, AnyPrefixOfAnyKindOfSearchIsKept) {
       for (const auto& hypothesis : segment.hypotheses())
         EXPECT_TRUE(absl::StartsWith(hypothesis.text(), given)) << hypothesis.text();
     }
-    const Received streamed = Stream(server, request);
+    const Received streamed = Stream(*server.calls, request);
     ASSERT_THAT(streamed.status, IsOk());
     EXPECT_EQ(Joined(streamed.parts), answer.text());
     EXPECT_EQ(WithoutTimings(streamed.response), WithoutTimings(response));

@@ -36,6 +36,57 @@ struct StepGate {
   test::Notification in_step, go_on;
 };
 
+// Calls a method and waits. The status must be delivered exactly once.
+template <typename Request, typename Response>
+absl::Status MakeCall(TextCalls& calls,
+                      void (TextCalls::*method)(const Request&, Response&, const CallContext&,
+                                                TextCalls::Done),
+                      const Request& request, Response& response,
+                      const CallContext& context = {.arrived = absl::Now()}) {
+  absl::Status result;
+  int answers = 0;
+  test::Notification done;
+  (calls.*method)(request, response, context, [&](absl::Status status) {
+    result = std::move(status);
+    ++answers;
+    done.Open();
+  });
+  done.Pass();
+  EXPECT_EQ(answers, 1);
+  return result;
+}
+
+// The status, response and parts of one stream.
+struct Received {
+  absl::Status status;
+  linnet::v1::TranslateResponse response;
+  std::vector<linnet::v1::TextPart> parts;
+
+  // The concatenated parts of a content.
+  std::string text(int content) const {
+    std::string text;
+    for (const linnet::v1::TextPart& part : parts) {
+      if (part.content_index() == content) text += part.text();
+    }
+    return text;
+  }
+};
+
+inline Received Stream(TextCalls& calls, const linnet::v1::TranslateRequest& request,
+                       const CallContext& context = {.arrived = absl::Now()}) {
+  Received received;
+  test::Notification done;
+  calls.StreamTranslate(
+      request, received.response, context,
+      [&](linnet::v1::TextPart part) { received.parts.push_back(std::move(part)); },
+      [&](absl::Status status) {
+        received.status = std::move(status);
+        done.Open();
+      });
+  done.Pass();
+  return received;
+}
+
 // The server without gRPC, with one engine for each of two bundles. With echo engines each answer
 // is its request.
 class TextFixture {
@@ -77,22 +128,13 @@ class TextFixture {
                       test::TinyManifest("en-summary", linnet::v1::TASK_SUMMARIZE, "en", "en"));
   }
 
-  // Calls a method and waits. The status must be delivered exactly once.
+  // MakeCall, which must leave nothing admitted.
   template <typename Request, typename Response>
   absl::Status Call(void (TextCalls::*method)(const Request&, Response&, const CallContext&,
                                               TextCalls::Done),
                     const Request& request, Response& response,
                     const CallContext& context = {.arrived = absl::Now()}) {
-    absl::Status result;
-    int answers = 0;
-    test::Notification done;
-    ((*calls).*method)(request, response, context, [&](absl::Status status) {
-      result = std::move(status);
-      ++answers;
-      done.Open();
-    });
-    done.Pass();
-    EXPECT_EQ(answers, 1);
+    absl::Status result = MakeCall(*calls, method, request, response, context);
     EXPECT_EQ(admission.tokens(), 0) << "a permit was not released";
     EXPECT_EQ(admission.bytes(), 0) << "a permit was not released";
     return result;

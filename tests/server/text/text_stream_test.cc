@@ -27,39 +27,6 @@ Catalog::EngineFactory Noise(uint64_t seed) {
   };
 }
 
-// The status, response and parts of one stream.
-struct Received {
-  absl::Status status;
-  TranslateResponse response;
-  std::vector<TextPart> parts;
-
-  // The concatenated parts of a content.
-  std::string text(int content) const {
-    std::string text;
-    for (const TextPart& part : parts) {
-      if (part.content_index() == content) text += part.text();
-    }
-    return text;
-  }
-};
-
-Received Stream(TextFixture& fixture, const TranslateRequest& request, const CallContext& context) {
-  Received received;
-  test::Notification done;
-  fixture.calls->StreamTranslate(
-      request, received.response, context,
-      [&](TextPart part) { received.parts.push_back(std::move(part)); },
-      [&](absl::Status status) {
-        received.status = std::move(status);
-        done.Open();
-      });
-  done.Pass();
-  return received;
-}
-Received Stream(TextFixture& fixture, const TranslateRequest& request) {
-  return Stream(fixture, request, {.arrived = absl::Now()});
-}
-
 TranslateResponse WithoutTimings(TranslateResponse response) {
   response.clear_timings();
   return response;
@@ -78,7 +45,7 @@ TEST(TextStreamTest, PartsOfRandomSearchesEqualUnaryAnswer) {
     request.set_word_scores(seed % 2 == 0);
     TranslateResponse unary;
     ASSERT_THAT(fixture.Call(&TextCalls::Translate, request, unary), IsOk());
-    const Received received = Stream(fixture, request);
+    const Received received = Stream(*fixture.calls, request);
     ASSERT_THAT(received.status, IsOk());
     EXPECT_EQ(WithoutTimings(received.response).SerializeAsString(),
               WithoutTimings(unary).SerializeAsString());
@@ -162,7 +129,7 @@ TEST(TextStreamTest, UnaryCallsComputeNoStablePrefixes) {
   TranslateResponse response;
   ASSERT_THAT(fixture.Call(&TextCalls::Translate, ToGerman({"A bird sings."}), response), IsOk());
   EXPECT_FALSE(asked);
-  EXPECT_THAT(Stream(fixture, ToGerman({"A bird sings."})).status, IsOk());
+  EXPECT_THAT(Stream(*fixture.calls, ToGerman({"A bird sings."})).status, IsOk());
   EXPECT_TRUE(asked);
 }
 
@@ -171,7 +138,8 @@ TEST(TextStreamTest, FailedStreamEndsOnceWithoutResponse) {
     TextFixture other;
     return other.catalog->models()[0]->source_tokenizer->Encode("window")->back();
   }()});
-  const Received received = Stream(fixture, ToGerman({"A bird sings.", "Please open the window"}));
+  const Received received =
+      Stream(*fixture.calls, ToGerman({"A bird sings.", "Please open the window"}));
   EXPECT_EQ(received.status.code(), absl::StatusCode::kInternal);
   EXPECT_EQ(received.response.translations_size(), 0);
   EXPECT_EQ(fixture.admission.tokens(), 0);
@@ -179,7 +147,7 @@ TEST(TextStreamTest, FailedStreamEndsOnceWithoutResponse) {
 
 TEST(TextStreamTest, RefusesBadRequestBeforeAnyPart) {
   TextFixture fixture;
-  const Received received = Stream(fixture, ToGerman({""}));
+  const Received received = Stream(*fixture.calls, ToGerman({""}));
   EXPECT_EQ(received.status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(received.parts.empty());
 }
@@ -220,7 +188,7 @@ TEST(TextStreamTest, ConcurrentStreamsGetTheirOwnParts) {
             ToGerman({absl::StrCat("Thread ", t, " says.\n", i, " times.")});
         CallContext context{.arrived = absl::Now()};
         if (i % 4 == 3) context.cancelled->Cancel();
-        const Received received = Stream(fixture, request, context);
+        const Received received = Stream(*fixture.calls, request, context);
         if (i % 4 == 3) {
           EXPECT_EQ(received.status.code(), absl::StatusCode::kCancelled);
         } else {

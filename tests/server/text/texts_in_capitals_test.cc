@@ -13,7 +13,6 @@ namespace {
 using linnet::v1::ScoreRequest;
 using linnet::v1::ScoreResponse;
 using linnet::v1::SummarizeResponse;
-using linnet::v1::TextPart;
 using linnet::v1::TranslateRequest;
 using linnet::v1::TranslateResponse;
 using ::testing::ElementsAre;
@@ -71,24 +70,11 @@ TEST(TextsInCapitalsTest, AnswersAreInTheCapitalsOfTheTarget) {
 
 TEST(TextsInCapitalsTest, PartsOfAStreamAreInCapitals) {
   TextFixture fixture;
-  TranslateResponse response;
-  std::string text;
-  int parts = 0;
-  test::Notification done;
   const TranslateRequest request = ToGerman({std::string("A bird sings. ") + kShouted});
-  fixture.calls->StreamTranslate(
-      request, response, {.arrived = absl::Now()},
-      [&](const TextPart& part) {
-        text += part.text();
-        ++parts;
-      },
-      [&](const absl::Status& status) {
-        EXPECT_THAT(status, IsOk());
-        done.Open();
-      });
-  done.Pass();
-  EXPECT_EQ(text, request.contents(0));
-  EXPECT_GE(parts, 2);
+  const Received streamed = Stream(*fixture.calls, request);
+  EXPECT_THAT(streamed.status, IsOk());
+  EXPECT_EQ(streamed.text(0), request.contents(0));
+  EXPECT_GE(streamed.parts.size(), 2);
 }
 
 TEST(TextsInCapitalsTest, AlignmentsAndWordsAreThoseOfTheText) {

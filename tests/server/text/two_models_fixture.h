@@ -43,27 +43,6 @@ struct TwoModels : TextFixture {
   }
 };
 
-// The status, response and parts of one stream.
-struct Received {
-  absl::Status status;
-  linnet::v1::TranslateResponse response;
-  std::vector<linnet::v1::TextPart> parts;
-};
-
-inline Received Stream(TextFixture& server, const linnet::v1::TranslateRequest& request) {
-  Received received;
-  test::Notification done;
-  server.calls->StreamTranslate(
-      request, received.response, {.arrived = absl::Now()},
-      [&](linnet::v1::TextPart part) { received.parts.push_back(std::move(part)); },
-      [&](absl::Status status) {
-        received.status = std::move(status);
-        done.Open();
-      });
-  done.Pass();
-  return received;
-}
-
 inline std::string WithoutTimings(linnet::v1::TranslateResponse response) {
   response.clear_timings();
   return response.DebugString();  // which sorts maps; bytes do not
