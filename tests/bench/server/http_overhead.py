@@ -42,11 +42,14 @@ MIN_SHARE = 0.85
 
 
 @contextmanager
-def front_end(cores: list[int], grpc: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+def front_end(
+    cores: list[int], grpc: str, *flags: str
+) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """The address and the process of a running linnet-http with one worker."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "linnet_http", "--server", grpc, "--server-metrics", ""]
         command += ["--listen", "127.0.0.1:0", "--glossaries", f"{folder}/glossaries"]
+        command += ["--documents", f"{folder}/documents", *flags]
         with Path(folder, "log").open("w") as log:
             process = subprocess.Popen(
                 on(cores, command), stdout=subprocess.PIPE, stderr=log, text=True

@@ -1,9 +1,9 @@
 """Keeps linnet-http busy for a time with requests of every kind, and watches its memory.
 
 Clients translate in each API, read streams, ask for answers with their ETag, keep and delete
-glossaries, send what is wrong or too large, and hang up. Resident memory of the worker is read
-every ten seconds; what the first third of the time takes, while caches fill, does not count. Writes
-DIR/MACHINE/http-soak.json and http-soak.md.
+glossaries, upload files, send what is wrong or too large, and hang up. Resident memory of the
+worker is read every ten seconds; what the first third of the time takes, while caches fill, does
+not count. Writes DIR/MACHINE/http-soak.json and http-soak.md.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ import asyncio
 import os
 import random
 import re
+import shutil
 import sys
+import tempfile
 import time
 from collections import Counter
 from pathlib import Path
@@ -23,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "e2e"))
 import machine
 import server_overhead
-from aiohttp import ClientError, ClientSession, ClientTimeout
+from aiohttp import ClientError, ClientSession, ClientTimeout, FormData
 from http_overhead import front_end
 from sentences import sentences
 from server_overhead import Placement
@@ -38,9 +40,11 @@ MAX_GROWTH_PER_HOUR = 0.02
 class Client:
     """Sends requests of every kind, one after the other, chosen at random."""
 
-    def __init__(self, http: ClientSession, texts: list[str], seed: int, seen: Counter[str]):
+    def __init__(
+        self, http: ClientSession, texts: list[str], documents: Path, seed: int, seen: Counter[str]
+    ):
         self._http, self._texts, self._seen = http, texts, seen
-        self._random = random.Random(seed)
+        self._documents, self._random = documents, random.Random(seed)
         self._tag = ""
 
     def _text(self) -> str:
@@ -90,8 +94,19 @@ class Client:
         headers = {"Content-Type": "application/json", "X-A": "a" * self._random.choice((1, 9000))}
         return await self._post("/translate", data=self._random.choice(wrong), headers=headers)
 
+    async def upload(self) -> int:
+        form = FormData({"source": "en", "target": "de"})
+        form.add_field("file", "\n".join(self._text() for _ in range(3)), filename="a.txt")
+        async with self._http.post("/translate_file", data=form) as reply:
+            said = await reply.json()
+        if reply.status == 200:  # linnet-http itself keeps the file for an hour
+            name = said["translatedFileUrl"].rpartition("/")[2]
+            shutil.rmtree(self._documents / name.partition(".")[0])
+        return reply.status
+
     async def hang_up(self) -> int:
-        task = asyncio.create_task(self.libretranslate())
+        kind = self._random.choice((self.libretranslate, self.form, self.stream, self.upload))
+        task = asyncio.create_task(kind())
         await asyncio.sleep(self._random.random() / 10)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -102,7 +117,7 @@ class Client:
 
     async def run(self, end: float) -> None:
         kinds = (self.libretranslate, self.form, self.google, self.stream, self.current)
-        kinds += (self.glossary, self.wrong, self.hang_up, self.detect)  # type: ignore[assignment]
+        kinds += (self.glossary, self.wrong, self.hang_up, self.detect, self.upload)  # type: ignore[assignment]
         while time.monotonic() < end:
             kind = self._random.choice(kinds)
             try:
@@ -119,13 +134,15 @@ def resident(pid: int) -> int:
     return int(found[1]) << 10
 
 
-async def soak(address: str, pid: int, minutes: float) -> tuple[list[int], Counter[str]]:
+async def soak(
+    address: str, pid: int, documents: Path, minutes: float
+) -> tuple[list[int], Counter[str]]:
     begin, seen = time.monotonic(), Counter[str]()
     end = begin + 60 * minutes
     texts, samples = sentences(400), []
     timeout = ClientTimeout(total=120)
     async with ClientSession(f"http://{address}", timeout=timeout) as http:
-        clients = [Client(http, texts, number, seen) for number in range(CLIENTS)]
+        clients = [Client(http, texts, documents, number, seen) for number in range(CLIENTS)]
         running = asyncio.gather(*(client.run(end) for client in clients))
         while not running.done():
             await asyncio.sleep(EVERY_SECONDS)
@@ -183,10 +200,11 @@ def main(words: list[str] | None = None) -> int:
     facts = machine.facts(cores)  # before: the tree may change meanwhile
     placement = Placement(cores[:1], cores[:1])
     with (
+        tempfile.TemporaryDirectory() as documents,
         server_overhead.server(options, placement, "int8", 4) as grpc,
-        front_end(cores, grpc) as (http, process),
+        front_end(cores, grpc, "--documents", documents) as (http, process),
     ):
-        samples, seen = asyncio.run(soak(http, process.pid, options.minutes))
+        samples, seen = asyncio.run(soak(http, process.pid, Path(documents), options.minutes))
     results = {
         "machine": facts,
         "minutes": options.minutes,
