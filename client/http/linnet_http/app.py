@@ -70,11 +70,12 @@ def make(options: Options, glossaries: Glossaries) -> web.Application:
         await documents.close()
         await translator.close()
 
-    async def write(_: web.Application) -> None:
+    async def end(_: web.Application) -> None:
         metrics.RECORDER.write()
+        glossaries.close()
 
     app.on_shutdown.append(stop)  # ends streams; aiohttp would wait for them
-    app.on_cleanup.append(write)
+    app.on_cleanup.append(end)
     app.on_response_prepare.append(_finish_headers)
     for face in faces:
         app.add_routes(face.routes())
