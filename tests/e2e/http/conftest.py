@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from contextlib import suppress
@@ -79,6 +80,12 @@ class Door:
                 while part := client.recv(1 << 16):
                     found += part
             return found
+
+    def wait_for_metric(self, line: str) -> None:
+        """A worker writes its numbers a tenth of a second later, or when it is asked itself."""
+        end = time.monotonic() + 60
+        while line not in (page := self.get("/metrics").body.decode()):
+            assert time.monotonic() < end, page
 
     def worker(self) -> int:
         """The process that answers."""
