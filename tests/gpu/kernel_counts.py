@@ -205,7 +205,10 @@ def markdown(data: dict[str, Any]) -> str:
         "Counts of the compiled code, not times: a loop counts once."
     )
     rows = [
-        [f"{it['kernel']}, {it['of']}", *(f"{it.get(column, 0):,}" for column in COLUMNS)]
+        [
+            f"{it['file']}: {it['kernel']}, {it['of']}",
+            *(f"{it.get(column, 0):,}" for column in COLUMNS),
+        ]
         for it in data["kernels"]
     ]
     lines = [machine.report("Counts of CUDA kernels", about, ["kernel", *COLUMNS], rows)]
