@@ -215,7 +215,7 @@ void Convolve(benchmark::State& state, int64_t batch, int64_t time) {
   const auto lengths = at::full({batch}, time, at::kInt);
   const auto convolve = dynamic ? DynamicConv : LightConv;
   for (auto _ : state) {
-    benchmark::DoNotOptimize(convolve(x, weight, lengths, kWidth / 2, ConvolutionCpu));
+    benchmark::DoNotOptimize(convolve(x, weight, lengths, kWidth / 2, {}, ConvolutionCpu));
   }
   Report(state, (weight.numel() + 2 * x.numel()) * x.element_size(),
          batch * TapsInside(time) * kChannels);
@@ -249,7 +249,7 @@ void Depthwise(benchmark::State& state) {
   const auto lengths = at::full({batch}, time, at::kInt);
   for (auto _ : state) {
     benchmark::DoNotOptimize(
-        DepthwiseConv(x, weight, lengths, kWidth / 2, /*dilation=*/1, DepthwiseConvCpu));
+        DepthwiseConv(x, weight, lengths, kWidth / 2, /*dilation=*/1, {}, DepthwiseConvCpu));
   }
   Report(state, (weight.numel() + 2 * x.numel()) * x.element_size(),
          batch * TapsInside(time) * kChannels);
