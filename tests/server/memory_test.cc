@@ -42,6 +42,7 @@ class CountedServer {
     // iterator of ICU from its first text on.
     EXPECT_THAT(Call(ToGerman({"The dog runs."})), IsOk());
     EXPECT_THAT(Call(ToGerman({"Warm. Up."})), IsOk());
+    EXPECT_THAT(Call(ToGerman({Many("1\n", 40)})), IsOk());
     TranslateRequest french = ToGerman({"The dog runs."});
     french.set_target_language_code("fr");
     EXPECT_THAT(Call(french), IsOk());
