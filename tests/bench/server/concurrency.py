@@ -28,6 +28,7 @@ ROOT = Path(__file__).resolve().parents[3]
 FEW, MANY = 100, 10_000
 CONNECTIONS = 100
 LOOKS_APART = 0.25  # seconds
+REFUSALS = ("DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED")
 
 
 def resident(process: int) -> int:
@@ -70,21 +71,19 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
         seconds = time.monotonic() - begin
         statuses = result(load)["by_status"]
     calls, most = max(looks)
-    answered = statuses["OK"]["calls"]
-    refused = sum(n["calls"] for status, n in statuses.items() if status == "RESOURCE_EXHAUSTED")
+    of = {name: n["calls"] for name, n in statuses.items()}
+    ends = [n["from_sent_ms"]["max"] / 1e3 for name, n in statuses.items() if name in REFUSALS]
     return {
         "few_answered_a_second": pace,
         "seconds": seconds,
-        "answered": answered,
-        "refused": refused,
-        "others": MANY - answered - refused,
-        "goodput_ratio": answered / seconds / pace,
+        "answered": of.get("OK", 0),
+        "refused": of.get("DEADLINE_EXCEEDED", 0),
+        "shed": of.get("RESOURCE_EXHAUSTED", 0),
+        "others": sum(n for name, n in of.items() if name not in (*REFUSALS, "OK")),
+        "last_refusal": max(ends, default=0.0),
+        "goodput_ratio": of.get("OK", 0) / seconds / pace,
         "calls_in_flight": calls,
         "memory_a_call": (most - before) / calls if calls else 0.0,
-        "last_refusal": statuses.get("RESOURCE_EXHAUSTED", {})
-        .get("from_sent_ms", {})
-        .get("max", 0.0)
-        / 1e3,
     }
 
 
@@ -93,7 +92,8 @@ def markdown(data: dict[str, Any]) -> str:
         "few_answered_a_second": (f"answers a second, {FEW} callers", ".1f", 1),
         "seconds": (f"until the last of {MANY:,} calls at once has ended, s", ".1f", 1),
         "answered": ("of them answered", ",.0f", 1),
-        "refused": ("of them refused", ",.0f", 1),
+        "refused": ("of them refused, as their deadline is too close", ",.0f", 1),
+        "shed": ("of them refused, as the server is busy", ",.0f", 1),
         "others": ("of them ended otherwise", ",.0f", 1),
         "last_refusal": ("the latest refusal, s after the call was sent", ".1f", 1),
         "goodput_ratio": (f"answers a second, times those of {FEW} callers", ".2f", 1),
