@@ -67,8 +67,8 @@ class MarkupTokenizer {
   absl::string_view fragment_;
   MarkupSyntax syntax_;
   size_t at_ = 0;
-  bool has_php_ = true;         // the same of "?>"
   bool has_templates_ = true;   // false if no "%>" comes behind this place
+  bool has_php_ = true;         // the same of "?>"
   absl::string_view raw_ = {};  // the name of the element whose content comes next
 };
 

@@ -100,8 +100,8 @@ def format_tsv(terms: list[tuple[str, str]]) -> str:
 
 class Glossaries:
     """The store. Several processes may use one file; tokens are kept as hashes only. The connection
-    stays open: the end of a file's last one empties its log, which waits for the disk three times
-    more. Belongs to one thread."""
+    stays open, because closing a file's last one empties its log, which waits for the disk three
+    more times. Belongs to one thread."""
 
     def __init__(self, path: Path):
         self._database = sqlite3.connect(path, timeout=10)

@@ -60,7 +60,7 @@ constexpr int64_t kScannedBytesPerWork = 8;  // by ICU
 constexpr int64_t kWorkOfPlace = 8;
 constexpr int64_t kWorkOfCount = 8;
 constexpr int kPlacesPerTurn = 256;
-// Of a sentence of which this many bytes have too many tokens the rest is not waited for.
+// The end of a sentence is not waited for if this many bytes of it have too many tokens.
 constexpr int kLongSentence = 16 << 10;
 constexpr int64_t kMaxBytesPerToken = 32;  // of a segment
 // The first start of a sentence that is counted to see whether it is that long; each other one is

@@ -22,7 +22,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import machine
-from priorities import server
+from priorities import add_server, server
 
 ROOT = Path(__file__).resolve().parents[3]
 FEW, MANY = 100, 10_000
@@ -115,10 +115,7 @@ def markdown(data: dict[str, Any]) -> str:
 def parse(words: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     add = parser.add_argument
-    add("--programs", type=Path, default=ROOT / "build/release/bin")
-    add("--bundle", type=Path, default=ROOT / "model/bundles/en-de")
-    add("--source", default="en")
-    add("--target", default="de")
+    add_server(parser)
     add("--seconds", type=int, default=10, help="of the closed loop [%(default)s]")
     add("--deadline", type=int, default=20, help="of each call, in seconds [%(default)s]")
     add("--rounds", type=int, default=3, help="[%(default)s]")

@@ -23,7 +23,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import machine
-from priorities import cpu_seconds, server
+from priorities import add_server, cpu_seconds, server
 
 ROOT = Path(__file__).resolve().parents[3]
 BUSY = 4
@@ -116,10 +116,7 @@ def markdown(data: dict[str, Any]) -> str:
 def parse(words: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     add = parser.add_argument
-    add("--programs", type=Path, default=ROOT / "build/release/bin")
-    add("--bundle", type=Path, default=ROOT / "model/bundles/en-de")
-    add("--source", default="en")
-    add("--target", default="de")
+    add_server(parser)
     add("--compute", default="int8")
     add("--seconds", type=int, default=20, help="of each load")
     add("--rounds", type=int, default=3)

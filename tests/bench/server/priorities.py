@@ -158,15 +158,21 @@ def markdown(data: dict[str, Any]) -> str:
     return "\n".join([*lines, ""])
 
 
+def add_server(parser: argparse.ArgumentParser) -> None:
+    """Adds the programs, and the bundle that they serve."""
+    add = parser.add_argument
+    add("--programs", type=Path, default=ROOT / "build/release/bin")
+    add("--bundle", type=Path, default=ROOT / "model/bundles/en-de")
+    add("--source", default="en")
+    add("--target", default="de")
+
+
 def parse(words: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     add = parser.add_argument
     add("--before", type=Path, required=True, help="programs of an earlier commit")
     add("--before-version", required=True, help="and that commit")
-    add("--programs", type=Path, default=ROOT / "build/release/bin")
-    add("--bundle", type=Path, default=ROOT / "model/bundles/en-de")
-    add("--source", default="en")
-    add("--target", default="de")
+    add_server(parser)
     add("--compute", default="int8")
     add("--out", type=Path, default=ROOT / "tests/bench/results")
     add("--seconds", type=float, default=60, help="of the interactive calls")
