@@ -32,14 +32,12 @@ class CountedServer {
  public:
   CountedServer()
       : server_({.rows = 64, .encoder_cache_tokens = 4096, .on_step = [this] { Look(); }},
-                {.max_tokens = int64_t{1} << 40, .max_bytes = int64_t{1} << 30}, /*limits=*/{},
-                /*text_threads=*/1) {
+                {.max_tokens = int64_t{1} << 40, .max_bytes = int64_t{1} << 30}) {
     // Translations to French go through German.
     test::WriteBundle(server_.folder.path() / "de-fr",
                       test::TinyManifest("de-fr", linnet::v1::TASK_TRANSLATE, "de", "fr"));
     EXPECT_TRUE(server_.catalog->Reload().ok());
-    // Allocations that are made once, by the first call of each kind; each text thread keeps an
-    // iterator of ICU from its first text on.
+    // Allocations that are made once, by the first call of each kind.
     EXPECT_THAT(Call(ToGerman({"The dog runs."})), IsOk());
     EXPECT_THAT(Call(ToGerman({"Warm. Up."})), IsOk());
     EXPECT_THAT(Call(ToGerman({Many("1\n", 40)})), IsOk());

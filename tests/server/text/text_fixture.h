@@ -92,23 +92,20 @@ inline Received Stream(TextCalls& calls, const linnet::v1::TranslateRequest& req
 class TextFixture {
  public:
   explicit TextFixture(test::EchoEngine::Options engine = {}, AdmissionLimits admission_limits = {},
-                       TextLimits limits = {}, int text_threads = 2)
+                       TextLimits limits = {})
       : TextFixture(
             [engine](const model::Bundle&) mutable {
               engine.limits = kTinyLimits;
               return std::make_unique<test::EchoEngine>(engine);
             },
-            admission_limits, limits, /*batcher_options=*/{},
-            /*slow_call=*/absl::InfiniteDuration(), /*cache=*/nullptr, /*supervision=*/{},
-            text_threads) {}
+            admission_limits, limits) {}
 
   template <std::invocable<const model::Bundle&> Factory>
   explicit TextFixture(Factory factory, AdmissionLimits admission_limits = {},
                        TextLimits limits = {}, BatcherOptions batcher_options = {},
                        absl::Duration slow_call = absl::InfiniteDuration(),
-                       AnswerCache* cache = nullptr, const Supervision& supervision = {},
-                       int text_threads = 2)
-      : pool(text_threads), admission(admission_limits, metrics) {
+                       AnswerCache* cache = nullptr, const Supervision& supervision = {})
+      : admission(admission_limits, metrics) {
     WriteBundles(folder.path());
     auto loaded = Catalog::Load(
         folder.path(), factory, batcher_options, metrics,
@@ -145,7 +142,7 @@ class TextFixture {
 
   test::TemporaryFolder folder;
   Metrics metrics;
-  TextPool pool;
+  TextPool pool{2};
   Admission admission;
   std::unique_ptr<Catalog> catalog;
   std::unique_ptr<TextCalls> calls;
