@@ -20,11 +20,15 @@ def result(name: str) -> Any:
     return json.loads(next(path for path in found if path.exists()).read_text())
 
 
-def table(heads: list[str], rows: list[list[str]]) -> str:
-    return "\n".join(machine.table(heads, rows))
+def table(heads: list[str], rows: list[list[str]], *notes: str) -> str:
+    """A table with notes below it."""
+    return "\n\n".join(["\n".join(machine.table(heads, rows)), *notes])
 
 
 def on(results: dict[str, Any]) -> str:
+    """The machine and the version of a result; the version alone if it has no times."""
+    if "machine" not in results:
+        return f"Linnet {results['version']}."
     return f"{machine.sentence(results['machine'])}."
 
 

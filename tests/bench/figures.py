@@ -58,7 +58,7 @@ def decoding_beam_5() -> str:
             ]
         )
     heads = ["target tokens a second", "Linnet, engine alone", "CTranslate2", "ratio"]
-    return f"{table(heads, rows)}\n\nRatios are medians of the rounds. {on(results)}"
+    return table(heads, rows, f"Ratios are medians of the rounds. {on(results)}")
 
 
 def overhead() -> str:
@@ -86,7 +86,7 @@ def overhead() -> str:
             rows.append([f"{name}, {places[cores]}{of_type}", *cells])
     heads = ["server, compared with its engine alone", *(f"beam {beam}" for beam in beams)]
     of = ", ".join([results["bundle"], *(types if len(types) == 1 else [])])
-    return f"{table(heads, rows)}\n\n{of}. {on(results)}"
+    return table(heads, rows, f"{of}. {on(results)}")
 
 
 def profile_of_a_step() -> str:
@@ -96,13 +96,13 @@ def profile_of_a_step() -> str:
     rows = [[kind, *(column.get(kind, "–") for column in columns)] for kind in columns[0]]
     heads = ["share of the time", *(one["compute"] for one in profiles)]
     notes = [f"{one['compute']}: {profile_step.gemm_speed(one)} {on(one)}" for one in profiles]
-    return "\n\n".join([table(heads, rows), *notes])
+    return table(heads, rows, *notes)
 
 
 def inner_loop() -> str:
     results = result("inner-loop")
     rows = [[step, f"{seconds:.1f} s"] for step, seconds in results["cpu_seconds"].items()]
-    return f"{table(['CPU time, preset dev', ''], rows)}\n\n{on(results)}"
+    return table(["CPU time, preset dev", ""], rows, on(results))
 
 
 def memory() -> str:
@@ -114,25 +114,20 @@ def memory() -> str:
             found = decoding_report.last(groups, name)
             sizes = [decoding_report.mebibytes(found, f"{it}_bytes") for it in ("working", "peak")]
             rows.append([f"{compute}, {name}", *sizes])
-    return f"{table(['MiB', 'working', 'peak'], rows)}\n\n{on(results)}"
-
-
-def memory_floor() -> str:
-    results = result("memory-floor")
-    return f"{table(floor.HEADS, floor.rows_of(results))}\n\n{on(results)}"
+    return table(["MiB", "working", "peak"], rows, on(results))
 
 
 def whole_table(name: str, heads: list[str], rows: Callable[[Any], list[list[str]]]) -> str:
     """All rows of a result, with its machine."""
     results = result(name)
-    return f"{table(heads, rows(results))}\n\n{on(results)}"
+    return table(heads, rows(results), on(results))
 
 
 def imported_models() -> str:
     results = result("families")
     rows = families.rows_of(results)
     note = f"Random weights, {results['compute']}, {results['threads']} threads, beam 5."
-    return f"{table(families.HEADS, rows)}\n\n{note} {on(results)}"
+    return table(families.HEADS, rows, f"{note} {on(results)}")
 
 
 def corpus_costs() -> str:
@@ -150,7 +145,7 @@ def corpus_costs() -> str:
     ]
     heads = ["rows of a chunk", "store requests a second", "lost by a kill"]
     heads.append(f"last chunk of {plan['rows']:,} rows")
-    return f"{table(heads, rows)}\n\n{plan['workers']:,} workers. {on(results)}"
+    return table(heads, rows, f"{plan['workers']:,} workers. {on(results)}")
 
 
 def markup_cost() -> str:
@@ -168,13 +163,14 @@ def markup_cost() -> str:
     ]
     heads = [f"beam {results['beam']}", "CPU per sentence", "over plain text"]
     notes = f"Medians of {results['rounds']} pairs of {results['sentences']} sentences."
-    return f"{table(heads, rows)}\n\n{notes} {results['bundle']}. {on(results)}"
+    return table(heads, rows, f"{notes} {results['bundle']}. {on(results)}")
 
 
 def fetched_model() -> str:
     results = result("real-models")
-    rows = table(["one thread", *real_models.HEADS[1:]], real_models.rows_of(results))
-    return f"{rows}\n\n{results['lines']} everyday lines. {on(results)}"
+    heads = ["one thread", *real_models.HEADS[1:]]
+    note = f"{results['lines']} everyday lines. {on(results)}"
+    return table(heads, real_models.rows_of(results), note)
 
 
 def differences() -> str:
@@ -223,7 +219,7 @@ def differences() -> str:
         ],
     ]
     peers = [f"{name} {versions[name]}" for name in ("ctranslate2", "transformers")]
-    return f"{table(['', 'Linnet', *peers], rows)}\n\n{on(results)}"
+    return table(["", "Linnet", *peers], rows, on(results))
 
 
 def step_while_many_wait() -> str:
@@ -234,7 +230,7 @@ def step_while_many_wait() -> str:
         name = f"{waiting:,} waiting, {clients} client{'s' if clients != 1 else ''}"
         rows.append([name, f"{it['examined']:.1f}", f"{it['real_time']:.1f} µs"])
     heads = ["a step of the batcher without its engine", "sequences examined", "time"]
-    return f"{table(heads, rows)}\n\n{on_context(results)}"
+    return table(heads, rows, on_context(results))
 
 
 def first_start() -> str:
@@ -250,7 +246,7 @@ def first_start() -> str:
             ]
         )
     heads = ["command", "time to the answer", "of it compiling"]
-    return f"{table(heads, rows)}\n\n{on(results)}"
+    return table(heads, rows, on(results))
 
 
 def capacity_table(part: str) -> str:
@@ -274,7 +270,7 @@ def capacity_example() -> str:
         f"machines of {cores} such cores",
     ]
     notes = f"One replica has {capacity_of_one:,} target tokens/s, at a share of {share}."
-    return f"{table(heads, rows)}\n\n{notes}"
+    return table(heads, rows, notes)
 
 
 FIGURES: dict[str, Callable[[], str]] = {
@@ -294,7 +290,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "inner-loop": inner_loop,
     "differences": differences,
     "memory": memory,
-    "memory-floor": memory_floor,
+    "memory-floor": lambda: whole_table("memory-floor", floor.HEADS, floor.rows_of),
     "overhead": overhead,
     "profile-of-a-step": profile_of_a_step,
     "markup-cost": markup_cost,

@@ -39,7 +39,7 @@ def gpu_speed(name: str) -> str:
             cells += [f"{speeds[peer]:,}", f"{speeds[gpu_report.OURS] / speeds[peer]:.1f} ×"]
         rows.append([f"{batch} at a time", *cells])
     named = [word for title in peers.values() for word in (title, "ratio")]
-    return f"{table(['target tokens a second', 'Linnet', *named], rows)}\n\n{on_gpu(results)}"
+    return table(["target tokens a second", "Linnet", *named], rows, on_gpu(results))
 
 
 def gpu_modes() -> str:
@@ -52,7 +52,7 @@ def gpu_modes() -> str:
     names = {kind: kind.removeprefix("Linnet, ") for kind in kinds}
     lines = [[names[kind], *(f"{speeds[kind, batch]:,}" for batch in batches)] for kind in kinds]
     heads = ["target tokens a second, beam 5", *(f"{batch} at a time" for batch in batches)]
-    return f"{table(heads, lines)}\n\n{on_gpu(results)}"
+    return table(heads, lines, on_gpu(results))
 
 
 def gpu_bleu() -> str:
@@ -64,7 +64,7 @@ def gpu_bleu() -> str:
     ]
     heads = ["`en-de` on tatoeba", "BLEU", "chrF"]
     count = f"{gpu_answers.TEST_ROWS:,} rows, with the version of that commit. "
-    return f"{table(heads, rows)}\n\n{count}{on_gpu(results)}"
+    return table(heads, rows, f"{count}{on_gpu(results)}")
 
 
 def gpu_server() -> str:
@@ -75,7 +75,7 @@ def gpu_server() -> str:
         for row in results["parts"]["serving"]["rows"]
     ]  # fmt: skip
     heads = ["`en-de`, sentences a second", "linnet-decode", "linnet-server", "share"]
-    return f"{table(heads, rows)}\n\n{on_gpu(results)}"
+    return table(heads, rows, on_gpu(results))
 
 
 FIGURES = {

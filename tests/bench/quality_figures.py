@@ -25,7 +25,7 @@ def compute_types() -> str:
                 other = f"{found['other_answers'] / test['rows']:.0%}"
                 what = f"{test['bundle']}, {test['domain']}, {compute}"
                 rows.append([what, ", ".join(changes), other])
-        parts.append(f"{table(heads, rows)}\n\n{on(results)}")
+        parts.append(table(heads, rows, on(results)))
     return "\n\n".join(parts)
 
 
@@ -37,7 +37,7 @@ def language_check() -> str:
         counts = [f"{found['texts']:,}", f"{found['warned']:,} {kind} ones"]
         rows.append([f"{language}, for a model that reads {results['reads']}", *counts])
     heads = ["lines of the test sets", "lines", "warnings"]
-    return f"{table(heads, rows)}\n\nLinnet {results['version']}."
+    return table(heads, rows, on(results))
 
 
 def prose() -> str:
@@ -52,8 +52,7 @@ def prose() -> str:
         for kind in ("prose", "other")
         for name, found in results[kind].items()
     ]
-    notes = f"Linnet {results['version']}."
-    return f"{table(['texts', 'number', 'with a warning'], rows)}\n\n{notes}"
+    return table(["texts", "number", "with a warning"], rows, on(results))
 
 
 def projection() -> str:
@@ -69,7 +68,7 @@ def projection() -> str:
     ]
     heads = ["tags over words, %", "precision", "recall", "F1"]
     notes = f"{results['lines']:,} lines, {results['bundle']}, Linnet {results['version']}."
-    return f"{table(heads, rows)}\n\n{notes}"
+    return table(heads, rows, notes)
 
 
 def summary_rules() -> str:
@@ -84,7 +83,7 @@ def summary_rules() -> str:
     ]
     heads = ["ROUGE-1 / 2 / L", "messages", "answers that differ", "without", "with the rules"]
     notes = f"en-summary {results['bundle']}, Linnet {results['version']}."
-    return f"{table(heads, rows)}\n\n{notes}"
+    return table(heads, rows, notes)
 
 
 def sentences() -> str:
@@ -103,7 +102,7 @@ def sentences() -> str:
     heads = ["F1 of boundaries, %", "boundaries", "ICU", "Moses", "pysbd", "Linnet"]
     peers_of = results["peers"]
     notes = f"Moses: {peers_of['moses']}, {peers_of['pysbd']}, Linnet {results['version']}."
-    return f"{table(heads, rows)}\n\n{notes}"
+    return table(heads, rows, notes)
 
 
 def detection() -> str:
@@ -127,10 +126,8 @@ def detection() -> str:
     rows.append(["Linnet: right if sure", *(f"{each['right_if_reliable']:.1f}" for each in sure)])
     cases = [case.replace(" characters, ", "/") for case in results["linnet"]]
     heads = ["per cent of texts", *(case.replace(" languages", "") for case in cases)]
-    return (
-        f"{table(heads, rows)}\n\n{results['texts']:,} texts in {len(results['languages'])} "
-        f"languages. Linnet {results['version']}."
-    )
+    note = f"{results['texts']:,} texts in {len(results['languages'])} languages."
+    return table(heads, rows, f"{note} Linnet {results['version']}.")
 
 
 def alignments() -> str:
@@ -142,7 +139,7 @@ def alignments() -> str:
     share = {(row["layer"], row["kind"]): f"{row['share']:.1%}" for row in found}
     rows = [[f"{layer}", *(share[layer, kind] for kind in kinds)] for layer in layers]
     counts = [f"{name} ({results['alignments']['pairs'][kind]:,})" for kind, name in kinds.items()]
-    return f"{table(['decoder layer', *counts], rows)}\n\n{results['bundle']}. {on(results)}"
+    return table(["decoder layer", *counts], rows, f"{results['bundle']}. {on(results)}")
 
 
 def glossaries() -> str:
@@ -157,7 +154,7 @@ def glossaries() -> str:
     ]
     heads = ["", "in the answer without glossary", "with it", "BLEU without", "with it"]
     count = f"{results['sentences']:,} sentences"
-    return f"{table(heads, rows)}\n\n{results['bundle']}, {count}. {on(results)}"
+    return table(heads, rows, f"{results['bundle']}, {count}. {on(results)}")
 
 
 FIGURES: dict[str, Callable[[], str]] = {

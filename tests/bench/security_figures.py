@@ -26,7 +26,7 @@ def attack() -> str:
         ["its median latency", f"{polite['median_seconds']:.1f} s"],
     ]
     heads = [f"{results['seconds'] / 60:.0f} minutes", ""]
-    return f"{table(heads, rows)}\n\n{on(results)}"
+    return table(heads, rows, on(results))
 
 
 def unauthenticated_beyond_goal() -> str:
@@ -51,7 +51,7 @@ def unauthenticated_beyond_goal() -> str:
         f"Without a proxy the most is {memory['kib']:.1f} KiB ({ours[0]}) and "
         f"{cpu['milliseconds']:.1f} ms ({ours[1]})."
     )
-    return f"{table(heads, rows)}\n\n{note} {machine.hardware(results['machine'])}."
+    return table(heads, rows, f"{note} {machine.hardware(results['machine'])}.")
 
 
 def soak() -> str:
@@ -62,7 +62,7 @@ def soak() -> str:
         ["its growth in an hour", f"{growth} ({low} to {high})"],
     ]
     heads = [f"{results['minutes']:.0f} minutes", ""]
-    return f"{table(heads, rows)}\n\n{on(results)}"
+    return table(heads, rows, on(results))
 
 
 def calls_of_one_connection() -> str:
@@ -73,7 +73,7 @@ def calls_of_one_connection() -> str:
         ["CPU time of a call, the last compared with the first", f"{slower:.2f} ×"],
     ]
     heads = [f"{one_connection.total_of(results):,} calls of two tokens on one connection", ""]
-    return f"{table(heads, rows)}\n\n{on(results)}"
+    return table(heads, rows, on(results))
 
 
 def refused_connections() -> str:
@@ -83,7 +83,7 @@ def refused_connections() -> str:
     for it in results["benchmarks"]:
         name, _, count = it["name"].partition("/open:")
         rows.append([f"{int(count):,} open, limit of {limits[name]}", f"{it['real_time']:.0f} ns"])
-    return f"{table(['one more connection is refused', ''], rows)}\n\n{on_context(results)}"
+    return table(["one more connection is refused", ""], rows, on_context(results))
 
 
 def robustness() -> str:
@@ -101,7 +101,7 @@ def robustness() -> str:
         row("deterministic simulation", results["simulation"], "calls", "restarts", "reloads"),
     ]
     heads = ["without a failure", "", "Linnet"]
-    return f"{table(heads, rows)}\n\n{machine.hardware(results['machine'])}."
+    return table(heads, rows, f"{machine.hardware(results['machine'])}.")
 
 
 FIGURES: dict[str, Callable[[], str]] = {
