@@ -332,9 +332,7 @@ def main() -> None:
     parser.add_argument("--bundle", type=Path, default=ROOT / "model/bundles/en-de")
     parser.add_argument("--program", type=Path, default=ROOT / "build/release/bin/bench_projection")
     parser.add_argument("--max-lines", type=int, default=1000)
-    parser.add_argument("--out", type=Path, default=ROOT / "tests/bench/results")
-    flags = parser.parse_args()
-    machine.require_commit(flags.out)
+    flags = machine.parse(parser)
 
     pairs = sorted({(a, b) for a, b in catalogue_lines(flags.catalogues) if is_useful(a, b)})
     random.Random(SEED).shuffle(pairs)

@@ -58,16 +58,13 @@ def cpu_seconds(command: list[str]) -> float:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=HERE / "results")
-    options = parser.parse_args()
+    options = machine.parse(parser)
     commands = {f"compile {source}": compile_command(source) for source in SOURCES}
     commands |= {f"run {name}": command for name, command in TESTS.items()}
     facts = machine.facts()
     steps = {name: round(cpu_seconds(command), 1) for name, command in commands.items()}
     results: dict[str, Any] = {"machine": facts, "cpu_seconds": steps}
-    folder = options.out / machine.slug(facts)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "inner-loop.json").write_text(json.dumps(results, indent=1) + "\n")
+    machine.write_result(options.out / machine.slug(facts) / "inner-loop.json", results)
     print(json.dumps(results, indent=1))
     return 0
 

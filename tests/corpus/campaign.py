@@ -153,12 +153,10 @@ def main() -> None:
     parser.add_argument("--interval", type=float, default=1.0, help="seconds between two faults")
     parser.add_argument("--stall-timeout", type=int, default=30, help="of the workers, seconds")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=ROOT / "tests/bench/results")
-    given = parser.parse_args()
     sys.path.insert(0, str(ROOT / "tests/bench"))
     import machine
 
-    machine.require_commit(given.out)
+    given = machine.parse(parser)
     facts = machine.facts(sorted(os.sched_getaffinity(0)))
     with tempfile.TemporaryDirectory() as folder:
         options = {key: it for key, it in vars(given).items() if key not in ("bundle", "out")}

@@ -190,12 +190,10 @@ def main() -> None:
     parser.add_argument("--block", type=int, default=2_000, help="rows of a block or partition")
     parser.add_argument("--interval", type=float, default=3.0, help="seconds between two faults")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=ROOT / "tests/bench/results")
-    given = parser.parse_args()
     sys.path.insert(0, str(ROOT / "tests/bench"))
     import machine
 
-    machine.require_commit(given.out)
+    given = machine.parse(parser)
     facts = machine.facts(sorted(os.sched_getaffinity(0)))
     place = given.out / machine.slug(facts) / "corpus-engine-faults.json"
     with tempfile.TemporaryDirectory() as folder:

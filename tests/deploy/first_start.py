@@ -104,11 +104,9 @@ def compose(engine: Engine) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("ways", nargs="*", metavar="WAY", help="of start, compose [both]")
-    parser.add_argument("--out", type=Path, default=ROOT / "tests/bench/results", metavar="DIR")
-    settings = parser.parse_args()
+    settings = machine.parse(parser)
     if unknown := set(settings.ways) - set(WAYS):
         parser.error(f"{', '.join(unknown)}: the ways are {', '.join(WAYS)}")
-    machine.require_commit(settings.out)
     engine, reason = Engine.find()
     if not engine:
         sys.exit(f"a container engine is needed: {reason}")

@@ -222,9 +222,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=20_000, help="rows of the jobs without a model")
     parser.add_argument("--decoded", type=int, default=1_000, help="rows that are decoded")
     parser.add_argument("--processes", type=int, default=4)
-    parser.add_argument("--out", type=Path, default=machine.ROOT / "tests/bench/results")
-    given = parser.parse_args()
-    machine.require_commit(given.out)
+    given = machine.parse(parser)
     os.environ.setdefault("LINNET_DECODE", str(machine.ROOT / "build/release/bin/linnet-decode"))
     os.environ |= {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x"}
     facts = machine.facts(sorted(os.sched_getaffinity(0)))

@@ -67,9 +67,7 @@ def main() -> None:
     parser.add_argument("--lines", type=Path, required=True, help="texts, one a line")
     parser.add_argument("--rows", type=int, default=4000, help="different lines of the file")
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--out", type=Path, default=machine.ROOT / "tests/bench/results")
-    given = parser.parse_args()
-    machine.require_commit(given.out)
+    given = machine.parse(parser)
     facts = machine.facts(sorted(os.sched_getaffinity(0)))
     lines = given.lines.read_text().splitlines()
     texts = list(dict.fromkeys(line for line in lines if 0 < len(line) < 120))[: given.rows]

@@ -277,9 +277,7 @@ def main() -> None:
     parser.add_argument("--flag", action="append", default=[], help="of the server")
     parser.add_argument("--programs", type=Path, default=ROOT / "build/release/bin")
     parser.add_argument("--bundle", type=Path, default=ROOT / "model/bundles/en-de")
-    parser.add_argument("--out", type=Path, default=ROOT / "tests/bench/results")
-    options = parser.parse_args()
-    machine.require_commit(options.out)
+    options = machine.parse(parser)
     folder = options.out / machine.slug(machine.facts(sorted(os.sched_getaffinity(0))))
     options.out = ROOT / "build/logs"
     options.out.mkdir(parents=True, exist_ok=True)

@@ -316,9 +316,7 @@ def main() -> None:
     parser.add_argument("--programs", type=Path, default=ROOT / "build/release/bin")
     parser.add_argument("--before", type=Path, help="folder of the programs of an earlier version")
     parser.add_argument("--before-version", default="an earlier version")
-    parser.add_argument("--out", type=Path, default=ROOT / "tests/bench/results")
-    options = parser.parse_args()
-    machine.require_commit(options.out)
+    options = machine.parse(parser)
     facts = machine.facts(sorted(os.sched_getaffinity(0)))
     results = {
         "machine": facts,

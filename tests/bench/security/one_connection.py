@@ -150,9 +150,7 @@ def main() -> None:
     parser.add_argument("--slices", type=int, default=20)
     parser.add_argument("--bundle", type=Path, default=ROOT / "model/bundles/en-de")
     parser.add_argument("--programs", type=Path, default=ROOT / "build/release/bin")
-    parser.add_argument("--out", type=Path, default=ROOT / "tests/bench/results")
-    options = parser.parse_args()
-    machine.require_commit(options.out)
+    options = machine.parse(parser)
     facts = machine.facts(sorted(os.sched_getaffinity(0)))
     results = {
         "machine": facts,

@@ -198,7 +198,6 @@ def loaded_grpc(programs: Path) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--programs", type=Path, default=ROOT / "build/release/bin")
-    parser.add_argument("--out", type=Path, default=ROOT / "tests/bench/results")
     parser.add_argument("--connections", type=int, default=500)
     parser.add_argument("--timeout", type=float, default=10.0)
     parser.add_argument("--kinds", nargs="*", choices=KINDS, default=list(KINDS))
@@ -206,8 +205,7 @@ def main() -> None:
         "--rounds", type=int, choices=(1, 3, 5, 7), default=3, help="of which the median counts"
     )
     parser.add_argument("--only", nargs="*", help="names of attacks to run")
-    options = parser.parse_args()
-    machine.require_commit(options.out)
+    options = machine.parse(parser)
     with tempfile.TemporaryDirectory() as folder:
         options.bundle = Path(folder) / "en-de"
         command = [sys.executable, "-m", "linnet_model.export.random_bundle", "--preset", "tiny"]

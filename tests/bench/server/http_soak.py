@@ -187,9 +187,7 @@ def parse(words: list[str] | None) -> argparse.Namespace:
     add("--minutes", type=float, default=30.0)
     add("--bundle", type=Path, default=ROOT / "model/bundles/en-de", metavar="DIR")
     add("--programs", type=Path, default=ROOT / "build/release/bin", metavar="DIR")
-    add("--out", type=Path, default=ROOT / "tests/bench/results", metavar="DIR")
-    options = parser.parse_args(words)
-    machine.require_commit(options.out)
+    options = machine.parse(parser, words)
     options.batch = 40
     return options
 

@@ -174,16 +174,14 @@ def parse(words: list[str] | None) -> argparse.Namespace:
     add("--before-version", required=True, help="and that commit")
     add_server(parser)
     add("--compute", default="int8")
-    add("--out", type=Path, default=ROOT / "tests/bench/results")
     add("--seconds", type=float, default=60, help="of the interactive calls")
     add("--lines", type=int, default=20_000, help="of the file, which takes longer than that")
     add("--rounds", type=int, default=2)
-    return parser.parse_args(words)
+    return machine.parse(parser, words)
 
 
 def main(words: list[str] | None = None) -> int:
     options = parse(words)
-    machine.require_commit(options.out)
     programs = {"before": options.before, "after": options.programs}
     rounds: dict[str, list[dict[str, Any]]] = {name: [] for name in programs}
     with tempfile.TemporaryDirectory() as folder:
