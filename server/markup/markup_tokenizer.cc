@@ -61,19 +61,21 @@ bool MarkupTokenizer::StartsMarkup(size_t at) {
   if (fragment_[at] != '<' || at + 1 >= fragment_.size()) return false;
   const char next = fragment_[at + 1];
   if (next == '!' || next == '?' || StartsName(next, syntax_)) return true;
-  if (next == '%' && syntax_ == MarkupSyntax::kHtml && has_templates_)
-    return has_templates_ = fragment_.find("%>", at + 2) != absl::string_view::npos;
+  if (next == '%') return StartsTemplate(at);
   if (next != '/' || at + 2 >= fragment_.size()) return false;
   return syntax_ == MarkupSyntax::kHtml || StartsName(fragment_[at + 2], syntax_);
 }
 
-// True for "<?php … ?>" and "<?= … ?>" of HTML, which hold ">" and tags.
-bool MarkupTokenizer::StartsPhp() {
-  const absl::string_view rest = fragment_.substr(at_);
-  if (syntax_ == MarkupSyntax::kXml || !has_php_ ||
-      (!absl::StartsWithIgnoreCase(rest, "<?php") && !absl::StartsWith(rest, "<?=")))
-    return false;
-  return has_php_ = rest.find("?>", 2) != absl::string_view::npos;
+// True for what a template of HTML fills in, which may hold ">" and tags: "<% … %>", "<?php … ?>",
+// "<?= … ?>".
+bool MarkupTokenizer::StartsTemplate(size_t at) {
+  if (syntax_ == MarkupSyntax::kXml) return false;
+  const absl::string_view rest = fragment_.substr(at);
+  const bool php = absl::StartsWithIgnoreCase(rest, "<?php") || absl::StartsWith(rest, "<?=");
+  if (!php && !absl::StartsWith(rest, "<%")) return false;
+  bool& may_end = php ? has_php_end_ : has_template_end_;
+  may_end = may_end && absl::StrContains(rest.substr(2), php ? "?>" : "%>");
+  return may_end;
 }
 
 size_t MarkupTokenizer::Behind(absl::string_view mark, size_t at) const {
@@ -135,12 +137,9 @@ void MarkupTokenizer::ReadMarkup(MarkupToken& token) {
   token.kind = Kind::kOther;
   const char next = fragment_[at_ + 1];
   if (next == '!') return ReadDeclaration(token);
-  if (next == '%') {
+  if (StartsTemplate(at_)) {
     token.kind = Kind::kCopied;
-    at_ = Behind("%>", at_ + 2);
-  } else if (next == '?' && StartsPhp()) {
-    token.kind = Kind::kCopied;
-    at_ = Behind("?>", at_ + 2);
+    at_ = Behind(next == '%' ? "%>" : "?>", at_ + 2);
   } else if (next == '?') {
     at_ = Behind(syntax_ == MarkupSyntax::kXml ? "?>" : ">", at_);
   } else if (next == '/' && !StartsName(fragment_[at_ + 2], syntax_)) {

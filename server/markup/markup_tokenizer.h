@@ -53,12 +53,12 @@ class MarkupTokenizer {
 
  private:
   bool StartsMarkup(size_t at);
+  bool StartsTemplate(size_t at);
   void ReadMarkup(MarkupToken& token);
   void ReadTag(MarkupToken& token);
   void ReadDeclaration(MarkupToken& token);
   // The offset behind the first `mark` from `at` on, or the end of the fragment.
   size_t Behind(absl::string_view mark, size_t at) const;
-  bool StartsPhp();
   size_t BehindComment(size_t at) const;
   size_t BehindDoctype(size_t at) const;
   size_t EndOfRawText() const;
@@ -67,8 +67,9 @@ class MarkupTokenizer {
   absl::string_view fragment_;
   MarkupSyntax syntax_;
   size_t at_ = 0;
-  bool has_templates_ = true;   // false if no "%>" comes behind this place
-  bool has_php_ = true;         // the same of "?>"
+  // False if no "%>", or no "?>", comes behind this place.
+  bool has_template_end_ = true;
+  bool has_php_end_ = true;
   absl::string_view raw_ = {};  // the name of the element whose content comes next
 };
 
