@@ -314,30 +314,36 @@ class MarkedText::Reader {
   int AddText(int at, int end, int text_end) {
     const absl::string_view text = fragment_.substr(0, text_end);
     while (at < end) {
-      decoded_.clear();
-      int length = 0;
-      if (text[at] == '&') {
-        length = DecodeReference(text, at, options_.syntax, /*in_attribute=*/false, decoded_);
-        // An entity of a DTD stands for a text that is not here.
-        if (length == 0 && options_.syntax == MarkupSyntax::kXml) {
-          if (length = EntityLength(text, at); length > 0) {
-            AddCopied({at, at + length});
-            at += length;
-            continue;
-          }
-        }
-      }
-      const absl::string_view bytes =
-          length == 0 ? text.substr(at, 1) : absl::string_view(decoded_);
-      const ByteRange source = {at, at + std::max(length, 1)};
-      if (bytes.size() == 1 && IsMarkupSpace(bytes.front())) {
-        AddSpace(source, length == 0);
+      auto [bytes, source, same] = ReadUnit(text, at, /*in_attribute=*/false);
+      // An entity of a DTD stands for a text that is not here.
+      const int entity = same && text[at] == '&' && options_.syntax == MarkupSyntax::kXml
+                             ? EntityLength(text, at)
+                             : 0;
+      if (entity > 0) {
+        source.end = at + entity;
+        AddCopied(source);
+      } else if (bytes.size() == 1 && IsMarkupSpace(bytes.front())) {
+        AddSpace(source, same);
       } else {
-        Add(bytes, source, length == 0);
+        Add(bytes, source, same);
       }
       at = source.end;
     }
     return at;
+  }
+
+  // A byte of a text, or the characters that a reference stands for.
+  struct Unit {
+    absl::string_view bytes;  // valid until the next one is read
+    ByteRange source;
+    bool same = true;  // not a reference
+  };
+  Unit ReadUnit(absl::string_view text, int at, bool in_attribute) {
+    decoded_.clear();
+    const int length =
+        text[at] == '&' ? DecodeReference(text, at, options_.syntax, in_attribute, decoded_) : 0;
+    if (length == 0) return {text.substr(at, 1), {at, at + 1}};
+    return {decoded_, {at, at + length}, /*same=*/false};
   }
 
   // Folds white space: none at the begin of a line, and one blank for several.
@@ -362,14 +368,9 @@ class MarkedText::Reader {
     const auto plain = static_cast<int>(text.size());
     const absl::string_view source = fragment_.substr(0, end);
     for (int at = begin; at < end;) {
-      decoded_.clear();
-      const int length = source[at] == '&' ? DecodeReference(source, at, options_.syntax,
-                                                             /*in_attribute=*/true, decoded_)
-                                           : 0;
-      const ByteRange bytes = {at, at + std::max(length, 1)};
-      AddTo(text, attribute_pieces_,
-            length == 0 ? source.substr(at, 1) : absl::string_view(decoded_), bytes, length == 0);
-      at = bytes.end;
+      const Unit unit = ReadUnit(source, at, /*in_attribute=*/true);
+      AddTo(text, attribute_pieces_, unit.bytes, unit.source, unit.same);
+      at = unit.source.end;
     }
     if (static_cast<int>(text.size()) == plain) return;
     block_attributes_.push_back({.source = {begin, end},
