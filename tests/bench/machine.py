@@ -91,6 +91,13 @@ def require_commit(out: Path, tree: Path = ROOT) -> None:
         raise SystemExit(f"the tree is {version}: commit first, or write elsewhere than {out}")
 
 
+def add_server(parser: argparse.ArgumentParser) -> None:
+    """Adds the folder of the programs that a script starts, and the bundle that they serve."""
+    add = parser.add_argument
+    add("--programs", type=Path, default=ROOT / "build/release/bin", metavar="DIR")
+    add("--bundle", type=Path, default=ROOT / "model/bundles/en-de", metavar="DIR")
+
+
 def parse(parser: argparse.ArgumentParser, words: list[str] | None = None) -> argparse.Namespace:
     """The arguments of a script, with the folder of its results as `out`; refuses a changed tree
     as require_commit does."""

@@ -209,11 +209,10 @@ def measure_glossaries(options, tests, aligned) -> list[dict[str, Any]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--bundle", type=Path, default=ROOT / "model/bundles/en-de")
+    machine.add_server(parser)
     parser.add_argument("--train", type=Path, required=True)
     parser.add_argument("--train-rows", type=int, default=90000)
     parser.add_argument("--test", nargs=2, action="append", required=True)
-    parser.add_argument("--programs", type=Path, default=ROOT / "build/release/bin")
     options = machine.parse(parser)
     tests = [pair for path, rows in options.test for pair in read(Path(path), int(rows))]
     pairs = [(words(a), words(b)) for a, b in [*read(options.train, options.train_rows), *tests]]

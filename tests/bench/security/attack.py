@@ -275,8 +275,7 @@ def main() -> None:
     parser.add_argument("--answer-timeout", type=float, default=60)
     parser.add_argument("--kind", action="append", choices=KINDS, help="run only these")
     parser.add_argument("--flag", action="append", default=[], help="of the server")
-    parser.add_argument("--programs", type=Path, default=ROOT / "build/release/bin")
-    parser.add_argument("--bundle", type=Path, default=ROOT / "model/bundles/en-de")
+    machine.add_server(parser)
     options = machine.parse(parser)
     folder = options.out / machine.slug(machine.facts(sorted(os.sched_getaffinity(0))))
     options.out = ROOT / "build/logs"

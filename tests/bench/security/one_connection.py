@@ -148,8 +148,7 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=1_000_000)
     parser.add_argument("--warm-up", type=int, default=10_000)
     parser.add_argument("--slices", type=int, default=20)
-    parser.add_argument("--bundle", type=Path, default=ROOT / "model/bundles/en-de")
-    parser.add_argument("--programs", type=Path, default=ROOT / "build/release/bin")
+    machine.add_server(parser)
     options = machine.parse(parser)
     facts = machine.facts(sorted(os.sched_getaffinity(0)))
     results = {

@@ -31,7 +31,6 @@ from sentences import sentences
 from server_overhead import Placement
 from slope import Slope, fit
 
-ROOT = Path(__file__).resolve().parents[3]
 EVERY_SECONDS = 10.0
 CLIENTS = 8
 MAX_GROWTH_PER_HOUR = 0.02
@@ -185,8 +184,7 @@ def parse(words: list[str] | None) -> argparse.Namespace:
     )
     add = parser.add_argument
     add("--minutes", type=float, default=30.0)
-    add("--bundle", type=Path, default=ROOT / "model/bundles/en-de", metavar="DIR")
-    add("--programs", type=Path, default=ROOT / "build/release/bin", metavar="DIR")
+    machine.add_server(parser)
     options = machine.parse(parser, words)
     options.batch = 40
     return options

@@ -18,7 +18,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import machine
 from overload import server
 
-ROOT = Path(__file__).resolve().parents[3]
 SURE = 0.9  # kSureShare
 
 
@@ -47,8 +46,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder with test.*.tsv")
     parser.add_argument("--languages", nargs=2, default=["en", "de"], help="of the columns")
-    parser.add_argument("--programs", type=Path, default=ROOT / "build/release/bin")
-    parser.add_argument("--bundle", type=Path, default=ROOT / "model/bundles/en-de")
+    machine.add_server(parser)
     parser.add_argument("--compute", default="auto")
     parser.add_argument("--rows", type=int, default=160)
     options = machine.parse(parser)

@@ -24,7 +24,6 @@ from linnet import Client, DecodingOptions, TranslateRequest
 from overload import Server, server
 from sentences import sentences
 
-ROOT = Path(__file__).resolve().parents[3]
 SEED = 1
 HTML = "text/html"
 
@@ -79,8 +78,7 @@ def measure(options: Namespace, running: Server) -> list[dict[str, float]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--programs", type=Path, default=ROOT / "build/release/bin")
-    parser.add_argument("--bundle", type=Path, default=ROOT / "model/bundles/en-de")
+    machine.add_server(parser)
     parser.add_argument("--sentences", type=int, default=64, help="in a call")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--beam", type=int, default=4)

@@ -33,7 +33,6 @@ import machine
 from drift import Drift, Unsteady, add_max_drift, note
 from sentences import sentences
 
-ROOT = Path(__file__).resolve().parents[3]
 ENGINE_THREAD = "linnet-engine"
 LOADS = (0.5, 1.0, 1.5, 3.0)
 BURST = 4.0  # times the calls that can finish by the deadline
@@ -268,8 +267,7 @@ def markdown(results: dict[str, Any]) -> str:
 
 def parse(words: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--bundle", type=Path, default=ROOT / "model/bundles/en-de")
-    parser.add_argument("--programs", type=Path, default=ROOT / "build/release/bin")
+    machine.add_server(parser)
     parser.add_argument("--compute", default="float32")
     parser.add_argument("--beam", type=int, default=5)
     parser.add_argument("--rows", type=int, default=80)

@@ -27,7 +27,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import machine
 from sentences import sentences
 
-ROOT = Path(__file__).resolve().parents[3]
 FILES = 10  # of one client
 
 
@@ -159,12 +158,10 @@ def markdown(data: dict[str, Any]) -> str:
 
 
 def add_server(parser: argparse.ArgumentParser) -> None:
-    """Adds the programs, and the bundle that they serve."""
-    add = parser.add_argument
-    add("--programs", type=Path, default=ROOT / "build/release/bin")
-    add("--bundle", type=Path, default=ROOT / "model/bundles/en-de")
-    add("--source", default="en")
-    add("--target", default="de")
+    """Adds the server, and the pair of languages that its bundle translates."""
+    machine.add_server(parser)
+    parser.add_argument("--source", default="en")
+    parser.add_argument("--target", default="de")
 
 
 def parse(words: list[str] | None) -> argparse.Namespace:

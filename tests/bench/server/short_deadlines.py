@@ -22,13 +22,10 @@ import machine
 from overload import server
 from sentences import sentences
 
-ROOT = Path(__file__).resolve().parents[3]
-
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--programs", type=Path, default=ROOT / "build/release/bin")
-    parser.add_argument("--bundle", type=Path, default=ROOT / "model/bundles/en-de")
+    machine.add_server(parser)
     parser.add_argument("--lines", type=int, default=2000)
     parser.add_argument("--calls", type=int, default=450)
     parser.add_argument("--deadline", type=int, default=60, help="milliseconds")

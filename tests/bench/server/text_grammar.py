@@ -1,8 +1,8 @@
 """Measures the cost of restricting targets to UTF-8 (text_grammar of a bundle's manifest).
 
 Speed of a bundle as it is and of a copy whose manifest asks for no grammar, in turn, on sentences.
-(Sources of random tokens say little: for them a trained model ranks highly what is barred.) Writes
-DIR/MACHINE/text-grammar.json and .md.
+(Sources of random tokens say little: for them a trained model ranks highly what is forbidden.)
+Writes DIR/MACHINE/text-grammar.json and .md.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import machine
 from sentences import sentences
 
-ROOT = Path(__file__).resolve().parents[3]
 SETTINGS = ((1, 1), (1, 4), (32, 1), (32, 4))  # batch, beam
 
 
@@ -94,10 +93,9 @@ def markdown(data: dict[str, Any]) -> str:
 
 def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--bundle", type=Path, default=ROOT / "model/bundles/en-de")
+    machine.add_server(parser)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--compute", nargs="+", default=["float32", "int8"])
-    parser.add_argument("--programs", type=Path, default=ROOT / "build/release/bin")
     options = machine.parse(parser, words)
     facts = machine.facts()
     with tempfile.TemporaryDirectory() as folder:
