@@ -37,6 +37,22 @@ def program(binaries: Path) -> Callable[[str], Path]:
     return find
 
 
+@pytest.fixture
+def run_main(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """run_main(main, "a", …): (exit status, standard output, standard error) of a command."""
+
+    def run(main: Callable[[list[str]], object], *arguments: str | Path) -> tuple[int, str, str]:
+        status: object = 0
+        try:
+            main([str(it) for it in arguments])
+        except SystemExit as end:
+            status = end.code
+        said = capsys.readouterr()
+        return int(str(status)), said.out, said.err
+
+    return run
+
+
 @pytest.fixture(scope="session")
 def fetched_models(program, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of the models that `linnet-model fetch` knows; for slow tests: it downloads 35 MB.
@@ -56,7 +72,7 @@ def fetched_models(program, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def has_bfloat16_gemm() -> bool:
-    """Returns what HasBfloat16Gemm does on this processor (model/ops/linear.h)."""
+    """Returns what HasBfloat16Gemm does on this processor (model/ops/pack_linear.h)."""
     found = re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     flags = set(found[1].split()) if found else set()
     return bool(flags & {"avx512_bf16", "amx_bf16", "avx_ne_convert"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -26,19 +27,11 @@ def decode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def run(decode: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+def run(
+    decode: Path, run_main: Callable[..., tuple[int, str, str]]
+) -> Callable[..., tuple[int, str, str]]:
     """Runs linnet-corpus: (exit status, standard output, standard error)."""
-
-    def run(*arguments: str | Path) -> tuple[int, str, str]:
-        status: object = 0
-        try:
-            main([str(it) for it in arguments])
-        except SystemExit as end:
-            status = end.code
-        said = capsys.readouterr()
-        return int(str(status)), said.out, said.err
-
-    return run
+    return partial(run_main, main)
 
 
 @pytest.fixture

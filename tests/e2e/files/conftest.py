@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from functools import partial
 
 import linnet
 import pytest
@@ -22,17 +22,7 @@ class Connected(Shouter):
 
 
 @pytest.fixture
-def run(monkeypatch, capsys):
+def run(monkeypatch, run_main):
     """Runs linnet-file: (exit status, standard output, standard error)."""
     monkeypatch.setattr(linnet, "AsyncClient", Connected)
-
-    def run(*arguments: str | Path) -> tuple[int, str, str]:
-        status: object = 0
-        try:
-            main([str(it) for it in arguments])
-        except SystemExit as end:
-            status = end.code
-        said = capsys.readouterr()
-        return int(str(status)), said.out, said.err
-
-    return run
+    return partial(run_main, main)
