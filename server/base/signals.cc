@@ -6,7 +6,6 @@
 
 #include "server/base/exceptions.h"
 #include "server/base/log.h"
-#include "server/base/monotonic.h"
 
 namespace linnet::server {
 namespace {
@@ -54,17 +53,16 @@ void Signals::Serving(std::function<void()> reload) {
   reload_ = std::move(reload);
 }
 
-std::optional<int> Signals::WaitForStop(absl::Duration timeout) {
-  const MonotonicTime deadline = After(MonotonicNow(), timeout);
+int Signals::WaitForStop() {
   MutexLock lock(mu_);
-  while (!stop_.has_value() && changed_.WaitUntil(mu_, deadline)) {
-  }
-  return stop_;
+  while (!stop_.has_value()) changed_.Wait(mu_);
+  return *stop_;
 }
 
-void Signals::Draining() {
+void Signals::Stop() {
   MutexLock lock(mu_);
   if (!stop_.has_value()) stop_ = 0;
+  changed_.NotifyAll();
 }
 
 void Signals::Run() {

@@ -5,7 +5,6 @@
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/time/time.h"
 #include "server/base/mutex.h"
 
 namespace linnet::server {
@@ -29,11 +28,10 @@ class Signals {
 
   // Enters the state serving; `reload` is called on the signal thread.
   void Serving(std::function<void()> reload);
-  // Waits for SIGTERM or SIGINT and returns it; nullopt if none came within `timeout`. The signal
-  // enters the state draining.
-  std::optional<int> WaitForStop(absl::Duration timeout = absl::InfiniteDuration());
-  // Enters the state draining for another reason than a signal.
-  void Draining();
+  // Waits for SIGTERM or SIGINT and returns it, or 0 after Stop. Either enters the state draining.
+  int WaitForStop();
+  // Stops for another reason than a signal.
+  void Stop();
 
  private:
   void Run();

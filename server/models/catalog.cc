@@ -49,6 +49,11 @@ std::map<std::string, absl::Status> Catalog::not_loaded() const {
   return not_loaded_;
 }
 
+int64_t Catalog::reloads() const {
+  MutexLock lock(mu_);
+  return reloads_;
+}
+
 absl::Status Catalog::MissingError() const {
   const std::map<std::string, absl::Status> missing = not_loaded();
   if (missing.empty()) return absl::OkStatus();
@@ -270,6 +275,7 @@ void Catalog::Serve(const std::string& name, ReloadPlan& plan) {
   std::vector<std::pair<std::shared_ptr<ServedModel>, bool>> emptied;  // and: is it served on
   {
     MutexLock lock(mu_);
+    ++reloads_;
     for (const Entry& entry : plan.before) {
       const bool still_served = is_in(plan.next, entry);
       if (!still_served) retired_.push_back(entry.model);

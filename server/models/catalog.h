@@ -93,6 +93,9 @@ class Catalog {
   // The bundles that could not be loaded and in whose place no other version is served: their
   // folders in the root, with their errors.
   std::map<std::string, absl::Status> not_loaded() const;
+  // Number of reloads so far, the first load included: between two of them, models() and
+  // not_loaded() are the same.
+  int64_t reloads() const;
   // An error that names the bundles of not_loaded(), each with its cause; OK if there are none. Its
   // code is that of the first cause.
   absl::Status MissingError() const;
@@ -223,6 +226,7 @@ class Catalog {
   mutable Mutex mu_;
   std::vector<Entry> entries_ ABSL_GUARDED_BY(mu_);  // by key
   std::map<std::string, absl::Status> not_loaded_ ABSL_GUARDED_BY(mu_);
+  int64_t reloads_ ABSL_GUARDED_BY(mu_) = 0;
   // Replaced versions, until Sweep finds that their last call has ended. The thread of that call
   // must not destroy them: it may be the scheduler's own thread.
   std::vector<std::shared_ptr<ServedModel>> retired_ ABSL_GUARDED_BY(mu_);

@@ -25,20 +25,8 @@
 namespace linnet::server {
 namespace {
 
-// Interval of the check for a failed engine.
-constexpr absl::Duration kFailureInterval = absl::Milliseconds(250);
-
 // Max time to end ports and threads after the last call; it takes milliseconds.
 constexpr absl::Duration kMaxEnd = absl::Seconds(5);
-
-// Returns the signal that stops the server, or 0 if an engine has failed.
-int WaitForEnd(const Server& server, Signals& signals) {
-  while (!server.failure().has_value()) {
-    if (const std::optional<int> signal = signals.WaitForStop(kFailureInterval); signal.has_value())
-      return *signal;
-  }
-  return 0;
-}
 
 // Logs the requests that the engine was running, and as suspects those that were running in an
 // earlier failure too.
@@ -111,7 +99,8 @@ int Serve(const ParsedOptions& parsed, const Catalog::EngineFactory& factory,
     const auto kept = RecordFailure(options.failure_record, {});
     if (!kept.ok()) return refuse(absl::StrCat("--failure-record: ", kept.status().message()));
   }
-  auto server = Server::Start(options, factory, info, [] { EndAtOnce(kEngineFailed); });
+  auto server = Server::Start(
+      options, factory, info, [] { EndAtOnce(kEngineFailed); }, [&signals] { signals.Stop(); });
   if (!server.ok()) return refuse(server.status().message());
   signals.Serving([&server] { (*server)->ReloadSoon(); });
   std::string ready = absl::StrCat("ready grpc=", (*server)->grpc_address(),
@@ -123,9 +112,8 @@ int Serve(const ParsedOptions& parsed, const Catalog::EngineFactory& factory,
   std::printf("%s\n", ready.c_str());
   std::fflush(stdout);
 
-  const int signal = WaitForEnd(**server, signals);
+  const int signal = signals.WaitForStop();
   if (signal == 0) LogFailure(*(*server)->failure(), options.failure_record);
-  if (signal == 0) signals.Draining();
   // A server that cannot answer calls needs no lame duck period.
   const absl::Duration lame_duck = signal == 0 ? absl::ZeroDuration() : options.lame_duck;
   Log(LogLevel::kInfo, "draining",

@@ -44,8 +44,9 @@ std::string ModelOfFolder(const std::string& folder) {
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
                                                       const Catalog::EngineFactory& factory,
                                                       const EngineInfoFactory& info,
-                                                      std::function<void()> end) {
-  std::unique_ptr<Server> server(new Server(options, std::move(end)));
+                                                      std::function<void()> end,
+                                                      std::function<void()> failed) {
+  std::unique_ptr<Server> server(new Server(options, std::move(end), std::move(failed)));
   ASSIGN_OR_RETURN(server->proxies_, TrustedProxies::Parse(options.security.trusted_proxies));
   if (!options.security.tokens.empty()) {
     ASSIGN_OR_RETURN(server->tokens_, TokenFile::Open(options.security.tokens, server->metrics_));
@@ -161,7 +162,8 @@ void Server::ReloadSoon() { reloader_->Ask("").IgnoreError(); }
 
 void Server::Maintain() {
   ShowHealth();
-  catalog_->MaintainSchedulers(MonotonicNow());
+  // An idle scheduler has nothing to maintain.
+  if (!supervisor_.idle_period().has_value()) catalog_->MaintainSchedulers(MonotonicNow());
   catalog_->Sweep();
   if (tokens_ != nullptr) tokens_->Refresh();
   ShowCertificate(MonotonicNow());
@@ -181,32 +183,18 @@ void Server::ForgiveGap(MonotonicTime now) {
   Log(LogLevel::kWarning, "process_did_not_run", {{"seconds", absl::ToDoubleSeconds(gap)}});
 }
 
-Server::Shown Server::ReadHealth(const std::vector<std::shared_ptr<ServedModel>>& models) const {
-  Shown health;
-  for (const auto& model : models) {
-    const EngineHealth engine = model->scheduler->health();
-    health.models.push_back(
-        {model->key(), engine.state, engine.restarts, model->scheduler->load_stats()});
-  }
-  health.missing = Missing();
-  health.draining = draining_;
-  health.failed = supervisor_.failure().has_value();
-  return health;
-}
-
 void Server::ShowHealth() {
   MutexLock lock(shown_mu_);  // held to the end, so that states are published in order
-  const auto models = catalog_->models();
-  Shown health = ReadHealth(models);
-  if (health == last_) return;
+  if (health_reader_ == nullptr)
+    health_reader_ = std::make_unique<HealthReader>(*catalog_, supervisor_);
+  const OwnHealth own = {.draining = draining_, .failed = supervisor_.failure().has_value()};
+  if (health_reader_->Read()) shown_of_server_ = std::nullopt;
+  if (shown_of_server_ == own) return;
   std::map<std::string, bool> serving;
-  for (size_t i = 0; i < models.size(); ++i) {
-    const Shown::Model& model = health.models[i];
-    models[i]->metrics->SetRestarts(model.restarts);
-    models[i]->metrics->SetLoads(model.loads);
+  for (const CatalogHealth::Model& model : health_reader_->health().models)
     serving[model.key] = model.state == EngineHealth::State::kUp;
-  }
-  for (const std::string& model : health.missing) serving.emplace(model, false);
+  for (const std::string& folder : health_reader_->health().missing)
+    serving.emplace(ModelOfFolder(folder), false);
   std::map<std::string, bool> states;
   std::string not_serving;
   bool ready = false;
@@ -214,7 +202,7 @@ void Server::ShowHealth() {
     ready |= up;
     if (!up && not_serving.size() < kMaxNotServing)
       absl::StrAppend(&not_serving, not_serving.empty() ? "" : ",", absl::CHexEscape(model));
-    states.emplace(absl::StrCat("model/", model), up && !health.draining);
+    states.emplace(absl::StrCat("model/", model), up && !own.draining);
     const auto before = shown_.find(model);
     if (before == shown_.end() ? !up : before->second != up)
       Log(up ? LogLevel::kInfo : LogLevel::kError, up ? "model_serving" : "model_not_serving",
@@ -223,15 +211,15 @@ void Server::ShowHealth() {
   for (const auto& [model, up] : shown_) {
     if (!serving.contains(model)) states.emplace(absl::StrCat("model/", model), false);
   }
-  ready &= !health.draining;
+  ready &= !own.draining;
   metrics_.SetReady(ready);
   metrics_.SetServing(serving);
   shown_ = std::move(serving);
   states.emplace("", ready);
   states.emplace(linnet::v1::TextService::service_full_name(), ready);
-  states.emplace("liveness", !health.failed);
+  states.emplace("liveness", !own.failed);
   health_.Set(states, std::move(not_serving));
-  last_ = std::move(health);
+  shown_of_server_ = own;
 }
 
 void Server::ShowCertificate(MonotonicTime now) {

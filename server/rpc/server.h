@@ -24,6 +24,7 @@
 #include "server/identity/trusted_proxies.h"
 #include "server/metrics/metrics.h"
 #include "server/models/catalog.h"
+#include "server/models/health_reader.h"
 #include "server/models/reloader.h"
 #include "server/port/connections.h"
 #include "server/port/credentials.h"
@@ -50,12 +51,11 @@ namespace linnet::server {
 // and restarted.
 class Server {
  public:
-  // `end` ends the process and does not return. It is called if an engine has failed and the
-  // process does not end otherwise.
-  static absl::StatusOr<std::unique_ptr<Server>> Start(const Options& options,
-                                                       const Catalog::EngineFactory& factory,
-                                                       const EngineInfoFactory& info,
-                                                       std::function<void()> end);
+  // `failed` is called once `failure` is set. `end` ends the process and does not return; it is
+  // called if the process does not end otherwise.
+  static absl::StatusOr<std::unique_ptr<Server>> Start(
+      const Options& options, const Catalog::EngineFactory& factory, const EngineInfoFactory& info,
+      std::function<void()> end, std::function<void()> failed = [] {});
   ~Server();  // drains at once
 
   const std::string& grpc_address() const { return port_->address(); }
@@ -81,9 +81,9 @@ class Server {
   std::optional<EngineFailure> failure() const { return supervisor_.failure(); }
 
  private:
-  Server(const Options& options, std::function<void()> end)
+  Server(const Options& options, std::function<void()> end, std::function<void()> failed)
       : certificate_(options.security.tls_certificate),
-        supervisor_(std::move(end), kMaxGap),
+        supervisor_(std::move(end), kMaxGap, std::move(failed)),
         supervision_(kSupervisionInterval, [this] { supervisor_.Tick(MonotonicNow()); }),
         pool_(TextThreads(static_cast<int>(std::thread::hardware_concurrency()))),
         admission_(options.admission, metrics_),
@@ -105,22 +105,6 @@ class Server {
   static constexpr absl::Duration kSupervisionInterval = absl::Milliseconds(250);
   // A longer pause between two ticks is none of the machine's scheduler: the process did not run.
   static constexpr absl::Duration kMaxGap = absl::Seconds(3);
-
-  // What the health of the server is made of.
-  struct Shown {
-    struct Model {
-      std::string key;
-      EngineHealth::State state;
-      int restarts;
-      LoadStats loads;
-      bool operator==(const Model&) const = default;
-    };
-    std::vector<Model> models;
-    std::vector<std::string> missing;
-    bool draining = false, failed = false;
-    bool operator==(const Shown&) const = default;
-  };
-  Shown ReadHealth(const std::vector<std::shared_ptr<ServedModel>>& models) const;
 
   // Periodic work that may take a while; runs on ticker_.
   void Maintain();
@@ -154,8 +138,15 @@ class Server {
   std::shared_ptr<TokenFile> tokens_;
   std::shared_ptr<Authenticator> authenticator_;
   Mutex shown_mu_;
+  // Null while models are loaded for the first time, as next.
+  std::unique_ptr<HealthReader> health_reader_ ABSL_GUARDED_BY(shown_mu_);
   std::map<std::string, bool> shown_ ABSL_GUARDED_BY(shown_mu_);  // model → is it serving
-  Shown last_ ABSL_GUARDED_BY(shown_mu_);                         // what that was made of
+  // Of the server itself; null if the health that was read is not shown yet.
+  struct OwnHealth {
+    bool draining, failed;
+    bool operator==(const OwnHealth&) const = default;
+  };
+  std::optional<OwnHealth> shown_of_server_ ABSL_GUARDED_BY(shown_mu_);
   std::unique_ptr<MetricsPage> page_;
   std::string metrics_address_;
   std::unique_ptr<Reloader> reloader_;

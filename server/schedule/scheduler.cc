@@ -239,17 +239,30 @@ absl::Status Scheduler::TryBuildFirst() {
   }
 }
 
+void Scheduler::WaitForWork() {
+  {
+    MutexLock lock(mu_);
+    idle_ = batcher_->idle();
+    if (idle_) changed_.NotifyAll();
+    if (HasWork()) return;
+  }
+  // Without this lock: that of the supervisor is taken before it.
+  if (supervisor_ != nullptr) supervisor_->SetIdle(*this, true);
+  {
+    MutexLock lock(mu_);
+    while (!HasWork()) changed_.Wait(mu_);
+  }
+  if (supervisor_ != nullptr) supervisor_->SetIdle(*this, false);
+}
+
 void Scheduler::Serve() {
   while (true) {
+    WaitForWork();
     std::vector<std::unique_ptr<Sequence>> taken;
     Phase phase;
     bool load, unload;
     {
       MutexLock lock(mu_);
-      idle_ = batcher_->idle();
-      if (idle_) changed_.NotifyAll();
-      while (idle_ && inbox_.empty() && !view_.asked() && !unload_ && phase_ != Phase::kStopping)
-        changed_.Wait(mu_);
       // Sequences that came after the request keep the engine.
       unload = std::exchange(unload_, false) && idle_ && inbox_.empty() &&
                status_.loads.state == LoadState::kLoaded;

@@ -123,6 +123,11 @@ class Scheduler final : public Supervised {
   void Run();
   absl::Status TryBuildFirst();
   void Serve();
+  // Returns when HasWork. While it sleeps, the engine is idle for the supervisor.
+  void WaitForWork();
+  bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return !idle_ || !inbox_.empty() || view_.asked() || unload_ || phase_ == Phase::kStopping;
+  }
   // Makes a step. Returns false as Rebuild does.
   bool Step();
 

@@ -4,13 +4,30 @@ namespace linnet::server {
 
 void Supervisor::Add(Supervised& engine) {
   MutexLock lock(mu_);
-  engines_.insert(&engine);
+  busy_.reserve(engines_ + 1);
+  busy_.push_back(&engine);
+  ++engines_;
 }
 
 void Supervisor::Remove(Supervised& engine) {
   MutexLock lock(mu_);
-  engines_.erase(&engine);
+  std::erase(busy_, &engine);
+  --engines_;
+  ++idle_periods_;
   KeepFailure(engine);  // since the last Tick
+}
+
+void Supervisor::SetIdle(Supervised& engine, bool idle) {
+  MutexLock lock(mu_);
+  if (!idle) return busy_.push_back(&engine);
+  std::erase(busy_, &engine);
+  ++idle_periods_;
+}
+
+std::optional<int64_t> Supervisor::idle_period() const {
+  MutexLock lock(mu_);
+  if (!busy_.empty()) return std::nullopt;
+  return idle_periods_;
 }
 
 void Supervisor::KeepFailure(const Supervised& engine) {
@@ -28,19 +45,21 @@ void Supervisor::SetGrace(absl::Duration grace) {
 }
 
 void Supervisor::Tick(MonotonicTime now) {
-  bool late = false;
+  bool late = false, failed = false;
   {
     MutexLock lock(mu_);
     const absl::Duration gap = gap_.Observe(now);
     if (failed_at_.has_value()) failed_at_ = After(*failed_at_, gap);
-    for (Supervised* engine : engines_) {
+    for (Supervised* engine : busy_) {
       if (gap > absl::ZeroDuration()) engine->ForgiveGap(gap, now);
       engine->EndIfStalled(now);
       KeepFailure(*engine);
     }
-    if (failure_.has_value() && !failed_at_.has_value()) failed_at_ = now;
+    failed = failure_.has_value() && !failed_at_.has_value();
+    if (failed) failed_at_ = now;
     late = failed_at_.has_value() && Elapsed(*failed_at_, now) >= grace_;
   }
+  if (failed) failed_();
   if (late) end_();
 }
 

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <new>
+#include <thread>
 
 #include "gtest/gtest.h"
 #include "tests/support/notification.h"
@@ -63,8 +64,8 @@ TEST_F(SignalsTest, HangupReloadsWhileServing) {
         signals.Serving([&] { reloaded.Open(); });
         Send(SIGHUP);
         reloaded.Pass();
-        if (signals.WaitForStop(absl::ZeroDuration()).has_value()) std::_Exit(EXIT_FAILURE);
-        std::_Exit(kAlive);
+        signals.Stop();  // SIGHUP has not stopped it
+        std::_Exit(signals.WaitForStop() == 0 ? kAlive : EXIT_FAILURE);
       },
       ExitedWithCode(kAlive), "");
 }
@@ -107,6 +108,19 @@ TEST_F(SignalsTest, SecondStopSignalEndsADrainAtOnce) {
         KilledBySignal(signal), "")
         << signal;
   }
+}
+
+TEST_F(SignalsTest, StopEndsAWaitThatHasBegun) {
+  EXPECT_EXIT(
+      {
+        Signals signals;
+        signals.Serving([] {});
+        std::thread waiting(
+            [&] { std::_Exit(signals.WaitForStop() == 0 ? kAlive : EXIT_FAILURE); });
+        signals.Stop();
+        waiting.join();
+      },
+      ExitedWithCode(kAlive), "");
 }
 
 TEST_F(SignalsTest, DestructorEndsTheThread) {

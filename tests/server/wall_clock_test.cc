@@ -2,28 +2,31 @@
 // changed.
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
-#include "server/base/signals.h"
+#include "server/schedule/ticker.h"
 #include "tests/support/wall_clock.h"
 
 namespace linnet::server {
 namespace {
 
-// linnet-server looks for a failed engine between two of these waits.
-TEST(WallClockTest, WaitForAStopSignalTimesOut) {
+// The supervisor looks for a stalled engine at each tick.
+TEST(WallClockTest, TickerTicksAgain) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {
         alarm(20);
-        Signals signals;
-        signals.Serving([] {});
         test::WallClock::RunBackwards();
         const absl::Time before = absl::Now();
         if (absl::Now() >= before) std::_Exit(2);  // the date is not replaced
-        std::_Exit(signals.WaitForStop(absl::Milliseconds(1)).has_value() ? 1 : 0);
+        std::atomic<int> ticks = 0;
+        Ticker ticker(absl::Milliseconds(1), [&] {
+          if (++ticks == 3) std::_Exit(0);
+        });
+        while (true) pause();
       },
       ::testing::ExitedWithCode(0), "");
 }

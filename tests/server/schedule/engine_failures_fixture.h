@@ -71,6 +71,9 @@ class EngineFailures : public ::testing::Test {
     while (scheduler->health().state != EngineHealth::State::kUp) absl::SleepFor(kShort);
   }
 
+  void UntilIdle() {
+    while (!supervisor.idle_period().has_value()) absl::SleepFor(kShort);
+  }
   void UntilRestarted() {
     while (scheduler->health().restarts == 0) absl::SleepFor(kShort);
   }

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "server/schedule/restart_policy.h"
@@ -73,8 +74,8 @@ class FailedEngine final : public Supervised {
 };
 
 TEST(SupervisorTest, KeepsTheFailureOfARemovedEngine) {
-  int ends = 0;
-  Supervisor supervisor([&] { ++ends; });
+  int ends = 0, failures = 0;
+  Supervisor supervisor([&] { ++ends; }, absl::InfiniteDuration(), [&] { ++failures; });
   supervisor.SetGrace(absl::Seconds(5));
   FailedEngine engine;
   supervisor.Add(engine);
@@ -83,8 +84,66 @@ TEST(SupervisorTest, KeepsTheFailureOfARemovedEngine) {
   EXPECT_EQ(supervisor.failure()->model, "en-de");
   supervisor.Tick(kStart);
   EXPECT_EQ(ends, 0) << "the grace period begins with a tick";
+  EXPECT_EQ(failures, 1);
   supervisor.Tick(At(5));
   EXPECT_EQ(ends, 1);
+  EXPECT_EQ(failures, 1);
+}
+
+// An engine that counts how often it is looked at.
+class WatchedEngine final : public Supervised {
+ public:
+  void EndIfStalled(MonotonicTime) override { ++looks; }
+  void ForgiveGap(absl::Duration, MonotonicTime) override { ++looks; }
+  std::optional<EngineFailure> failure() const override {
+    ++looks;
+    return std::nullopt;
+  }
+
+  mutable int looks = 0;
+};
+
+TEST(SupervisorTest, TicksCostNothingForIdleEngines) {
+  Supervisor supervisor([] {}, absl::Seconds(3));
+  std::vector<WatchedEngine> engines(50);
+  for (WatchedEngine& engine : engines) {
+    supervisor.Add(engine);
+    supervisor.SetIdle(engine, true);
+  }
+  const auto looks = [&] {
+    int sum = 0;
+    for (const WatchedEngine& engine : engines) sum += engine.looks;
+    return sum;
+  };
+  for (int second = 1; second <= 10; ++second) supervisor.Tick(At(100 * second));  // with gaps
+  EXPECT_EQ(looks(), 0);
+  supervisor.SetIdle(engines[7], false);
+  supervisor.Tick(At(1001));
+  EXPECT_GT(engines[7].looks, 0);
+  EXPECT_EQ(looks(), engines[7].looks);
+  for (WatchedEngine& engine : engines) supervisor.Remove(engine);
+}
+
+TEST(SupervisorTest, IdlePeriodEndsWithWorkOrARemoval) {
+  Supervisor supervisor([] {});
+  WatchedEngine first, second;
+  supervisor.Add(first);
+  EXPECT_EQ(supervisor.idle_period(), std::nullopt) << "it is being created";
+  supervisor.SetIdle(first, true);
+  const auto period = supervisor.idle_period();
+  ASSERT_TRUE(period.has_value());
+  supervisor.Add(second);
+  EXPECT_EQ(supervisor.idle_period(), std::nullopt);
+  supervisor.Remove(second);
+  const auto next = supervisor.idle_period();
+  ASSERT_TRUE(next.has_value());
+  EXPECT_NE(next, period);
+  supervisor.SetIdle(first, false);
+  EXPECT_EQ(supervisor.idle_period(), std::nullopt);
+  supervisor.SetIdle(first, true);
+  EXPECT_TRUE(supervisor.idle_period().has_value());
+  EXPECT_NE(supervisor.idle_period(), next);
+  supervisor.Remove(first);
 }
 
 // An engine in a call that began at kStart and may take ten seconds.

@@ -62,6 +62,19 @@ TEST_F(StalledEngineTest, EndsSequencesOnceAndRefusesNewOnes) {
   EXPECT_EQ(failed, 2);
 }
 
+TEST_F(StalledEngineTest, CallsAfterAnIdleTimeAreWatched) {
+  ThenStallInAStep();
+  Start();
+  UntilIdle();
+  Waited waited;
+  ASSERT_THAT(Submit({5, 6}, waited), IsOk());
+  inside.Pass();
+  EXPECT_EQ(supervisor.idle_period(), std::nullopt);
+  TickAfter(1.1);
+  EXPECT_EQ(waited.status().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(supervisor.idle_period(), std::nullopt) << "its failure is still to be shown";
+}
+
 TEST_F(StalledEngineTest, EndsSequencesIfTheEncoderStalls) {
   Then({.on_add = [&] {
     inside.Open();
