@@ -91,6 +91,11 @@ absl::StatusOr<std::optional<MarkupOptions>> CheckMarkup(
   return options;
 }
 
+absl::Status UnknownValue(absl::string_view field, int value) {
+  return BadField(field, Reason::kBadSetting,
+                  absl::StrCat("is ", value, ", which this server does not know"));
+}
+
 absl::Status CheckPriority(linnet::v1::Priority priority, std::optional<Priority>& checked) {
   switch (priority) {
     case linnet::v1::PRIORITY_UNSPECIFIED:
@@ -105,8 +110,7 @@ absl::Status CheckPriority(linnet::v1::Priority priority, std::optional<Priority
       checked = Priority::kInteractive;
       return absl::OkStatus();
     default:
-      return BadField("priority", Reason::kBadSetting,
-                      absl::StrCat("is ", priority, ", which this server does not know"));
+      return UnknownValue("priority", priority);
   }
 }
 

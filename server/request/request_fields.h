@@ -18,6 +18,8 @@ namespace linnet::server {
 
 using Labels = google::protobuf::Map<std::string, std::string>;
 absl::Status CheckLabels(const Labels& labels);
+// The error of a value of an enum that a newer client may know.
+absl::Status UnknownValue(absl::string_view field, int value);
 // How the texts are read; none if they are plain.
 absl::StatusOr<std::optional<MarkupOptions>> CheckMarkup(
     const linnet::v1::TranslateRequest& request);

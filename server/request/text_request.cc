@@ -93,6 +93,36 @@ std::string Canonical(const std::string& code) {
   return model::CanonicalLanguage(code).value_or(code);
 }
 
+// The error of a model that was not found, for a language that was detected in the first of these
+// texts.
+absl::Status WithDetected(const absl::Status& status, const Asked& asked,
+                          absl::string_view source_language, const std::vector<TextItem>& items) {
+  const bool only_text = items.empty() || items.front().index == 0;
+  const std::string seen = absl::StrCat(asked.source_field, " is not set and ",
+                                        only_text ? "the text" : items.front().path,
+                                        " seems to be in \"", source_language, "\"");
+  if (absl::IsNotFound(status))
+    return NoSuchModel(source_language, absl::StrCat(seen, ": ", status.message()));
+  return WithMore(absl::StrCat(" (", seen, ")"), status);
+}
+
+// The request for the model that reads the translations of the first one.
+TextRequest MakeSecond(const TextRequest& first, const Catalog::Found& found,
+                       ResolvedOptions options, bool use_cache) {
+  TextRequest second;
+  second.model = found.model;
+  second.languages = found.languages;
+  second.language_code = found.languages->source_language_code();
+  second.options = std::move(options);
+  second.split = true;
+  second.word_scores = first.word_scores;
+  second.alignments = first.alignments;
+  second.use_cache = use_cache;
+  second.detected = first.detected;
+  second.may_be_empty = true;
+  return second;
+}
+
 // Finds the model for a source language and checks the options that depend on it. `checked` has
 // what the texts of a request have in common, and those that are in this language.
 template <typename Request>
@@ -106,16 +136,8 @@ absl::StatusOr<TextRequest> CheckModel(const Request& request, const Asked& aske
     pivot = catalog.FindPivot(source_language, asked.target_language);
     if (pivot.has_value()) found = pivot->first;
   }
-  if (detected && !found.ok()) {
-    const std::string seen = absl::StrCat(asked.source_field, " is not set and ",
-                                          checked.items.empty() || checked.items.front().index == 0
-                                              ? "the text"
-                                              : checked.items.front().path,
-                                          " seems to be in \"", source_language, "\"");
-    if (absl::IsNotFound(found.status()))
-      return NoSuchModel(source_language, absl::StrCat(seen, ": ", found.status().message()));
-    return WithMore(absl::StrCat(" (", seen, ")"), found.status());
-  }
+  if (detected && !found.ok())
+    return WithDetected(found.status(), asked, source_language, checked.items);
   RETURN_IF_ERROR(found.status());
   const std::shared_ptr<ServedModel>& model = found->model;
   DecodingOptions options = asked.options;
@@ -149,19 +171,39 @@ absl::StatusOr<TextRequest> CheckModel(const Request& request, const Asked& aske
   };
   checked.use_cache = use_cache(checked.options);
   if (pivot.has_value()) {
-    TextRequest second;
-    second.model = pivot->second.model;
-    second.languages = pivot->second.languages;
-    second.language_code = second.languages->source_language_code();
-    second.options = std::move(second_options);
-    second.split = true;
-    second.word_scores = checked.word_scores;
-    second.alignments = checked.alignments;
-    second.use_cache = use_cache(second.options);
-    second.detected = checked.detected;
-    second.may_be_empty = true;
-    checked.second = std::make_shared<const TextRequest>(std::move(second));
+    const bool kept = use_cache(second_options);
+    checked.second = std::make_shared<const TextRequest>(
+        MakeSecond(checked, pivot->second, std::move(second_options), kept));
   }
+  return checked;
+}
+
+// The request for the texts of each language, of which the first has the others.
+template <typename Request>
+absl::StatusOr<TextRequest> CheckLanguages(const Request& request, const Asked& asked,
+                                           TextRequest checked, TextLanguages languages,
+                                           const Catalog& catalog) {
+  checked.detected = languages.shared;
+  checked.items.clear();
+  std::vector<TextRequest> groups;
+  for (LanguageGroup& group : languages.groups) {
+    TextRequest part;
+    part.priority = checked.priority;
+    part.detected = checked.detected;
+    part.max_segments = checked.max_segments;
+    part.items = std::move(group.items);
+    for (const TextItem& item : part.items) part.text_bytes += item.bytes();
+    const bool detected = part.items.front().detected.has_value();
+    ASSIGN_OR_RETURN(
+        part, CheckModel(request, asked, group.language, detected, std::move(part), catalog));
+    groups.push_back(std::move(part));
+  }
+  if (!groups.empty()) {
+    checked = std::move(groups.front());
+    groups.erase(groups.begin());
+    checked.others = std::move(groups);
+  }
+  checked.unchanged = std::move(languages.unchanged);
   return checked;
 }
 
@@ -204,30 +246,7 @@ absl::StatusOr<TextRequest> Check(const Request& request,
     detection->Step(std::numeric_limits<int64_t>::max());
   }
   ASSIGN_OR_RETURN(TextLanguages languages, detection->Take());
-  checked.detected = languages.shared;
-  std::vector<TextRequest> groups;
-  for (LanguageGroup& group : languages.groups) {
-    TextRequest part;
-    part.priority = checked.priority;
-    part.detected = checked.detected;
-    part.max_segments = checked.max_segments;
-    part.items = std::move(group.items);
-    for (const TextItem& item : part.items) part.text_bytes += item.bytes();
-    const bool detected = part.items.front().detected.has_value();
-    ASSIGN_OR_RETURN(
-        part, CheckModel(request, asked, group.language, detected, std::move(part), catalog));
-    groups.push_back(std::move(part));
-  }
-  if (groups.empty()) {
-    checked.items.clear();
-    checked.unchanged = std::move(languages.unchanged);
-    return checked;
-  }
-  TextRequest first = std::move(groups.front());
-  groups.erase(groups.begin());
-  first.others = std::move(groups);
-  first.unchanged = std::move(languages.unchanged);
-  return first;
+  return CheckLanguages(request, asked, std::move(checked), std::move(languages), catalog);
 }
 
 // Applies `apply` to the request for each language.
@@ -275,11 +294,8 @@ absl::StatusOr<TextRequest> CheckTranslate(const linnet::v1::TranslateRequest& r
       CheckTargetPrefix(request, items.has_value() ? static_cast<int>(items->size()) : -1));
   if (request.target_language_code().empty())
     return BadField("target_language_code", Reason::kMissing, "is required");
-  if (!linnet::v1::LineBreaks_IsValid(request.line_breaks())) {
-    return BadField(
-        "line_breaks", Reason::kBadSetting,
-        absl::StrCat("is ", request.line_breaks(), ", which this server does not know"));
-  }
+  if (!linnet::v1::LineBreaks_IsValid(request.line_breaks()))
+    return UnknownValue("line_breaks", request.line_breaks());
   auto checked =
       Check(request, std::move(items),
             {.task = linnet::v1::TASK_TRANSLATE,
@@ -320,9 +336,7 @@ absl::StatusOr<TextRequest> CheckTranslate(const linnet::v1::TranslateRequest& r
 }
 
 absl::Status CheckStyle(linnet::v1::SummaryStyle style) {
-  if (linnet::v1::SummaryStyle_IsValid(style)) return absl::OkStatus();
-  return BadField("style", Reason::kBadSetting,
-                  absl::StrCat("is ", style, ", which this server does not know"));
+  return linnet::v1::SummaryStyle_IsValid(style) ? absl::OkStatus() : UnknownValue("style", style);
 }
 
 // Chooses the entry of a language with the requested style.
@@ -371,10 +385,8 @@ absl::StatusOr<TextRequest> CheckSummarize(const linnet::v1::SummarizeRequest& r
     asked.options.set_max_target_tokens(request.max_summary_tokens());
     asked.paths["max_target_tokens"] = "max_summary_tokens";
   }
-  if (!linnet::v1::LongInput_IsValid(request.long_input())) {
-    return BadField("long_input", Reason::kBadSetting,
-                    absl::StrCat("is ", request.long_input(), ", which this server does not know"));
-  }
+  if (!linnet::v1::LongInput_IsValid(request.long_input()))
+    return UnknownValue("long_input", request.long_input());
   RETURN_IF_ERROR(CheckStyle(request.style()));
   ASSIGN_OR_RETURN(auto checked, Check(request, std::move(items), asked, catalog, limits, later));
   const auto protects = std::make_shared<const ProtectedPatterns>();
