@@ -17,6 +17,7 @@
 #include "server/base/errors.h"
 #include "server/text/memory_cost.h"
 #include "server/text/text_assembler.h"
+#include "server/text/text_chunks.h"
 
 namespace linnet::server {
 namespace {
@@ -85,6 +86,7 @@ struct TextPreparer::State {
         limits(std::move(limits)),
         max_tokens(MaxTokens(request)),
         max_bytes(model::MaxSegmentBytes(max_tokens)),
+        chunks(max_tokens - 1, max_bytes, request.long_input == linnet::v1::LONG_INPUT_TRUNCATE),
         assembler(request, item, glossary, this->limits.hold, max_tokens) {}
 
   absl::Status Continue(int64_t budget);
@@ -108,7 +110,6 @@ struct TextPreparer::State {
   // Reads a sentence with those before it that end inside a protected span, if they fit.
   absl::Status ReadUnlessOpen(model::TextSegment place);
   absl::Status ReadSentence(const model::TextSegment& place);
-  void StartChunks();
   absl::Status Chunk();
   absl::Status AddSegment(TokenizedPart part);
 
@@ -134,10 +135,7 @@ struct TextPreparer::State {
   std::vector<model::ProtectedSpan> spans = {};  // of a text that is split
   std::optional<model::TextSegment> open = {};   // a sentence that ends inside a span
   // Of a text that is not split into segments.
-  std::vector<TokenizedPart> sentences;
-  int64_t sentence_tokens = 0;
-  size_t first = 0, end = 0;  // sentences of the next chunk
-  int64_t chunk_length = 0;   // aimed at
+  TextChunks chunks;
   std::vector<TokenizedPart> parts;
   size_t added = 0;  // parts
   TextAssembler assembler;
@@ -287,21 +285,14 @@ absl::Status TextPreparer::State::Split(int64_t budget) {
     RETURN_IF_ERROR(ReadUnlessOpen(splitter->segments()[read]));
   if (splitter->done() && open.has_value())
     RETURN_IF_ERROR(ReadSentence(*std::exchange(open, std::nullopt)));
-  // Truncating leaves only the first chunk, which later sentences do not change.
-  const bool enough = !request.split && request.long_input == linnet::v1::LONG_INPUT_TRUNCATE &&
-                      sentence_tokens >= max_tokens;
-  if (!enough) {
+  if (!chunks.full()) {
     if (absl::IsOutOfRange(split.status())) return TooManySegments(item.path, limits.max_segments);
     if (!split.ok()) return Unreadable(item.path, split.status());
     if (!splitter->done()) return absl::OkStatus();
   }
   counted = {};
   splitter.reset();
-  if (request.split) {
-    phase = Phase::kFinish;
-  } else {
-    StartChunks();
-  }
+  phase = request.split ? Phase::kFinish : Phase::kChunk;
   return absl::OkStatus();
 }
 
@@ -339,59 +330,24 @@ absl::Status TextPreparer::State::ReadSentence(const model::TextSegment& place) 
   if (!source.ok()) return Unreadable(item.path, source.status());
   // Text that normalises to nothing (a zero-width space) is kept unchanged, like white space.
   if (source->tokens.empty()) return absl::OkStatus();
-  TokenizedPart part = {place, *std::move(source)};
-  sentence_tokens += std::ssize(part.read.tokens);
-  if (request.split) return AddSegment(std::move(part));
-  sentences.push_back(std::move(part));
+  if (request.split) return AddSegment({place, *std::move(source)});
+  chunks.Add(place, std::ssize(source->tokens));
   return absl::OkStatus();
 }
 
-// Joins the sentences into chunks that the model reads at once, of about equal length: the min
-// number of chunks, or one more. When truncating, returns the first chunk only, as long as
-// possible.
-void TextPreparer::State::StartChunks() {
-  const bool truncate = request.long_input == linnet::v1::LONG_INPUT_TRUNCATE;
-  const int room = max_tokens - 1;  // for eos
-  const int64_t min_chunks = (sentence_tokens + room - 1) / room;
-  chunk_length =
-      truncate ? room : (sentence_tokens + min_chunks - 1) / std::max<int64_t>(min_chunks, 1);
-  phase = Phase::kChunk;
-}
-
 absl::Status TextPreparer::State::Chunk() {
-  if (first >= sentences.size()) {
-    sentences = {};
+  const std::optional<model::TextSegment> place = chunks.Next();
+  if (!place.has_value()) {
     phase = Phase::kAdd;
     return absl::OkStatus();
   }
-  const int room = max_tokens - 1;
-  if (end <= first) {
-    end = first;
-    for (int64_t length = 0; end < sentences.size() && length < chunk_length; ++end) {
-      length += std::ssize(sentences[end].read.tokens);
-      const bool large = sentences[end].place.end - sentences[first].place.begin > max_bytes;
-      if ((length > room || large) && end > first) break;
-    }
-  }
-  TokenizedPart chunk;
-  chunk.place = sentences[first].place;
-  chunk.place.end = sentences[end - 1].place.end;
-  chunk.place.part_of_sentence |= sentences[end - 1].place.part_of_sentence;
-  worked += chunk.place.end - chunk.place.begin + kWorkOfChunk;
-  auto joined_text = ReadWhole(TextOf(*text, chunk.place));
-  if (!joined_text.ok()) return Unreadable(item.path, joined_text.status());
-  chunk.read = *std::move(joined_text);
-  // Tokens of the joined text may differ from those of its sentences.
-  if (std::ssize(chunk.read.tokens) > room && end - 1 > first) {
-    --end;
-    return absl::OkStatus();
-  }
+  worked += place->end - place->begin + kWorkOfChunk;
+  auto chunk = ReadWhole(TextOf(*text, *place));
+  if (!chunk.ok()) return Unreadable(item.path, chunk.status());
+  if (!chunks.Accept(std::ssize(chunk->tokens))) return absl::OkStatus();
   if (std::ssize(parts) == limits.max_segments)
     return TooManySegments(item.path, limits.max_segments);
-  parts.push_back(std::move(chunk));
-  const bool truncate = request.long_input == linnet::v1::LONG_INPUT_TRUNCATE;
-  first = truncate ? sentences.size() : end;
-  end = 0;
+  parts.push_back({*place, *std::move(chunk)});
   return absl::OkStatus();
 }
 
