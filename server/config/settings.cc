@@ -5,6 +5,8 @@
 #include <set>
 #include <string>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -69,9 +71,33 @@ class Group {
   template <typename Value>
   CLI::Option* Add(const char* name, Value& value, const char* meaning) {
     CLI::Option* option = app_.add_option(Flag(name), value, meaning)->group(name_);
-    if constexpr (std::is_arithmetic_v<Value> && !std::is_same_v<Value, bool>)
-      option->check(CheckPlainNumber);
+    if constexpr (std::is_same_v<Value, bool>) option->default_str(value ? "true" : "false");
     return option;
+  }
+  template <typename Number>
+  CLI::Option* AddNumber(const char* name, Number& value, const char* meaning,
+                         std::type_identity_t<Number> min, std::type_identity_t<Number> max) {
+    return Add(name, value, meaning)->check(CheckPlainNumber)->check(CLI::Range(min, max));
+  }
+  // One of some names.
+  template <typename Value>
+  CLI::Option* AddChoice(const char* name, Value& value, const char* meaning,
+                         const std::vector<std::pair<std::string, Value>>& choices) {
+    std::vector<std::string> names;
+    std::string chosen;
+    for (const auto& [known, meant] : choices) {
+      names.push_back(known);
+      if (meant == value) chosen = known;
+    }
+    const auto set = [&value, choices](const std::string& given) {
+      for (const auto& [known, meant] : choices) {
+        if (known == given) value = meant;
+      }
+    };
+    return app_.add_option_function<std::string>(Flag(name), set, meaning)
+        ->group(name_)
+        ->default_str(chosen)
+        ->check(CLI::IsMember(names));
   }
   CLI::Option* AddFile(const char* name, std::filesystem::path& path, const char* meaning) {
     return app_
@@ -106,13 +132,12 @@ void AddModels(CLI::App& app, Options& options) {
       "bundle-key", options.bundle_keys,
       "File of Ed25519 public keys in PEM, read at every load: a bundle is loaded only if its "
       "manifest.json.sig verifies with one of them; empty: no signature is required");
-  group
-      .Add(
-          "max-model-bytes", options.max_model_bytes,
-          "Max bytes of the files of all models in memory, including those that a reload replaces; "
-          "with --load-on-demand, of the memory of their engines as measured when they are loaded; "
-          "0: no limit")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 50));
+  group.AddNumber(
+      "max-model-bytes", options.max_model_bytes,
+      "Max bytes of the files of all models in memory, including those that a reload replaces; "
+      "with --load-on-demand, of the memory of their engines as measured when they are loaded; "
+      "0: no limit",
+      0, int64_t{1} << 50);
   app.add_option_function<std::string>(
          "--load-on-demand",
          [&options](const std::string& value) {
@@ -126,11 +151,10 @@ void AddModels(CLI::App& app, Options& options) {
       ->group("Models")
       ->default_str("false")
       ->check(kLoadOnDemand);
-  group
-      .Add("allow-missing", options.allow_missing,
-           "Start although some of the bundles in --models cannot be loaded, and serve the others; "
-           "false: the start fails and names each of them with its cause")
-      ->default_str("false");
+  group.Add(
+      "allow-missing", options.allow_missing,
+      "Start although some of the bundles in --models cannot be loaded, and serve the others; "
+      "false: the start fails and names each of them with its cause");
 }
 
 void AddNetwork(CLI::App& app, Options& options) {
@@ -160,11 +184,9 @@ void AddNetwork(CLI::App& app, Options& options) {
       "admin or both with a comma, optionally followed by max-priority=batch, normal or "
       "interactive; a token has at least 16 characters; reloaded when it changes. Requires TLS "
       "or a loopback address");
-  group
-      .Add("tls-terminated-upstream", security.tls_terminated_upstream,
-           "Accept tokens in plain text on any address, because a mesh or proxy terminates TLS "
-           "before this server; anyone who can read the traffic between them gets the tokens")
-      ->default_str("false");
+  group.Add("tls-terminated-upstream", security.tls_terminated_upstream,
+            "Accept tokens in plain text on any address, because a mesh or proxy terminates TLS "
+            "before this server; anyone who can read the traffic between them gets the tokens");
   group
       .Add("trusted-proxies", security.trusted_proxies,
            "Addresses and networks of trusted proxies, separated by commas: their headers identify "
@@ -175,27 +197,24 @@ void AddNetwork(CLI::App& app, Options& options) {
 
 void AddConnections(CLI::App& app, SecurityOptions& security) {
   Group group(app, "Connections");
-  group
-      .Add("max-connections", security.max_connections,
-           "Max open connections; further ones are closed at once; 0: no limit")
-      ->check(CLI::Range(0, 1 << 20));
-  group
-      .Add(
-          "max-connections-per-address", security.max_connections_per_address,
-          "Max open connections from one address, which may be a load balancer (for IPv6: from one "
-          "/64 network); 0: no limit")
-      ->check(CLI::Range(0, 1 << 20));
+  group.AddNumber("max-connections", security.max_connections,
+                  "Max open connections; further ones are closed at once; 0: no limit", 0, 1 << 20);
+  group.AddNumber(
+      "max-connections-per-address", security.max_connections_per_address,
+      "Max open connections from one address, which may be a load balancer (for IPv6: from one "
+      "/64 network); 0: no limit",
+      0, 1 << 20);
   group.AddSeconds(
       "unauthenticated-timeout", security.unauthenticated_timeout,
       "Seconds after which a connection is closed if no call on it has been authenticated or, "
       "without --tokens, no complete request has arrived",
       0.1);
-  group
-      .Add("max-unauthenticated-bytes", security.max_unauthenticated_bytes,
-           "Max bytes that all such connections may hold together; above it those that hold the "
-           "most are closed, and all that have sent anything at twice the limit, counting memory "
-           "that gRPC has not released yet; 0: no limit")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
+  group.AddNumber(
+      "max-unauthenticated-bytes", security.max_unauthenticated_bytes,
+      "Max bytes that all such connections may hold together; above it those that hold the "
+      "most are closed, and all that have sent anything at twice the limit, counting memory "
+      "that gRPC has not released yet; 0: no limit",
+      0, int64_t{1} << 40);
   group.AddSeconds(
       "request-timeout", security.request_timeout,
       "Max seconds that a client may take to send its request, to read a message or to answer a "
@@ -217,20 +236,18 @@ void AddEngine(CLI::App& app, Options& options) {
             "auto, true or false: restrict searches to the tokens of a bundle's shortlist for a "
             "source, which is faster with a large vocabulary; auto where the bundle says so, but "
             "not on cuda, true in every bundle that has one");
-  group
-      .Add("batch-invariant", options.batch_invariant,
-           "Compute every step in one shape, so that an answer does not depend on what else is in "
-           "the batch, on any device and in any type; every step then costs as much as a full one. "
-           "Not needed for float32 and int8 on cpu")
-      ->default_str("false");
-  group.Add("threads", options.threads, "Threads inside a step of each engine; 0: one per core")
-      ->check(CLI::Range(0, 1024));
-  group
-      .Add("max-batch-rows", options.max_batch_rows,
-           "Max rows (hypotheses) of a step of each engine, and with them the size of its encoder "
-           "KV "
-           "cache; 0: 160 on cpu, 640 on cuda")
-      ->check(CLI::Range(0, 65536));
+  group.Add(
+      "batch-invariant", options.batch_invariant,
+      "Compute every step in one shape, so that an answer does not depend on what else is in "
+      "the batch, on any device and in any type; every step then costs as much as a full one. "
+      "Not needed for float32 and int8 on cpu");
+  group.AddNumber("threads", options.threads,
+                  "Threads inside a step of each engine; 0: one per core", 0, 1024);
+  group.AddNumber(
+      "max-batch-rows", options.max_batch_rows,
+      "Max rows (hypotheses) of a step of each engine, and with them the size of its encoder KV "
+      "cache; 0: 160 on cpu, 640 on cuda",
+      0, 65536);
   group.AddSeconds(
       "engine-stall-timeout", options.engine_stall_timeout,
       "Seconds in one encoder call or step after which an engine counts as stalled: its calls "
@@ -246,17 +263,16 @@ void AddEngine(CLI::App& app, Options& options) {
 
 void AddLimits(CLI::App& app, Options& options) {
   Group group(app, "Limits");
-  group
-      .Add("max-admitted-tokens", options.admission.max_tokens,
-           "Max admitted work: (source + expected target tokens) x beam size, summed over segments")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
-  group
-      .Add(
-          "max-request-memory", options.admission.max_bytes,
-          "Max bytes of memory that all calls together hold, from the first byte of a request to "
-          "the last of its reply. The limits of one call are derived from it: text of 1/256 of it, "
-          "one segment per 16 KiB, and one line of a document in flight per 4 MiB")
-      ->check(CLI::Range(int64_t{1} << 20, int64_t{1} << 40));
+  group.AddNumber(
+      "max-admitted-tokens", options.admission.max_tokens,
+      "Max admitted work: (source + expected target tokens) x beam size, summed over segments", 1,
+      int64_t{1} << 40);
+  group.AddNumber(
+      "max-request-memory", options.admission.max_bytes,
+      "Max bytes of memory that all calls together hold, from the first byte of a request to "
+      "the last of its reply. The limits of one call are derived from it: text of 1/256 of it, "
+      "one segment per 16 KiB, and one line of a document in flight per 4 MiB",
+      1 << 20, int64_t{1} << 40);
   group.AddSeconds(
       "overload-max-queue-delay", options.batcher.shed.max_wait,
       "Max seconds that a call waits, during an overload, until its first sequence runs; an "
@@ -266,34 +282,24 @@ void AddLimits(CLI::App& app, Options& options) {
       "Max seconds that any call may take, even with a later deadline; a call without one, and "
       "each line of a document, has at most 300",
       0.001);
-  app.add_option_function<std::string>(
-         "--language-check",
-         [&options](const std::string& value) {
-           options.text.language_check = value == "off"      ? LanguageCheck::kOff
-                                         : value == "refuse" ? LanguageCheck::kRefuse
-                                                             : LanguageCheck::kWarn;
-         },
-         "Handling of a text that is reliably detected in another language than its model reads: "
-         "warn answers it with a warning, refuse rejects it, off does not check")
-      ->group("Limits")
-      ->default_str("warn")
-      ->check(CLI::IsMember({"off", "warn", "refuse"}));
-  group
-      .Add("answer-cache-bytes", options.answer_cache_bytes,
-           "Max bytes of answers that are kept for identical sequences, which are also coalesced "
-           "while they run: an engine whose answers depend on the batch is refused; 0: off")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
-  app.add_option_function<std::string>(
-         "--cache-tenant",
-         [&options](const std::string& value) {
-           options.cache_tenant = value == "shared" ? CacheTenant::kShared : CacheTenant::kToken;
-         },
-         "Clients that share cached answers: token, those with the same token (without --tokens, "
-         "the same address), or shared, all, so that a client can tell by the time of an answer "
-         "whether another one has asked for it")
-      ->group("Limits")
-      ->default_str("token")
-      ->check(CLI::IsMember({"token", "shared"}));
+  group.AddChoice<LanguageCheck>(
+      "language-check", options.text.language_check,
+      "Handling of a text that is reliably detected in another language than its model reads: "
+      "warn answers it with a warning, refuse rejects it, off does not check",
+      {{"off", LanguageCheck::kOff},
+       {"warn", LanguageCheck::kWarn},
+       {"refuse", LanguageCheck::kRefuse}});
+  group.AddNumber(
+      "answer-cache-bytes", options.answer_cache_bytes,
+      "Max bytes of answers that are kept for identical sequences, which are also coalesced "
+      "while they run: an engine whose answers depend on the batch is refused; 0: off",
+      0, int64_t{1} << 40);
+  group.AddChoice<CacheTenant>(
+      "cache-tenant", options.cache_tenant,
+      "Clients that share cached answers: token, those with the same token (without --tokens, "
+      "the same address), or shared, all, so that a client can tell by the time of an answer "
+      "whether another one has asked for it",
+      {{"token", CacheTenant::kToken}, {"shared", CacheTenant::kShared}});
 }
 
 void AddLifecycle(CLI::App& app, Options& options) {
