@@ -54,7 +54,7 @@ Admission::Admission(const AdmissionLimits& limits, AdmissionObserver& observer,
 }
 
 int64_t Admission::MaxCallTokens(const Caller& caller) const {
-  return Quota(limits_.max_tokens).share(caller);
+  return std::min(Quota(limits_.max_tokens).share(caller), kMaxCallTokens);
 }
 
 absl::Duration Admission::TimeToDrain() const {

@@ -21,7 +21,7 @@ BAD_TRANSLATIONS = {
         {"contents": ["a"] * 5000},
         INVALID,
         "contents",
-        "gives a call at most 3000000",
+        "gives a call at most 1000000",
     ),
     "too many bytes": ({"contents": ["ab cd " * 200_000]}, INVALID, "contents", "at most 1048576"),
     "no target language": (

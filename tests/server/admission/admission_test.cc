@@ -247,6 +247,8 @@ TEST_F(AdmissionTest, LoadOfTheSecondModelIsTriedWhileTheFirstIsBusy) {
 TEST_F(AdmissionTest, LargestCallIsAdmittedAlone) {
   EXPECT_EQ(admission.MaxCallTokens({}), 100);
   EXPECT_EQ(admission.MaxCallTokens({.client = "a", .id = "x"}), 75);
+  const Admission large({.max_tokens = 100 * Admission::kMaxCallTokens}, metrics);
+  EXPECT_EQ(large.MaxCallTokens({}), Admission::kMaxCallTokens);
 }
 
 TEST_F(AdmissionTest, GivesBackAMovedPermitOnce) {
