@@ -215,6 +215,16 @@ class AsyncConnection(shared.CallStarter):
                 call._cancel("cancelled by the caller")
                 raise
 
+    async def read(self, call: Any) -> Any:
+        """The next message of a call, None after the last one. The read is a task, which ends with
+        the call: grpc.aio 1.85 leaks what a read holds whose own task is cancelled."""
+        try:
+            message = await asyncio.shield(asyncio.ensure_future(call.read()))
+        except asyncio.CancelledError:
+            call._cancel("cancelled by the caller")
+            raise
+        return None if message is grpc.aio.EOF else message
+
     def add(self, call: Any) -> None:
         """Nothing: closing the channels ends their calls."""
 
@@ -282,7 +292,7 @@ class AsyncConnection(shared.CallStarter):
         call.add_done_callback(stop_writing)
         async with self.in_flight(call, document=document):
             try:
-                async for result in call:
+                while (result := await self.read(call)) is not None:
                     document.answer(result.sequence_id)
                     failed = result.HasField("error")
                     answer = LinnetError(result.error) if failed else result.response

@@ -58,7 +58,7 @@ class AsyncStream(Generic[Response]):
 
     async def _parts(self) -> AsyncIterator[api.TextPart]:
         async with self._connection.in_flight(self._call, self._timeout):
-            async for message in self._call:
+            while (message := await self._connection.read(self._call)) is not None:
                 if message.HasField("response"):
                     self._response = message.response
                 elif message.HasField("part"):

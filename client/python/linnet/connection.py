@@ -117,6 +117,11 @@ class Connection(shared.CallStarter):
         for call in calls:
             call.cancel()
 
+    @staticmethod
+    def read(call: Any) -> Any:
+        """The next message of a call, None after the last one."""
+        return next(call, None)
+
     def add(self, call: Any) -> None:
         """From now on, `cancel` cancels the call."""
         with self._lock:
