@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <vector>
 
 namespace linnet::ops {
 
@@ -13,7 +14,8 @@ namespace linnet::ops {
 // Weights are packed as without the file, and memory of the file takes their place where it has the
 // same bytes. So nothing has to tell what a file was made from, and one that is damaged, cut or
 // from another version is never used. A file that another user could change later is not used
-// either. Comparing costs about as much as a digest of the file.
+// either. Comparing costs about as much as a digest of the file. The system can keep the file in
+// huge pages, as it keeps weights of one process (huge_pages.h): it is written and mapped so.
 //
 // While an object lives, pack_linear (linear.h) uses it for the weights that its thread packs. The
 // loader of a model owns it, for as long as it packs.
@@ -38,16 +40,19 @@ class PackedFile {
 
  private:
   bool Begin();  // a new file with the bytes that were found in the old one
-  bool Write(std::span<const std::byte> bytes, size_t position);
+  bool Append(std::span<const std::byte> bytes, size_t position);  // zeros before them
+  bool Write();                                                    // what is pending
   void GiveUp();
 
   std::filesystem::path path_;
   bool found_ = false;                       // there was a file
   std::shared_ptr<const std::byte> mapped_;  // the old file, if it may be used
   size_t mapped_bytes_ = 0;
-  size_t end_ = 0;       // of the bytes so far
-  int descriptor_ = -1;  // of the new file, which has no name yet
-  bool failed_ = false;  // there will be no new file
+  size_t end_ = 0;                  // of the bytes so far
+  int descriptor_ = -1;             // of the new file, which has no name yet
+  std::vector<std::byte> pending_;  // its last bytes, at most a huge page
+  size_t written_ = 0;              // those before them
+  bool failed_ = false;             // there will be no new file
 };
 
 }  // namespace linnet::ops

@@ -1,7 +1,9 @@
 #include "model/ops/packed_file.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -179,6 +181,24 @@ TEST_F(PackedFileTest, LoadThatEndsBeforeItPublishesLeavesNothing) {
   EXPECT_EQ(files(), 0);
 }
 
+TEST_F(PackedFileTest, SharesPiecesOnBothSidesOfAHugePage) {
+  constexpr size_t kPage = size_t{2} << 20;
+  std::vector<std::vector<std::byte>> pieces;
+  // They end before, at and behind the ends of pages of the file, and in their last 63 bytes.
+  for (const size_t bytes : {kPage - 1, size_t{65}, kPage - 192, 2 * kPage, 3 * kPage + 1})
+    pieces.emplace_back(bytes, static_cast<std::byte>(pieces.size() + 1));
+  for (const bool found : {false, true}) {
+    PackedFile file(path_);
+    for (const auto& piece : pieces) {
+      const auto shared = file.Share(piece);
+      ASSERT_EQ(shared != nullptr, found);
+      if (!found) continue;
+      EXPECT_TRUE(std::ranges::equal(piece, std::span(shared.get(), piece.size())));
+    }
+    EXPECT_EQ(file.Publish(), !found);
+  }
+}
+
 // KiB of this process in mappings of the file.
 int64_t InMappings(const fs::path& path, const std::string& kind) {
   std::ifstream maps("/proc/self/smaps");
@@ -189,6 +209,35 @@ int64_t InMappings(const fs::path& path, const std::string& kind) {
     if (there && line.starts_with(kind + ":")) found += std::stoll(line.substr(kind.size() + 1));
   }
   return found;
+}
+
+TEST_F(PackedFileTest, LiesInHugePagesWhereFilesDo) {
+  const std::vector<std::byte> large(size_t{16} << 20, std::byte{7});
+  const auto huge = [&](const fs::path& path) {
+    const int descriptor = open(path.c_str(), O_RDONLY);
+    auto* const memory = static_cast<const volatile std::byte*>(
+        mmap(nullptr, large.size(), PROT_READ, MAP_PRIVATE, descriptor, 0));
+    for (size_t i = 0; i < large.size(); i += 4096) static_cast<void>(memory[i]);
+    const int64_t kib = InMappings(path, "FilePmdMapped");
+    munmap(const_cast<std::byte*>(memory), large.size());
+    close(descriptor);
+    return kib;
+  };
+  const fs::path whole = folder_.path() / "whole";
+  std::ofstream(whole).close();
+  {
+    const int descriptor = open(whole.c_str(), O_WRONLY);
+    ASSERT_EQ(write(descriptor, large.data(), large.size()), std::ssize(large));
+    close(descriptor);
+  }
+  if (huge(whole) == 0) GTEST_SKIP() << "this file system has no huge pages";
+  {
+    PackedFile file(path_);
+    const std::span<const std::byte> all = large;
+    for (size_t i = 0; i < all.size(); i += size_t{1} << 20) file.Share(all.subspan(i, 1 << 20));
+    ASSERT_TRUE(file.Publish());
+  }
+  EXPECT_GE(huge(path_), huge(whole) / 2);
 }
 
 TEST_F(PackedFileTest, ProcessesShareItsPages) {
