@@ -93,13 +93,11 @@ std::string Canonical(const std::string& code) {
   return model::CanonicalLanguage(code).value_or(code);
 }
 
-// The error of a model that was not found, for a language that was detected in the first of these
-// texts.
+// The error of a model that was not found, for a language that was detected in the text of this
+// name.
 absl::Status WithDetected(const absl::Status& status, const Asked& asked,
-                          absl::string_view source_language, const std::vector<TextItem>& items) {
-  const bool only_text = items.empty() || items.front().index == 0;
-  const std::string seen = absl::StrCat(asked.source_field, " is not set and ",
-                                        only_text ? "the text" : items.front().path,
+                          absl::string_view source_language, absl::string_view detected_in) {
+  const std::string seen = absl::StrCat(asked.source_field, " is not set and ", detected_in,
                                         " seems to be in \"", source_language, "\"");
   if (absl::IsNotFound(status))
     return NoSuchModel(source_language, absl::StrCat(seen, ": ", status.message()));
@@ -123,12 +121,15 @@ TextRequest MakeSecond(const TextRequest& first, const Catalog::Found& found,
   return second;
 }
 
-// Finds the model for a source language and checks the options that depend on it. `checked` has
-// what the texts of a request have in common, and those that are in this language.
+// Finds the model for a source language and checks the options that depend on it. `detected_in` is
+// the name of a text in which the language was detected; it is empty if the request has the
+// language. `checked` has what the texts of a request have in common, and those that are in this
+// language.
 template <typename Request>
 absl::StatusOr<TextRequest> CheckModel(const Request& request, const Asked& asked,
-                                       const std::string& source_language, bool detected,
-                                       TextRequest checked, const Catalog& catalog) {
+                                       const std::string& source_language,
+                                       absl::string_view detected_in, TextRequest checked,
+                                       const Catalog& catalog) {
   absl::StatusOr<Catalog::Found> found = catalog.Find(asked.task, asked.model, source_language,
                                                       asked.target_language, asked.source_field);
   std::optional<Catalog::Pivot> pivot;
@@ -136,8 +137,8 @@ absl::StatusOr<TextRequest> CheckModel(const Request& request, const Asked& aske
     pivot = catalog.FindPivot(source_language, asked.target_language);
     if (pivot.has_value()) found = pivot->first;
   }
-  if (detected && !found.ok())
-    return WithDetected(found.status(), asked, source_language, checked.items);
+  if (!detected_in.empty() && !found.ok())
+    return WithDetected(found.status(), asked, source_language, detected_in);
   RETURN_IF_ERROR(found.status());
   const std::shared_ptr<ServedModel>& model = found->model;
   DecodingOptions options = asked.options;
@@ -184,6 +185,7 @@ absl::StatusOr<TextRequest> CheckLanguages(const Request& request, const Asked& 
                                            TextRequest checked, TextLanguages languages,
                                            const Catalog& catalog) {
   checked.detected = languages.shared;
+  const bool is_alone = checked.items.size() == 1;
   checked.items.clear();
   std::vector<TextRequest> groups;
   for (LanguageGroup& group : languages.groups) {
@@ -193,9 +195,12 @@ absl::StatusOr<TextRequest> CheckLanguages(const Request& request, const Asked& 
     part.max_segments = checked.max_segments;
     part.items = std::move(group.items);
     for (const TextItem& item : part.items) part.text_bytes += item.bytes();
-    const bool detected = part.items.front().detected.has_value();
+    std::string detected_in;
+    const auto named = std::find_if(part.items.begin(), part.items.end(),
+                                    [](const TextItem& item) { return item.detected.has_value(); });
+    if (named != part.items.end()) detected_in = is_alone ? "the text" : named->path;
     ASSIGN_OR_RETURN(
-        part, CheckModel(request, asked, group.language, detected, std::move(part), catalog));
+        part, CheckModel(request, asked, group.language, detected_in, std::move(part), catalog));
     groups.push_back(std::move(part));
   }
   if (!groups.empty()) {
@@ -223,7 +228,7 @@ absl::StatusOr<TextRequest> Check(const Request& request,
   RETURN_IF_ERROR(CheckLabels(request.labels()));
   RETURN_IF_ERROR(CheckPriority(request.priority(), checked.priority));
   if (!asked.source_language.empty()) {
-    return CheckModel(request, asked, asked.source_language, /*detected=*/false, std::move(checked),
+    return CheckModel(request, asked, asked.source_language, /*detected_in=*/"", std::move(checked),
                       catalog);
   }
   ASSIGN_OR_RETURN(const auto choices,
@@ -231,7 +236,7 @@ absl::StatusOr<TextRequest> Check(const Request& request,
                                            /*with_pivots=*/!asked.direct_only));
   // A named model that reads one language needs no detection.
   if (!asked.model.empty() && choices.size() <= 1)
-    return CheckModel(request, asked, "", /*detected=*/false, std::move(checked), catalog);
+    return CheckModel(request, asked, "", /*detected_in=*/"", std::move(checked), catalog);
   if (checked.items.empty()) return checked;
   // A score compares two texts, so a source in the target language is scored as it is.
   const std::string target = asked.keeps_target ? asked.target_language : "";

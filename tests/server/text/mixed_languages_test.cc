@@ -180,6 +180,13 @@ TEST_F(MixedLanguagesTest, LanguageThatIsNotServedIsNamed) {
   EXPECT_TRUE(absl::IsNotFound(status)) << status;
   EXPECT_THAT(status.message(),
               HasSubstr("contents[1] seems to be in \"fi\": no model translates fi to en"));
+  const auto message = [&](std::vector<std::string> texts) {
+    return std::string(Call(&TextCalls::Translate, To("en", texts), response).message());
+  };
+  EXPECT_THAT(message({finnish}), HasSubstr("the text seems to be in \"fi\""));
+  EXPECT_THAT(message({finnish, kGerman}), HasSubstr("contents[0] seems to be in \"fi\""));
+  EXPECT_THAT(message({"4711", finnish}), HasSubstr("contents[1] seems to be in \"fi\""))
+      << "the number is in the language of the others";
 }
 
 TEST_F(MixedLanguagesTest, VariantsFollowTheModels) {
