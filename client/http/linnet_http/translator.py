@@ -60,7 +60,7 @@ class Answer:
     confidence: float  # 0 to 1, of `source`: 1 if it was given, 0 if only the model tells it
     model: str
     alternatives: tuple[str, ...] = ()
-    warnings: tuple[tuple[str, str], ...] = ()  # reason and message
+    warnings: tuple[tuple[str, str], ...] = ()  # reason and message, with names of the native API
 
 
 class Translator:
@@ -149,6 +149,8 @@ class Translator:
                     for number, text in zip(numbers, texts, strict=True)
                 }
             problem.renumber(numbers)
+            if problem.language and len(texts) == 1 < len(job.texts):
+                problem.message = f"contents[{numbers[0]}]: {problem.message}"
             if job.source or problem.reason != NO_MODEL or len(texts) == 1:
                 raise
             language, unserved = problem.language, set[int]()
@@ -160,14 +162,13 @@ class Translator:
             if not unserved or not others:
                 raise
             answers = await self._ask(caller, job, others)
-            warning = (
-                NO_MODEL,
-                f'the text seems to be in "{language}", from which no model translates to '
-                f'"{job.target}"',
-            )
             for number in unserved:
-                text = job.texts[number]
-                answers[number] = Answer(text, language, 1.0, "", warnings=(warning,))
+                message = (
+                    f'contents[{number}] seems to be in "{language}", from which no model '
+                    f'translates to "{job.target}"'
+                )
+                warnings = ((NO_MODEL, message),)
+                answers[number] = Answer(job.texts[number], language, 1.0, "", warnings=warnings)
             return answers
         return {
             number: await self._answer(caller, job, reply, translation)

@@ -136,7 +136,8 @@ def test_messages_name_the_fields_of_the_face(door):
     text = "Bonjour tout le monde, comment allez-vous ?"
     for path, body, field in (
         ("/translate", {"q": text, "source": "auto", "target": "de"}, "source"),
-        ("/translate", {"text": text, "to": "de"}, "the source language"),
+        ("/translate", {"text": text, "to": "de"}, "from"),
+        ("/translate", {"texts": [text], "tgt_lang": "de"}, "src_lang"),
         ("/language/translate/v2", {"q": text, "target": "de"}, "source"),
         ("/v2/translate", {"text": text, "target_lang": "DE"}, "source_lang"),
         (

@@ -87,8 +87,13 @@ ENGLISH = "A dog runs over the street and looks for his friend."
 FRENCH = "Bonjour tout le monde, comment allez-vous ?"
 
 
+# The field of the source language, by that of the texts.
+FIELDS = {"q": "source", "text": "source_lang", "texts": "from", "text_list": "source_lang"}
+
+
 def test_a_text_in_a_list_that_no_model_reads_comes_back(door, server):
-    """LibreTranslate and DeepL fail for no text of a list either."""
+    """LibreTranslate and DeepL fail for no text of a list either. The warning names the text, as an
+    error does if there are no others."""
     answer = server.translate(ENGLISH).translations[0].text
     for path, body, texts in (
         ("/translate", {"source": "auto", "target": "de"}, "q"),
@@ -102,8 +107,16 @@ def test_a_text_in_a_list_that_no_model_reads_comes_back(door, server):
         found = json.dumps(said.json, ensure_ascii=False)
         assert found.count(f'"{FRENCH}"') == found.count("MODEL_NOT_FOUND") == 2, found
         assert json.dumps(answer, ensure_ascii=False) in found
-        assert 'the text seems to be in \\"fr\\", from which no model translates' in found
-        assert door.post(path, {**body, texts: [FRENCH, FRENCH]}).status in (400, 404)
+        for number in (1, 3):
+            assert f'{texts}[{number}] seems to be in \\"fr\\", from which no model' in found
+        for sent, named in (
+            ([FRENCH, FRENCH], f'{texts}[0] seems to be in \\"fr\\": no model'),
+            (["", FRENCH], f"{texts}[1]: source"),
+            ([FRENCH], 'the text seems to be in \\"fr\\": no model'),
+        ):
+            said = door.post(path, {**body, texts: sent})
+            assert said.status in (400, 404)
+            assert named.replace("source", FIELDS[texts]) in said.body.decode(), said.body
 
 
 @pytest.mark.parametrize("texts", ["texts", "source"])
@@ -111,7 +124,7 @@ def test_it_is_an_error_where_nothing_can_tell_of_it(door, texts):
     body = {texts: [ENGLISH, FRENCH], "src_lang": "", "tgt_lang": "de"}
     said = door.post("/translate", body)
     assert said.status == 404
-    assert said.json["error"].startswith(f'{texts}[1]: the text seems to be in "fr", from')
+    assert said.json["error"].startswith(f'{texts}[1] seems to be in "fr", from')
 
 
 def test_libretranslate_gives_alternatives(door, answer):

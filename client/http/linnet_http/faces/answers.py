@@ -18,7 +18,7 @@ from .. import server_metrics
 from ..options import Options
 from ..problem import Problem, missing
 from ..translator import LANGUAGES_SECONDS, Caller, Job, Translator
-from .base import answer, warned
+from .base import answer
 from .native import Native
 
 FOREVER = "public, max-age=31536000, immutable"
@@ -106,7 +106,7 @@ class Answers(Native):
             "detected_language": "" if job.source else one.source,
             "model": one.model,
         }
-        return answer(warned(body, one)), one.model
+        return answer(self.warned(body, one)), one.model
 
     async def _read(self, caller: Caller) -> dict[str, api.Model]:
         """The models that are served at this moment and answer equally each time, by digest."""

@@ -43,9 +43,7 @@ class Face:
     def refusal(self, problem: Problem) -> web.Response:
         """The response to a request that fails."""
         status = self.statuses.get(problem.status, problem.status)
-        problem.message = _FIELDS.sub(
-            lambda found: self.names.get(found[0], found[0]), problem.message
-        )
+        problem.message = renamed(problem.message, self.names)
         return answer(self.error(problem, status), status, problem.headers())
 
     def route(self, method: str, path: str, handler: Handler) -> web.RouteDef:
@@ -69,13 +67,20 @@ class Face:
         found: list[Any] = await self.translator.call(caller, detect, texts)
         return found
 
+    def warned(self, said: dict[str, Any], one: Answer) -> dict[str, Any]:
+        """The JSON of a translation with its warnings, if there are any: clients that do not know
+        the name ignore it."""
+        if one.warnings:
+            said["warnings"] = [
+                {"reason": reason, "message": renamed(message, self.names)}
+                for reason, message in one.warnings
+            ]
+        return said
 
-def warned(said: dict[str, Any], one: Answer) -> dict[str, Any]:
-    """The JSON of a translation with the server's warnings, if there are any: clients that do not
-    know the name ignore it."""
-    if one.warnings:
-        said["warnings"] = [{"reason": it[0], "message": it[1]} for it in one.warnings]
-    return said
+
+def renamed(message: str, names: Mapping[str, str]) -> str:
+    """A message about fields of the native API, with the names that another API has for them."""
+    return _FIELDS.sub(lambda found: names.get(found[0], found[0]), message)
 
 
 FACE = web.RequestKey("face", Face)  # of a request, once its route is known

@@ -12,7 +12,7 @@ from ..glossaries import Glossaries
 from ..languages import name_of
 from ..problem import Problem, invalid
 from ..translator import Caller, Job
-from .base import HTML, Face, answer, warned
+from .base import HTML, Face, answer
 
 # deepl 1.32.0 leaves a request after 10 s and sends it again at once: what runs is kept for it.
 KEEP_SECONDS = 5.0
@@ -102,7 +102,7 @@ class DeepL(Face):
         )
         answers = await self.translator.translate(caller, job, KEEP_SECONDS)
         said = [
-            warned(
+            self.warned(
                 {
                     "detected_source_language": one.source.upper(),
                     "text": one.text,

@@ -12,6 +12,7 @@ Immersive Translate text_list, source_lang, target_lang       → translations [
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from aiohttp import web
@@ -20,7 +21,7 @@ from ..body import Fields
 from ..languages import from_flores
 from ..problem import NO_MODEL, Problem
 from ..translator import Answer, Job
-from .base import FACE, Face, answer, warned
+from .base import FACE, Face, answer, renamed
 from .libretranslate import LibreTranslate
 
 DEEPLX_ALTERNATIVES = 3
@@ -33,11 +34,6 @@ def _automatic(code: str) -> str:
 class Dialects(Face):
     name = "dialects"
     statuses: ClassVar[Mapping[int, int]] = {401: 403}
-    names: ClassVar[Mapping[str, str]] = {
-        "contents": "text",
-        "source_language_code": "the source language",
-        "target_language_code": "the target language",
-    }
 
     def __init__(self, libretranslate: LibreTranslate):
         super().__init__(libretranslate.translator, libretranslate.options)
@@ -86,14 +82,26 @@ class Dialects(Face):
         alternatives: int = 0,
         convert: Callable[[str], str] = str,
     ) -> list[Answer]:
-        """Translates the texts in the field `texts` with the codes in the other two."""
+        """Translates the texts in the field `texts` with the codes in the other two. Messages name
+        these fields."""
         job = Job(
             tuple(fields.texts(texts, self.options.max_texts)),
             convert(_automatic(fields.text(source, ""))),
             convert(fields.text(target)),
             alternatives=alternatives,
         )
-        return await self.translator.translate(self.caller(request, fields), job)
+        names = {"contents": texts, "source_language_code": source, "target_language_code": target}
+        try:
+            answers = await self.translator.translate(self.caller(request, fields), job)
+        except Problem as problem:
+            problem.message = renamed(problem.message, names)
+            raise
+        return [
+            replace(one, warnings=tuple((why, renamed(it, names)) for why, it in one.warnings))
+            if one.warnings
+            else one
+            for one in answers
+        ]
 
     async def _deeplx(self, request: web.Request, fields: Fields) -> web.Response:
         fields.text("text")  # not a list
@@ -109,23 +117,23 @@ class Dialects(Face):
             "source_lang": one.source.upper(),
             "target_lang": fields.text("target_lang").upper(),
         }
-        return answer(warned(said, one))
+        return answer(self.warned(said, one))
 
     async def _one(self, request: web.Request, fields: Fields) -> web.Response:
         fields.text("text")
         (one,) = await self._answers(request, fields, "text", "from", "to")
-        return answer(warned({"result": one.text, "text": one.text, "src": one.source}, one))
+        return answer(self.warned({"result": one.text, "text": one.text, "src": one.source}, one))
 
     async def _kiss_list(self, request: web.Request, fields: Fields) -> web.Response:
         answers = await self._answers(request, fields, "texts", "from", "to")
-        said = [warned({"text": one.text, "src": one.source}, one) for one in answers]
+        said = [self.warned({"text": one.text, "src": one.source}, one) for one in answers]
         return answer({"translations": said})
 
     async def _nllb_serve(self, request: web.Request, fields: Fields) -> web.Response:
         answers = await self._answers(
             request, fields, "source", "src_lang", "tgt_lang", convert=from_flores
         )
-        texts = _plain("source", answers)
+        texts = _plain(answers)
         is_list = not isinstance(fields["source"], str)
         return answer({"translation": texts if is_list else texts[0]})
 
@@ -133,23 +141,24 @@ class Dialects(Face):
         answers = await self._answers(
             request, fields, "texts", "src_lang", "tgt_lang", convert=from_flores
         )
-        return answer({"translations": _plain("texts", answers)})
+        return answer({"translations": _plain(answers)})
 
     async def _immersive(self, request: web.Request, fields: Fields) -> web.Response:
         answers = await self._answers(request, fields, "text_list", "source_lang", "target_lang")
         said = [
-            warned({"detected_source_lang": one.source, "text": one.text}, one) for one in answers
+            self.warned({"detected_source_lang": one.source, "text": one.text}, one)
+            for one in answers
         ]
         return answer({"translations": said})
 
 
-def _plain(field: str, answers: list[Answer]) -> list[str]:
+def _plain(answers: list[Answer]) -> list[str]:
     """The translations for an API that has no place for warnings. Raises Problem for a text that no
     model translates: nobody would see that it is unchanged."""
-    for number, one in enumerate(answers):
+    for one in answers:
         for reason, message in one.warnings:
             if reason == NO_MODEL:
-                raise Problem(404, f"{field}[{number}]: {message}", NO_MODEL, field=field)
+                raise Problem(404, message, NO_MODEL)
     return [one.text for one in answers]
 
 

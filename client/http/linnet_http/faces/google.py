@@ -10,7 +10,7 @@ from ..body import Fields
 from ..languages import name_of
 from ..problem import Problem
 from ..translator import Job
-from .base import HTML, Face, answer, warned
+from .base import HTML, Face, answer
 from .libretranslate import LibreTranslate
 
 MAX_TEXTS = 128
@@ -53,7 +53,7 @@ class Google(Face):
         job = Job(tuple(texts), source, fields.text("target"), mime_type=HTML if is_html else "")
         said: list[dict[str, Any]] = []
         for one in await self.translator.translate(self.caller(request, fields), job):
-            said.append(warned({"translatedText": one.text}, one))
+            said.append(self.warned({"translatedText": one.text}, one))
             if not source:
                 said[-1]["detectedSourceLanguage"] = one.source or "und"
         return answer({"data": {"translations": said}})

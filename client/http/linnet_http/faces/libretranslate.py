@@ -12,7 +12,7 @@ from ..body import Fields
 from ..languages import from_libre, name_of
 from ..problem import Problem, missing
 from ..translator import Answer, Job
-from .base import HTML, Face, answer, warned
+from .base import HTML, Face, answer
 
 MAX_ALTERNATIVES = 7  # so that beams stay small
 
@@ -64,9 +64,9 @@ class LibreTranslate(Face):
             said["alternatives"] = [list(one.alternatives) for one in answers]
         if is_list:
             if any(one.warnings for one in answers):
-                said["warnings"] = [warned({}, one).get("warnings", []) for one in answers]
+                said["warnings"] = [self.warned({}, one).get("warnings", []) for one in answers]
             return answer(said)
-        return answer(warned({name: values[0] for name, values in said.items()}, answers[0]))
+        return answer(self.warned({name: values[0] for name, values in said.items()}, answers[0]))
 
     async def _detect(self, request: web.Request) -> web.Response:
         fields = await self.fields(request)
