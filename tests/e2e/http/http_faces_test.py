@@ -4,6 +4,8 @@ import html
 import json
 import re
 import sqlite3
+import subprocess
+import sys
 
 import deepl
 import libretranslatepy
@@ -219,6 +221,29 @@ def test_deepl_keeps_glossaries(translator, door):
     assert translator.list_multilingual_glossaries() == []
 
 
+def test_deepl_applies_several_glossaries_in_order(translator, door):
+    made = [
+        translator.create_glossary("g", "EN", "DE", terms)
+        for terms in ({"two": "zwo"}, {"two": "zwei", "one": "eins"})
+    ]
+    languages = {"source_lang": "EN", "target_lang": "DE"}
+    said = translator.translate_text(TEXT, glossary_ids=made, **languages).text
+    assert "zwo" in said
+    assert "eins" in said
+    ids = [it.glossary_id for it in made]
+    form = f"text={TEXT}&source_lang=EN&target_lang=DE&glossary_ids={','.join(ids)}"
+    assert (
+        door.post("/v2/translate", form, Authorization="key").json["translations"][0]["text"]
+        == said
+    )
+    many = {"text": [TEXT], **languages, "glossary_ids": ids * 3}
+    refused = door.post("/v2/translate", many, Authorization="key")
+    assert refused.status == 400
+    assert refused.json["message"] == "glossary_ids names 6, at most 5 are read"
+    for one in made:
+        translator.delete_glossary(one)
+
+
 def test_deepl_glossaries_of_version_2(translator):
     made = translator.create_glossary("old", "EN", "DE", {"two": "zwo"})
     assert translator.get_glossary_entries(made) == {"two": "zwo"}
@@ -275,10 +300,54 @@ def test_deepl_glossaries_have_the_columns_of_csv(door):
     assert read.body == b"two\tzwo\na, b\tc"
 
 
+def test_deepl_glossaries_need_a_model_for_their_languages(translator, door):
+    """Only one model can read a glossary, so a third language between them does not help."""
+    entries = deepl.api_data.MultilingualGlossaryDictionaryEntries
+    refused = "no model translates en to fr directly"
+    with pytest.raises(deepl.DeepLException, match=refused):
+        translator.create_glossary("g", "EN", "FR", {"two": "deux"})
+    made = translator.create_multilingual_glossary("g", [entries("EN", "DE", {"two": "zwo"})])
+    for change in (
+        translator.update_multilingual_glossary_dictionary,
+        translator.replace_multilingual_glossary_dictionary,
+    ):
+        with pytest.raises(deepl.DeepLException, match=refused):
+            change(made, entries("EN", "FR", {"two": "deux"}))
+    translator.delete_multilingual_glossary(made)
+
+
 def test_deepl_says_what_it_ignored(door, answer):
     said = door.post("/v2/translate", f"text={TEXT}&source_lang=EN&target_lang=DE&context=a b")
     assert said.json["translations"][0]["text"] == answer
     assert said.headers["X-Linnet-Ignored"] == "context"
+
+
+def test_deepls_own_command(door, answer, tmp_path):
+    """python -m deepl, which comes with its client."""
+
+    def run(*words: str) -> list[str]:
+        command = [sys.executable, "-m", "deepl", "--server-url", door.url, "--auth-key", "cli"]
+        done = subprocess.run([*command, *words], capture_output=True, text=True, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    languages = ["--from", "EN", "--to", "DE"]
+    assert run("text", *languages, "--show-detected-source", TEXT) == [
+        "Detected source language: EN",
+        answer,
+    ]
+    assert "EN: English" in run("languages")
+    assert "en, de" in run("languages", "--glossary")
+    assert run("usage")[0] == "Usage this billing period:"
+    (tmp_path / "a.txt").write_text(TEXT + "\n")
+    run("document", *languages, "a.txt", "out")
+    assert (tmp_path / "out/a.txt").read_text()[:20] == answer[:20]  # controls are left out
+    create = ["glossary", "create", "--name", "g", "--from", "EN", "--to", "DE", "two=zwo"]
+    identity = run(*create)[-1].split()[0]
+    assert run("glossary", "entries", identity) == ["two\tzwo"]
+    assert "zwo" in run("text", *languages, "--glossary-id", identity, TEXT)[0]
+    run("glossary", "delete", identity)
+    assert len(run("glossary", "list")) == 1, "the head of the table"
 
 
 def test_deepl_lists_of_tags_need_tag_handling(door, answer):

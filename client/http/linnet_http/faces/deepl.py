@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from aiohttp import web
 
 from ..body import Fields
-from ..glossaries import Glossaries
+from ..glossaries import MAX_ENTRIES, Glossaries
 from ..languages import name_of
 from ..problem import Problem, invalid
 from ..translator import Caller, Job
@@ -28,11 +28,14 @@ _IGNORED = (
     "preserve_formatting",
     "split_sentences",
     "style_id",
+    "tag_handling_version",
     "translation_memory_id",
+    "translation_memory_threshold",
 )
 # Lists of MarkupOptions, which have no effect without tag_handling.
 _TAG_LISTS = ("ignore_tags", "splitting_tags", "non_splitting_tags")
-_MAX_TAGS = 256
+_MAX_NAMES = 256  # in a list
+_MAX_GLOSSARIES = 5  # of a request
 _MIME_TYPES = {"": "", "html": HTML, "xml": "application/xml"}  # by tag_handling
 Terms = tuple[tuple[str, str], ...]
 _NO_CHOICE = ("default", "prefer_more", "prefer_less", "", None)
@@ -70,28 +73,35 @@ class DeepL(Face):
         return {"message": problem.message}
 
     def terms(self, caller: Caller, fields: Fields, source: str, target: str) -> Terms:
-        """The terms of the glossary that a request names, if it names one."""
-        glossary = fields.text("glossary_id", "")
-        if not glossary:
+        """The terms of the glossaries that a request names. If several have a term, that of the
+        first one counts."""
+        names = _names(fields, "glossary_ids") if fields.get("glossary_ids") else ()
+        if one := fields.text("glossary_id", ""):
+            names = (one, *names)
+        if not names:
             return ()
         if not source:
             raise invalid("source_lang", "is missing: a glossary needs it")
-        return self.glossaries.terms(caller.token, glossary, source, target)
+        if len(names) > _MAX_GLOSSARIES:
+            raise invalid("glossary_ids", f"names {len(names)}, at most {_MAX_GLOSSARIES} are read")
+        found: dict[str, str] = {}
+        for name in names:
+            for term, wanted in self.glossaries.terms(caller.token, name, source, target):
+                found.setdefault(term, wanted)
+        if len(found) > MAX_ENTRIES:
+            said = f"has {len(found)} terms in all, at most {MAX_ENTRIES} are read: name fewer"
+            raise invalid("glossary_ids", said)
+        return tuple(found.items())
 
     async def _translate(self, request: web.Request) -> web.Response:
         fields = await self.fields(request)
         caller = self.caller(request, fields)
         texts = fields.texts("text", self.options.max_texts)
         source, target = fields.text("source_lang", ""), fields.text("target_lang")
-        if fields.text("formality", "default") not in _NO_CHOICE:
-            raise invalid(
-                "formality",
-                f'"{fields.text("formality")[:20]}" is not supported for this language: leave it '
-                'out, or use "prefer_more" or "prefer_less"',
-            )
+        check_formality(fields)
         tags = fields.choice("tag_handling", ("xml", "html", ""), "")
         lists = _TAG_LISTS if tags else ()
-        markup = tuple((name, _tags(fields, name)) for name in lists if fields.get(name))
+        markup = tuple((name, _names(fields, name)) for name in lists if fields.get(name))
         job = Job(
             tuple(texts),
             source,
@@ -112,7 +122,7 @@ class DeepL(Face):
             )
             for text, one in zip(texts, answers, strict=True)
         ]
-        return answer({"translations": said}, headers=_ignored(fields, with_tags=bool(tags)))
+        return answer({"translations": said}, headers=ignored(fields, with_tags=bool(tags)))
 
     async def _languages(self, request: web.Request) -> web.Response:
         fields = await self.fields(request)
@@ -144,13 +154,24 @@ def _variant_name(code: str) -> str:
     return f" ({names[code]})" if code in names else ""
 
 
-def _tags(fields: Fields, name: str) -> tuple[str, ...]:
+def _names(fields: Fields, name: str) -> tuple[str, ...]:
     """The names in a field that holds a list of them, or one text with commas between them."""
-    names = ",".join(fields.texts(name, _MAX_TAGS)).split(",")
-    return tuple(stripped for tag in names if (stripped := tag.strip()))
+    names = ",".join(fields.texts(name, _MAX_NAMES)).split(",")
+    return tuple(stripped for it in names if (stripped := it.strip()))
 
 
-def _ignored(fields: Fields, with_tags: bool) -> dict[str, str]:
+def check_formality(fields: Fields) -> None:
+    """Raises Problem for a formality that the caller wants in any case."""
+    if fields.text("formality", "default") not in _NO_CHOICE:
+        raise invalid(
+            "formality",
+            f'"{fields.text("formality")[:20]}" is not supported for this language: leave it out, '
+            'or use "prefer_more" or "prefer_less"',
+        )
+
+
+def ignored(fields: Fields, with_tags: bool = True) -> dict[str, str]:
+    """The header that names fields without an effect."""
     names = _IGNORED if with_tags else (*_IGNORED, *_TAG_LISTS)
     used = [name for name in names if fields.get(name) not in _NO_CHOICE]
     return {"X-Linnet-Ignored": ", ".join(used)} if used else {}

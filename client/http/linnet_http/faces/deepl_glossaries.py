@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from aiohttp import web
@@ -45,6 +45,19 @@ class DeepLGlossaries(DeepL):
         await self.translator.pairs(caller)
         return caller.token
 
+    async def _check(self, request: web.Request, fields: Fields, wanted: Iterable[Pair]) -> None:
+        """Raises Problem for languages for which no model can use a glossary."""
+        served = (await self.translator.pairs(self.caller(request, fields))).targets
+        known = {(language(it), language(target)) for it in served for target in served[it]}
+        for source, target in wanted:
+            if (source, target) not in known:
+                raise Problem(
+                    400,
+                    f"no model translates {source[:20]} to {target[:20]} directly, as a glossary "
+                    "needs it: /v2/glossary-language-pairs lists what there is",
+                    "BAD_FIELD",
+                )
+
     async def _pairs(self, request: web.Request) -> web.Response:
         pairs = await self.translator.pairs(self.caller(request, await self.fields(request)))
         said = [
@@ -58,6 +71,7 @@ class DeepLGlossaries(DeepL):
         fields = await self.fields(request)
         token = await self._owner(request, fields)
         pair, terms = _dictionary(fields)
+        await self._check(request, fields, [pair])
         made = self.glossaries.create(token, fields.text("name"), {pair: terms})
         return answer(_v2(made), 201)
 
@@ -85,7 +99,9 @@ class DeepLGlossaries(DeepL):
     async def _create_v3(self, request: web.Request) -> web.Response:
         fields = await self.fields(request)
         token = await self._owner(request, fields)
-        made = self.glossaries.create(token, fields.text("name"), _dictionaries(fields))
+        dictionaries = _dictionaries(fields)
+        await self._check(request, fields, dictionaries)
+        made = self.glossaries.create(token, fields.text("name"), dictionaries)
         return answer(_v3(made), 201)
 
     async def _list_v3(self, request: web.Request) -> web.Response:
@@ -100,11 +116,12 @@ class DeepLGlossaries(DeepL):
         fields = await self.fields(request)
         token, glossary = await self._owner(request, fields), request.match_info["id"]
         self.glossaries.get(token, glossary)
+        dictionaries = _dictionaries(fields) if "dictionaries" in fields else {}
+        await self._check(request, fields, dictionaries)
         if "name" in fields:
             self.glossaries.rename(token, glossary, fields.text("name"))
-        if "dictionaries" in fields:
-            for pair, terms in _dictionaries(fields).items():
-                self.glossaries.merge(token, glossary, pair, terms)
+        for pair, terms in dictionaries.items():
+            self.glossaries.merge(token, glossary, pair, terms)
         return answer(_v3(self.glossaries.get(token, glossary)))
 
     async def _entries_v3(self, request: web.Request) -> web.Response:
@@ -123,6 +140,7 @@ class DeepLGlossaries(DeepL):
         fields = await self.fields(request)
         token, glossary = await self._owner(request, fields), request.match_info["id"]
         pair, terms = _dictionary(fields)
+        await self._check(request, fields, [pair])
         self.glossaries.put(token, glossary, pair, terms)
         return answer({"source_lang": pair[0], "target_lang": pair[1], "entry_count": len(terms)})
 

@@ -16,7 +16,7 @@ from ..glossaries import Glossaries
 from ..languages import from_libre
 from ..problem import Problem, invalid, missing
 from .base import answer
-from .deepl import DeepL
+from .deepl import DeepL, check_formality, ignored
 from .libretranslate import LibreTranslate
 
 MAX_FIELD_BYTES = 64 << 10  # of a field beside the file
@@ -95,11 +95,13 @@ class DeepLDocuments(DeepL):
         output = fields.text("output_format", "").lower()
         if output and not upload.name.lower().endswith(f".{output}"):
             raise invalid("output_format", f'is "{output[:20]}", it must be the format of the file')
+        check_formality(fields)
         settings = linnet.TranslateRequest(source_language_code=source, target_language_code=target)
         for term, wanted in self.terms(caller, fields, source, target):
             settings.glossary.entries.add(source_text=term, target_text=wanted)
         identity, key = await self._documents.start(caller, upload.name, upload.data, settings)
-        return answer({"document_id": identity, "document_key": key})
+        said = {"document_id": identity, "document_key": key}
+        return answer(said, headers=ignored(fields))
 
     async def _key(self, request: web.Request) -> tuple[str, str]:
         fields = await self.fields(request)
