@@ -27,6 +27,8 @@ class FakeServer:
         self.cut = False  # it fails after its parts
         self.ended = threading.Event()  # a stream has ended, in whichever way
         self.released = threading.Event()
+        self.holds_documents = False  # it answers none of their lines that have a text
+        self.held = threading.Event()  # it has got such a line
         self.behave, self.linnet = behave, linnet
         self.reply = linnet.TranslateResponse()  # to Translate
         self.models = linnet.ListModelsResponse()
@@ -43,6 +45,10 @@ class FakeServer:
                 fake.take(context)
                 answer = linnet.v1.text_service_pb2.TranslateDocumentResponse
                 for line in (line for request in requests for line in request.lines):
+                    if fake.holds_documents and line.text:
+                        context.add_callback(fake.ended.set)
+                        fake.held.set()
+                        fake.released.wait(300)
                     yield answer(sequence_id=line.sequence_id, response=fake.reply)
 
             def StreamTranslate(self, request, context):

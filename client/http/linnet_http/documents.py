@@ -11,7 +11,6 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Coroutine
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -55,14 +54,16 @@ class Documents:
 
     def __init__(self, folder: Path, translator: Translator):
         self._folder, self._translator = folder, translator
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: dict[str, asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(MAX_RUNNING)
 
     async def start(
         self, caller: Caller, name: str, data: bytes, settings: linnet.TranslateRequest
     ) -> tuple[str, str]:
         """Begins to translate a file; returns its id and the key that reads it. Raises Problem if
-        the file has no known format or is damaged, or if there are too many documents."""
+        the file has no known format or is damaged, if there are too many documents, or if the
+        server refuses the caller or the settings."""
+        await self._check(caller, settings)
         language, _, region = settings.target_language_code.lower().partition("-")
         target = f"{language}-{region.upper()}" if region else language
         options = Options(settings.source_language_code.lower(), target)
@@ -82,8 +83,23 @@ class Documents:
         )
         (self._folder / identity).mkdir(parents=True)
         self._write(identity, state)
-        self._spawn(self._translate(identity, state, caller, document, settings))
+        task = asyncio.create_task(self._translate(identity, state, caller, document, settings))
+        self._running[identity] = task
+        task.add_done_callback(lambda _: self._running.pop(identity))
         return identity, key
+
+    async def _check(self, caller: Caller, settings: linnet.TranslateRequest) -> None:
+        """Raises Problem for what would fail, and for strangers, who could fill the folder. A busy
+        server is no reason: the translation waits for it."""
+        try:
+            await self._translator.check(caller, settings)
+        except Problem as problem:
+            if problem.status in (429, 503) and problem.reason:
+                return
+            if problem.status == 404:
+                problem.status = 400  # 404 is for documents
+            problem.message = problem.message.replace("settings.", "")
+            raise
 
     def state(self, identity: str, key: str) -> State:
         """Raises Problem if there is no such document, or the key is another one's."""
@@ -117,20 +133,23 @@ class Documents:
         shutil.rmtree(self._folder / identity, ignore_errors=True)
 
     async def wait(self, identity: str, key: str) -> State:
-        """Waits until a document of this process is done or has failed."""
-        while (state := self.state(identity, key)).status in ("queued", "translating"):
-            await asyncio.sleep(0.05)
+        """Waits until a document of this process is done or has failed. If this is cancelled, so is
+        the translation, and the document is removed."""
+        try:
+            while (state := self.state(identity, key)).status in ("queued", "translating"):
+                await asyncio.sleep(0.05)
+        except asyncio.CancelledError:
+            if task := self._running.get(identity):
+                task.cancel()
+            self.remove(identity)
+            raise
         return state
 
     async def close(self) -> None:
-        for task in self._running:
+        running = list(self._running.values())
+        for task in running:
             task.cancel()
-        await asyncio.gather(*self._running, return_exceptions=True)
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
+        await asyncio.gather(*running, return_exceptions=True)
 
     async def _translate(
         self,

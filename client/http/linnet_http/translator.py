@@ -97,6 +97,21 @@ class Translator:
         except linnet.LinnetError as error:
             raise Problem.of(error, self._timeout) from error
 
+    async def check(self, caller: Caller, settings: linnet.TranslateRequest) -> None:
+        """Raises Problem if the server does not know the caller, or cannot translate a document
+        with these settings. It is asked for a document of an empty line."""
+
+        async def ask() -> None:
+            async with asyncio.timeout(self._timeout):
+                async for _ in self.client.translate_document(settings, ("",)):
+                    pass
+
+        try:
+            await self.call(caller, ask)
+        except TimeoutError:
+            said = f"the server did not answer within the {self._timeout:g} s of this front end"
+            raise Problem(504, f"{said}: try again later", "DEADLINE_TOO_CLOSE") from None
+
     async def pairs(self, caller: Caller) -> Pairs:
         """The languages that are served, read again now and then."""
         now = time.monotonic()

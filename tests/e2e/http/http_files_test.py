@@ -112,15 +112,77 @@ def test_wrong_requests_are_refused(door):
     assert "must be the format of the file" in said.json["message"]
 
 
-def test_an_unknown_language_is_told_by_the_status(door):
-    said = send(door, "/v2/document", "a.srt", SMALL, source_lang="EN", target_lang="XX").json
+def test_languages_that_are_not_served_are_refused_with_the_upload(small_door):
+    """As those of a text are; the status of a document is asked for later, perhaps never."""
+    door, folder = small_door
+    for languages, message in (
+        ({"source_lang": "EN", "target_lang": "XX"}, "no model translates en to xx"),
+        ({"target_lang": "XX"}, "no model translates to xx"),
+        ({"source_lang": "EN", "target_lang": "?"}, "target_lang"),
+    ):
+        said = send(door, "/v2/document", "a.srt", SMALL, **languages)
+        assert said.status == 400
+        assert said.json["message"].startswith(message)
+    said = send(door, "/translate_file", "a.srt", SMALL, source="en", target="xx")
+    assert said.status == 400
+    assert said.json["error"].startswith("no model translates en to xx")
+    assert not folder.exists() or not list(folder.iterdir())
+
+
+def test_a_language_that_only_its_text_tells_is_told_by_the_status(door):
+    cue = "1\n00:00:01,000 --> 00:00:02,000\nBonjour tout le monde, comment allez-vous ?\n"
+    said = send(door, "/v2/document", "a.srt", cue.encode(), target_lang="DE").json
     path, key = f"/v2/document/{said['document_id']}", {"document_key": said["document_key"]}
     while (state := door.post(path, key).json)["status"] in ("queued", "translating"):
         time.sleep(0.05)
     assert state["status"] == "error"
-    assert "xx" in state["error_message"].lower()
+    assert '"fr"' in state["error_message"] or "fr to de" in state["error_message"]
     said = door.post(path + "/result", key)
     assert (said.status, said.json) == (400, {"message": state["error_message"]})
+
+
+def test_a_document_takes_the_options_of_a_text(door, translator):
+    """What cannot be followed is refused, or named as ignored."""
+    languages = {"source_lang": "EN", "target_lang": "DE"}
+    said = send(door, "/v2/document", "a.srt", SMALL, formality="more", **languages)
+    assert said.status == 400
+    assert said.json["message"].startswith('formality "more" is not supported')
+    fields = {"formality": "prefer_more", "style_id": "a", **languages}
+    said = send(door, "/v2/document", "a.srt", SMALL, **fields)
+    assert said.status == 200
+    assert said.headers["X-Linnet-Ignored"] == "style_id"
+    made = [
+        translator.create_glossary("g", "EN", "DE", it) for it in ({"two": "zwo"}, {"one": "1"})
+    ]
+    source, out = io.BytesIO(SMALL), io.BytesIO()
+    source.name = "a.srt"
+    translator.translate_document(source, out, glossary_ids=made, **languages)
+    assert b"zwo" in out.getvalue()
+    assert b"1" in out.getvalue().splitlines()[2]
+    for one in made:
+        translator.delete_glossary(one)
+
+
+def test_files_of_strangers_are_not_kept(open_door, fake, tmp_path):
+    """They could fill the folder, which has a limit for all."""
+    server = fake(lambda number: failure(grpc.StatusCode.UNAUTHENTICATED, "UNAUTHENTICATED"))
+    door = open_door(server.address, "--documents", str(tmp_path / "documents"))
+    assert send(door, "/v2/document", "a.srt", SMALL, target_lang="DE").status == 403
+    assert send(door, "/translate_file", "a.srt", SMALL, source="en", target="de").status == 403
+    assert not (tmp_path / "documents").exists()
+
+
+def test_a_client_that_hangs_up_while_its_file_is_translated_ends_that(fake, open_door, tmp_path):
+    server = fake()
+    server.holds_documents = True
+    door = open_door(server.address, "--documents", str(tmp_path))
+    body, kind = form("a.srt", SMALL, source="en", target="de")
+    head = f"POST /translate_file HTTP/1.1\r\nHost: a\r\nContent-Type: {kind}\r\n"
+    with door.connect() as client:
+        client.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        assert server.held.wait(60)
+    assert server.ended.wait(60)
+    assert list(tmp_path.iterdir()) == []
 
 
 def failure(code: grpc.StatusCode, reason: str):
@@ -132,12 +194,12 @@ def failure(code: grpc.StatusCode, reason: str):
 def test_a_file_waits_for_a_busy_server(fake, open_door):
     """Its sender cannot repeat a part of it."""
     busy = failure(grpc.StatusCode.RESOURCE_EXHAUSTED, "SHARE_USED")
-    server = fake(lambda number: busy if number == 1 else None)
+    server = fake(lambda number: busy if number <= 2 else None)
     server.reply.translations.add(text="eins")
     door = open_door(server.address)
     said = send(door, "/translate_file", "a.srt", SMALL, source="en", target="de")
     assert said.status == 200, said.body
-    assert len(server.calls) == 2
+    assert len(server.calls) == 3, "one for the settings"
     with urllib.request.urlopen(said.json["translatedFileUrl"]) as reply:
         assert b"eins" in reply.read()
 
@@ -160,9 +222,9 @@ def test_a_file_that_fails_has_the_status_of_its_error(fake, open_door, code, re
     assert said.headers["Retry-After"] == ("1" if status in (429, 503) else None)
 
 
-@pytest.fixture(scope="module")
-def small_door(open_door, server, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("documents")
+@pytest.fixture
+def small_door(open_door, server, tmp_path):
+    folder = tmp_path / "documents"
     door = open_door(server.grpc, "--max-file-bytes", "2000", "--documents", str(folder))
     return door, folder
 
