@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import http.server
 import json
+import re
 import shutil
 import sys
 import threading
@@ -97,6 +98,18 @@ class Page:
         self.wait(lambda: self.script(f"{ready} && it.textContent"), "an answer")
         return self.script("return document.querySelector('#answer').textContent")
 
+    def allow_clipboard(self, origin: str) -> None:
+        permissions = ["clipboardReadWrite", "clipboardSanitizedWrite"]
+        self.driver.execute_cdp_cmd(
+            "Browser.grantPermissions", {"permissions": permissions, "origin": origin}
+        )
+
+    def clipboard(self) -> str:
+        return self.driver.execute_async_script(
+            "const done = arguments[0]; const read = () => navigator.clipboard.readText();"
+            "setTimeout(() => read().then(done, (it) => done(String(it))), 200)"
+        )
+
     def picture(self, name: str) -> None:
         PICTURES.mkdir(parents=True, exist_ok=True)
         self.driver.save_screenshot(str(PICTURES / f"{name}.png"))
@@ -163,6 +176,9 @@ def test_page_summarises(page, door):
     page.script("document.querySelector('#text').focus()")
     page.keys("one two three. four five.")
     page.wait(lambda: page.one("#answer").text, "a summary")
+    assert len(page.one("#answer").text.split()) > 2
+    page.one("#words").send_keys("2\ue007")
+    page.wait(lambda: 0 < len(page.one("#answer").text.split()) <= 2, "a short summary")
     page.picture("summarize")
     page.check()
 
@@ -230,6 +246,29 @@ def test_a_file_that_is_refused_is_told_with_its_place(page, door, tmp_path):
     assert not page.one("#result").is_displayed()
 
 
+def test_tags_of_html_are_kept(page, door, server):
+    page.open(f"{door.url}/")
+    page.script("document.querySelector('details').open = true")
+    page.one("#html").click()
+    said = page.translate("<p>one <b>two</b> three.</p>")
+    assert re.findall("</?[bp]>", said) == ["<p>", "<b>", "</b>", "</p>"]
+    assert page.script("return document.querySelector('#answer b')") is None, "it is shown as text"
+    page.picture("html")
+    page.check()
+    page.script("document.querySelector('#html').click()")
+    plain = server.translate("<p>one <b>two</b> three.</p>").translations[0].text
+    page.wait(lambda: page.one("#answer").text == plain, "the text without markup")
+
+
+def test_an_answer_names_its_model_and_time_and_is_copied(page, door):
+    page.open(f"{door.url}/")
+    page.allow_clipboard(door.url)
+    said = page.translate("one two three.")
+    assert re.match(r"en-de \S+, .*\d\.\d\d s$", page.one("#about").text)
+    page.one("#copy").click()
+    assert page.clipboard() == said
+
+
 def test_glossary_is_applied(page, door):
     page.open(f"{door.url}/")
     page.script(
@@ -241,18 +280,12 @@ def test_glossary_is_applied(page, door):
 
 def test_link_has_the_settings_and_no_text(page, door):
     page.open(f"{door.url}/")
-    page.driver.execute_cdp_cmd(
-        "Browser.grantPermissions",
-        {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"], "origin": door.url},
-    )
+    page.allow_clipboard(door.url)
     page.translate("one two three.")
     page.script(
         "document.querySelector('details').open = true; document.querySelector('#share').click()"
     )
-    link = page.driver.execute_async_script(
-        "const done = arguments[0];"
-        "setTimeout(() => navigator.clipboard.readText().then(done, (it) => done(String(it))), 200)"
-    )
+    link = page.clipboard()
     assert link.startswith(f"{door.url}/#task=translate")
     assert "target=de" in link
     assert "two" not in link

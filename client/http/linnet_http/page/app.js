@@ -35,7 +35,7 @@ function showError(error) {
   if (!error) return;
   box.textContent = error.message;
   if (error.status === 401) {
-    box.textContent = 'The server needs a token, or does not know this one. Enter a token under "Glossary, token and link".';
+    box.textContent = 'The server needs a token, or does not know this one. Enter a token under "HTML, glossary, token and link".';
     document.querySelector('details').open = true;
   }
   if (error.retryAfter) box.textContent += ` Try again in ${error.retryAfter} s.`;
@@ -104,7 +104,7 @@ function request(contents) {
   }
   return {
     contents, source_language_code: get('source').value, target_language_code: get('target').value,
-    glossary: glossary(), priority: 'PRIORITY_INTERACTIVE',
+    glossary: glossary(), mime_type: get('html').checked ? 'text/html' : undefined, priority: 'PRIORITY_INTERACTIVE',
   };
 }
 
@@ -210,6 +210,7 @@ function saveSettings() {
   for (const id of ['source', 'target', 'language', 'style', 'words']) {
     if (get(id).value) settings.set(id, get(id).value);
   }
+  if (get('html').checked) settings.set('html', 'true');
   return settings.toString();
 }
 
@@ -226,6 +227,7 @@ function loadSettings() {
     if (id === 'source') showTargets();
     if (id === 'language') showStyles();
   }
+  get('html').checked = settings.get('html') === 'true';
   showTask();
 }
 
@@ -248,6 +250,7 @@ async function start() {
 text.addEventListener('input', later);
 text.addEventListener('scroll', () => { get('marks').scrollTop = text.scrollTop; });
 get('glossary').addEventListener('input', later);
+get('html').addEventListener('change', update);
 get('settings').addEventListener('submit', (event) => event.preventDefault());
 get('settings').addEventListener('change', (event) => {
   if (event.target.id === 'source') showTargets();
