@@ -26,7 +26,7 @@ and with --all also that, and
   soak       20 minutes of a server with clients of every kind, in which its memory must not grow, beside tidy and fuzz
   slow       the other slow tests: production models, folders of another version of transformers, real files, a slow server
   corpus     linnet-corpus in Ray, Spark and datasets
-  http       linnet-http in Chromium, behind Varnish, beside Envoy, and with clients and checkers of its APIs
+  http       linnet-http in Chromium, behind Varnish, beside Envoy and LibreTranslate, with clients and checkers of its APIs
   deployment balancers and replicas; the image and the compose project, built and run, where podman or docker works
 
 and with --long, which takes some hours, in place of these three
