@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import subprocess
 from pathlib import Path
 
@@ -35,6 +36,20 @@ def test_document_has_every_path_of_the_native_api(document, linnet, tmp_path):
     for path in document["paths"].values():
         for operation in path.values():
             assert set(operation["responses"]) >= STATUSES | {"200"}
+
+
+def test_document_has_every_method_of_the_service(document, linnet):
+    from linnet.v1 import text_service_pb2
+
+    paths = set(document["paths"])
+    for method in text_service_pb2.DESCRIPTOR.services_by_name["TextService"].methods:
+        words = re.sub(r"(?<!^)(?=[A-Z])", "-", method.name).lower()
+        words = {"list-models": "models", "get-model": "models/{name}"}.get(words, words)
+        words = re.sub("^stream-(.*)", r"\1/stream", words).replace("-document", "/document")
+        path = f"/v1/{words}"
+        assert path in paths, method.name
+        paths.remove(path)
+    assert paths == {"/v1/answers/{digest}/translate"}
 
 
 def test_document_has_the_fields_of_the_messages(document):

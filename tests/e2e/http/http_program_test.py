@@ -4,8 +4,11 @@ import json
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -63,17 +66,38 @@ def test_a_unix_socket(open_door, server, tmp_path):
     assert door.stop() == 0
 
 
-def test_a_server_with_tls_and_a_certificate_of_another_name(open_door, start, tmp_path):
-    certificate, key = tmp_path / "server.pem", tmp_path / "server.key"
+@pytest.fixture
+def certificate(tmp_path) -> tuple[Path, Path]:
+    """A certificate for linnet and 127.0.0.1, and its key."""
+    made, key = tmp_path / "server.pem", tmp_path / "server.key"
     command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=linnet"
-    command += " -addext subjectAltName=DNS:linnet"
+    command += " -addext subjectAltName=DNS:linnet,IP:127.0.0.1"
     subprocess.run(
-        [*command.split(), "-keyout", key, "-out", certificate], check=True, capture_output=True
+        [*command.split(), "-keyout", key, "-out", made], check=True, capture_output=True
     )
-    server = start("--tls-cert", certificate, "--tls-key", key)
-    trusting = open_door(server.grpc, "--ca-file", certificate, "--tls-server-name", "linnet")
+    return made, key
+
+
+def test_https(open_door, server, certificate):
+    made, key = certificate
+    door = open_door(server.grpc, "--tls-certificate", str(made), "--tls-key", str(key))
+    assert door.url.startswith("https://127.0.0.1:")
+    context = ssl.create_default_context(cafile=made)
+    with urllib.request.urlopen(f"{door.url}/health", context=context) as reply:
+        assert reply.status == 200
+    sender = urllib.request.Request(f"{door.url}/translate", b"q=a&source=en&target=de")
+    with urllib.request.urlopen(sender, context=context) as reply:
+        assert json.load(reply)["translatedText"]
+    with pytest.raises(urllib.error.URLError, match="certificate verify failed"):
+        urllib.request.urlopen(f"{door.url}/health")
+
+
+def test_a_server_with_tls_and_a_certificate_of_another_name(open_door, start, certificate):
+    made, key = certificate
+    server = start("--tls-cert", made, "--tls-key", key)
+    trusting = open_door(server.grpc, "--ca-file", made, "--tls-server-name", "linnet")
     assert trusting.get("/health").status == 200
-    doubting = open_door(server.grpc, "--ca-file", certificate)
+    doubting = open_door(server.grpc, "--ca-file", made, "--tls-server-name", "other")
     assert doubting.get("/health").status == 503
 
 
