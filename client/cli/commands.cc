@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "client/cli/batch_runner.h"
 #include "client/cli/flags/flag_names.h"
+#include "client/cli/print_models.h"
 #include "client/cli/text/output_file.h"
 #include "client/cli/text/progress.h"
 #include "client/cli/text/text_kinds.h"

@@ -1,16 +1,13 @@
-// Writes the answers of the commands on standard output.
+// Writes the answers to texts on standard output.
 #pragma once
 
 #include <cstdint>
 #include <ostream>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "client/command/text/text_source.h"
 #include "google/protobuf/message.h"
-#include "linnet/v1/admin_service.pb.h"
 #include "linnet/v1/text_service.pb.h"
 
 namespace linnet::client {
@@ -63,14 +60,5 @@ std::string RefusalText(const absl::Status& why);
 // Writes a placeholder for a refused text: its line end alone, or, as JSON, an object with an
 // "error" of code, reason and message, or the input's object with that "error" added.
 void PrintRefused(const Text& text, const absl::Status& why, Form form, std::ostream& out);
-
-// Writes a table with a line for each model, or a JSON object for each.
-void PrintModels(const v1::ListModelsResponse& response, Form form, std::ostream& out);
-
-// Writes a line for each folder: the result, the model and its version, or why it failed.
-void PrintReload(const v1::ReloadResponse& response, Form form, std::ostream& out);
-
-// Writes one model with its limits, its defaults and its origin, a line each.
-void PrintModel(const v1::GetModelResponse& response, Form form, std::ostream& out);
 
 }  // namespace linnet::client

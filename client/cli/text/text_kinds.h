@@ -29,7 +29,15 @@ std::string AnswerNote(const Answer& answer) {
   return note;
 }
 
-struct Translating {
+// The part of a kind whose requests have texts in `contents`.
+template <typename Request>
+struct WithContents {
+  static constexpr const char* kField = "contents";
+  static absl::Status Check(const Text&) { return absl::OkStatus(); }
+  static void Add(const Text& text, Request* request) { request->add_contents(text.content); }
+};
+
+struct Translating : WithContents<v1::TranslateRequest> {
   using Request = v1::TranslateRequest;
   using Response = v1::TranslateResponse;
   static constexpr const char* kResultKey = "translation";
@@ -47,9 +55,6 @@ struct Translating {
   static void UsePartBefore(const Response& response, Request* request) {
     UseDetectedLanguage(response, request);
   }
-  static constexpr const char* kField = "contents";
-  static absl::Status Check(const Text&) { return absl::OkStatus(); }
-  static void Add(const Text& text, Request* request) { request->add_contents(text.content); }
   static void AddBlank(const Text& text, Response* response) {
     response->add_translations()->set_text(text.content);
   }
@@ -70,7 +75,7 @@ struct Translating {
   }
 };
 
-struct Summarizing {
+struct Summarizing : WithContents<v1::SummarizeRequest> {
   using Request = v1::SummarizeRequest;
   using Response = v1::SummarizeResponse;
   static constexpr const char* kResultKey = "summary";
@@ -83,9 +88,6 @@ struct Summarizing {
     return {text};
   }
   static void UsePartBefore(const Response&, Request*) {}
-  static constexpr const char* kField = "contents";
-  static absl::Status Check(const Text&) { return absl::OkStatus(); }
-  static void Add(const Text& text, Request* request) { request->add_contents(text.content); }
   static void AddBlank(const Text& text, Response* response) {
     response->add_summaries()->set_text(text.content);
   }
@@ -131,7 +133,7 @@ struct Scoring {
   static std::string Note(const Response&, int) { return ""; }
 };
 
-struct Detecting {
+struct Detecting : WithContents<v1::DetectLanguageRequest> {
   using Request = v1::DetectLanguageRequest;
   using Response = v1::DetectLanguageResponse;
   static constexpr const char* kResultKey = "languages";
@@ -139,9 +141,6 @@ struct Detecting {
                                        const CallOptions& options) {
     return client.DetectLanguage(request, options);
   }
-  static constexpr const char* kField = "contents";
-  static absl::Status Check(const Text&) { return absl::OkStatus(); }
-  static void Add(const Text& text, Request* request) { request->add_contents(text.content); }
   static void AddBlank(const Text&, Response* response) { response->add_detections(); }
   static std::string Note(const Response&, int) { return ""; }
 };
