@@ -44,6 +44,13 @@ CLI::Option* AddDuration(CLI::App* app, const char* flag, To* to, const char* ab
   return app->add_option_function<std::string>(flag, set, about)->type_name("TIME");
 }
 
+// Adds a flag with one or several numbers from min to max.
+template <typename To, typename Bound>
+CLI::Option* AddNumber(CLI::App* app, const char* flag, To& to, const char* about, Bound min,
+                       Bound max) {
+  return app->add_option(flag, to, about)->check(CLI::Range(min, max))->check(CheckPlainNumber);
+}
+
 // "200ms" or "p99=200ms"
 Objective ParseObjective(const std::string& text) {
   Objective objective;
@@ -67,10 +74,9 @@ Objective ParseObjective(const std::string& text) {
 }
 
 void AddLoops(CLI::App* app, LoadFlags* flags) {
-  CLI::Option* rate = app->add_option("--rate", flags->rate,
-                                      "open loop: calls per second, independent of the answers")
-                          ->check(CLI::Range(1e-3, 1e6))
-                          ->check(CheckPlainNumber);
+  CLI::Option* rate =
+      AddNumber(app, "--rate", flags->rate,
+                "open loop: calls per second, independent of the answers", 1e-3, 1e6);
   const auto set_schedule = [flags](const std::string& text) {
     absl::StatusOr<RateSchedule> schedule = RateSchedule::Parse(text);
     if (!schedule.ok()) {
@@ -89,37 +95,28 @@ void AddLoops(CLI::App* app, LoadFlags* flags) {
                                     "as p99=200ms: doubles the rate, then bisects")
                           ->excludes(rate)
                           ->excludes(schedule);
-  app->add_option("--rates", flags->rates, "range in which a rate is searched [1 10000]")
+  AddNumber(app, "--rates", flags->rates, "range in which a rate is searched [1 10000]", 1e-3, 1e6)
       ->expected(2)
       ->type_name("MIN MAX")
-      ->check(CLI::Range(1e-3, 1e6))
-      ->check(CheckPlainNumber)
       ->needs(find);
-  app->add_option("--precision", flags->precision, "of the found rate, as a share of it")
-      ->check(CLI::Range(0.001, 1.0))
-      ->check(CheckPlainNumber)
+  AddNumber(app, "--precision", flags->precision, "of the found rate, as a share of it", 0.001, 1.0)
       ->capture_default_str()
       ->needs(find);
   CLI::Option* concurrency =
-      app->add_option("--concurrency", flags->concurrency,
-                      "closed loop: calls in flight, each followed by the next")
-          ->check(CLI::Range(1, 10000))
-          ->check(CheckPlainNumber)
+      AddNumber(app, "--concurrency", flags->concurrency,
+                "closed loop: calls in flight, each followed by the next", 1, 10000)
           ->excludes(rate)
           ->excludes(schedule)
           ->excludes(find);
   app->add_option("--arrivals", flags->arrivals, "of an open loop")
       ->check(CLI::IsMember({"poisson", "constant"}))
       ->capture_default_str();
-  app->add_option("--max-in-flight", flags->max_in_flight,
-                  "of an open loop; further calls wait and are measured from their due time")
-      ->check(CLI::Range(1, 10000))
-      ->check(CheckPlainNumber)
+  AddNumber(app, "--max-in-flight", flags->max_in_flight,
+            "of an open loop; further calls wait and are measured from their due time", 1, 10000)
       ->capture_default_str()
       ->excludes(concurrency);
-  app->add_option("--calls", flags->calls, "end after so many calls, the warm-up's included")
-      ->check(CLI::Range(int64_t{1}, std::numeric_limits<int64_t>::max()))
-      ->check(CheckPlainNumber)
+  AddNumber(app, "--calls", flags->calls, "end after so many calls, the warm-up's included",
+            int64_t{1}, std::numeric_limits<int64_t>::max())
       ->excludes(find);
   AddDuration(app, "--duration", &flags->duration,
               "how long to measure [30s, each rate of a search 10s; with "
@@ -145,15 +142,12 @@ void AddLoops(CLI::App* app, LoadFlags* flags) {
 }
 
 void AddAbandonment(CLI::App* app, LoadFlags* flags) {
-  const auto add = [app](const char* flag, double* to, const char* about) {
-    app->add_option(flag, *to, about)
-        ->check(CLI::Range(0.0, 1.0))
-        ->check(CheckPlainNumber)
-        ->type_name("SHARE");
+  const auto add = [app](const char* flag, double& to, const char* about) {
+    AddNumber(app, flag, to, about, 0.0, 1.0)->type_name("SHARE");
   };
-  add("--give-up", &flags->abandonment.deadlines, "of calls whose deadline is --leave-after");
-  add("--cancel", &flags->abandonment.cancels, "of calls that are cancelled after --leave-after");
-  add("--disconnect", &flags->abandonment.disconnects,
+  add("--give-up", flags->abandonment.deadlines, "of calls whose deadline is --leave-after");
+  add("--cancel", flags->abandonment.cancels, "of calls that are cancelled after --leave-after");
+  add("--disconnect", flags->abandonment.disconnects,
       "of calls on a connection of their own that is cut after --leave-after");
   AddDuration(app, "--leave-after", &flags->abandonment.after,
               "how long the callers of --give-up, --cancel and --disconnect wait [100ms]");
@@ -171,18 +165,13 @@ void AddTexts(CLI::App* app, LoadFlags* flags) {
                                       "send the lines of this file that are not blank, in turn")
                           ->check(CLI::ExistingFile)
                           ->type_name("FILE");
-  app->add_option(
-         "--words", flags->words,
-         "without a file: made-up sentences of so many words, uniformly distributed [3 25]")
+  AddNumber(app, "--words", flags->words,
+            "without a file: made-up sentences of so many words, uniformly distributed [3 25]", 1,
+            10000)
       ->expected(2)
       ->type_name("MIN MAX")
-      ->check(CLI::Range(1, 10000))
-      ->check(CheckPlainNumber)
       ->excludes(file);
-  app->add_option("--texts", flags->texts, "texts per call")
-      ->check(CLI::Range(1, 100000))
-      ->check(CheckPlainNumber)
-      ->capture_default_str();
+  AddNumber(app, "--texts", flags->texts, "texts per call", 1, 100000)->capture_default_str();
   app->add_option("--task", flags->task, "of the calls")
       ->check(CLI::IsMember({"translate", "summarize"}))
       ->capture_default_str()
@@ -194,9 +183,8 @@ void AddTexts(CLI::App* app, LoadFlags* flags) {
   app->add_option("--model", flags->model, "a model by its name, see 'linnet models'")
       ->type_name("NAME")
       ->excludes(mix);
-  app->add_option("--beam,--beam-size", flags->beam, "hypotheses kept at each step [the model's]")
-      ->check(CLI::Range(1, 1024))
-      ->check(CheckPlainNumber)
+  AddNumber(app, "--beam,--beam-size", flags->beam, "hypotheses kept at each step [the model's]", 1,
+            1024)
       ->excludes(mix);
 }
 
@@ -204,9 +192,7 @@ void AddConnection(CLI::App* app, LoadFlags* flags) {
   AddConnectionFlags(app, &flags->client);
   app->remove_option(app->get_option("--timeout"));  // replaced by --deadline: nothing is retried
   AddDuration(app, "--deadline", &flags->client.timeout, "of each call, from its sending [60s]");
-  app->add_option("--channels", flags->channels, "connections, used in turn by the callers")
-      ->check(CLI::Range(1, 1000))
-      ->check(CheckPlainNumber)
+  AddNumber(app, "--channels", flags->channels, "connections, used in turn by the callers", 1, 1000)
       ->capture_default_str();
 }
 
