@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "google/rpc/error_details.pb.h"
 #include "gtest/gtest.h"
+#include "tests/client/client_fixture.h"
 #include "tests/client/fake_server.h"
 #include "tests/client/quick_client.h"
 #include "tests/support/status_matchers.h"
@@ -18,32 +18,9 @@
 namespace linnet::client {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Not;
 using ::testing::SizeIs;
-
-class ClientTest : public ::testing::Test {
- protected:
-  ClientOptions Options() const { return QuickOptions(server_.address()); }
-  // Answers the calls with these statuses; the last one repeats.
-  void Answer(std::vector<grpc::Status> statuses) {
-    server_.on_translate = [this, statuses](auto&, const v1::TranslateRequest& request,
-                                            v1::TranslateResponse& response) {
-      const size_t call = calls_++;
-      for (const std::string& content : request.contents()) {
-        response.add_translations()->set_text(content);
-      }
-      return statuses[std::min(call, statuses.size() - 1)];
-    };
-  }
-
-  // For handlers; they outlive the server, which waits for its handlers to end.
-  std::atomic<size_t> calls_ = 0;
-  absl::Notification arrived_, answered_, seen_cancelled_;
-  FakeServer server_;
-};
 
 TEST_F(ClientTest, TranslatesAndSummarizesInOrder) {
   Client client = Connect(Options());
@@ -112,122 +89,6 @@ TEST_F(ClientTest, HealthDistinguishesNotServingAndUnknown) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("no.such.Service")));
 }
 
-TEST_F(ClientTest, RetriesWhileServerIsBusy) {
-  const auto busy = ServerError(grpc::StatusCode::RESOURCE_EXHAUSTED, "busy", "BUSY");
-  Answer({busy, busy, grpc::Status::OK});
-  Client client = Connect(Options());
-  EXPECT_THAT(client.Translate(ToGerman({"one"})), IsOk());
-  EXPECT_EQ(calls_, 3);
-}
-
-TEST_F(ClientTest, RetriesWhileServerShutsDown) {
-  Answer(
-      {ServerError(grpc::StatusCode::UNAVAILABLE, "shutting down", "DRAINING"), grpc::Status::OK});
-  Client client = Connect(Options());
-  EXPECT_THAT(client.Translate(ToGerman({"one"})), IsOk());
-  EXPECT_EQ(calls_, 2);
-}
-
-TEST_F(ClientTest, DoesNotRetryCallsThatFailedAServer) {
-  for (const auto code : {grpc::StatusCode::INTERNAL, grpc::StatusCode::CANCELLED,
-                          grpc::StatusCode::DEADLINE_EXCEEDED}) {
-    calls_ = 0;
-    Answer({ServerError(code, "the engine failed", "NONE"), grpc::Status::OK});
-    Client client = Connect(Options());
-    EXPECT_FALSE(client.Translate(ToGerman({"one"})).ok());
-    EXPECT_EQ(calls_, 1);
-  }
-}
-
-TEST_F(ClientTest, AllAttemptsShareOneRequestId) {
-  Answer(
-      {ServerError(grpc::StatusCode::UNAVAILABLE, "shutting down", "DRAINING"), grpc::Status::OK});
-  Client client = Connect(Options());
-  EXPECT_THAT(client.Translate(ToGerman({"one"})), IsOk());
-  EXPECT_THAT(client.Translate(ToGerman({"two"})), IsOk());
-  const std::vector<std::string> ids = server_.request_ids();
-  ASSERT_EQ(ids.size(), 3);
-  EXPECT_EQ(ids[0].size(), 32);
-  EXPECT_EQ(ids[0], ids[1]);
-  EXPECT_NE(ids[1], ids[2]);
-}
-
-// gRPC keeps 256 KiB of a request by default, and does not retry a longer one.
-TEST_F(ClientTest, RetriesARequestOfAMegabyte) {
-  Answer(
-      {ServerError(grpc::StatusCode::UNAVAILABLE, "shutting down", "DRAINING"), grpc::Status::OK});
-  Client client = Connect(Options());
-  EXPECT_THAT(client.Translate(ToGerman({std::string(1 << 20, 'a')})), IsOk());
-  EXPECT_EQ(calls_, 2);
-}
-
-TEST_F(ClientTest, RetriesUpToMaxAttempts) {
-  Answer({ServerError(grpc::StatusCode::RESOURCE_EXHAUSTED, "busy", "BUSY")});
-  ClientOptions options = Options();
-  options.retry.max_attempts = 3;
-  Client client = Connect(options);
-  EXPECT_THAT(client.Translate(ToGerman({"one"})),
-              StatusIs(absl::StatusCode::kResourceExhausted, "busy"));
-  EXPECT_EQ(calls_, 3);
-}
-
-TEST_F(ClientTest, RetriesStopWhileMostCallsFail) {
-  Answer({ServerError(grpc::StatusCode::UNAVAILABLE, "gone", "DRAINING")});
-  ClientOptions options = Options();
-  options.retry.max_attempts = 5;
-  options.retry.initial_backoff = options.retry.max_backoff = absl::Milliseconds(2);
-  Client client = Connect(options);
-  for (int i = 0; i < 30; ++i) EXPECT_FALSE(client.Translate(ToGerman({"one"})).ok());
-  EXPECT_GE(calls_, 50);
-  EXPECT_LT(calls_, 100);  // 150 without the budget of all calls together
-}
-
-TEST_F(ClientTest, ObeysRetryDelayOfTheServer) {
-  // The client's own backoff is at most 4 ms; its clock and ours may differ a little.
-  constexpr absl::Duration kPause = absl::Milliseconds(200);
-  std::vector<absl::Time> calls;
-  server_.on_translate = [&](grpc::ServerContext& context, const auto&,
-                             v1::TranslateResponse& response) {
-    calls.push_back(absl::Now());
-    response.add_translations();
-    if (calls.size() > 1) return grpc::Status::OK;
-    context.AddTrailingMetadata("grpc-retry-pushback-ms", "250");
-    return ServerError(grpc::StatusCode::RESOURCE_EXHAUSTED, "busy", "BUSY");
-  };
-  Client client = Connect(Options());
-  EXPECT_THAT(client.Translate(ToGerman({"one"})), IsOk());
-  ASSERT_THAT(calls, SizeIs(2));
-  EXPECT_GE(calls[1] - calls[0], kPause);
-}
-
-TEST_F(ClientTest, DoesNotRetryAgainstTheServersWish) {
-  server_.on_translate = [this](grpc::ServerContext& context, const auto&, auto&) {
-    ++calls_;
-    context.AddTrailingMetadata("grpc-retry-pushback-ms", "-1");
-    return ServerError(grpc::StatusCode::RESOURCE_EXHAUSTED, "busy", "BUSY");
-  };
-  Client client = Connect(Options());
-  EXPECT_THAT(client.Translate(ToGerman({"one"})), StatusIs(absl::StatusCode::kResourceExhausted));
-  EXPECT_EQ(calls_, 1);
-}
-
-TEST_F(ClientTest, DoesNotRetryRejectedRequest) {
-  Answer({ServerError(grpc::StatusCode::INVALID_ARGUMENT, "no", "NO")});
-  Client client = Connect(Options());
-  EXPECT_THAT(client.Translate(ToGerman({"one"})),
-              StatusIs(absl::StatusCode::kInvalidArgument, "no"));
-  EXPECT_EQ(calls_, 1);
-}
-
-TEST_F(ClientTest, OneAttemptMeansNoRetry) {
-  Answer({ServerError(grpc::StatusCode::RESOURCE_EXHAUSTED, "busy", "BUSY")});
-  ClientOptions options = Options();
-  options.retry.max_attempts = 1;
-  Client client = Connect(options);
-  EXPECT_THAT(client.Translate(ToGerman({"one"})), StatusIs(absl::StatusCode::kResourceExhausted));
-  EXPECT_EQ(calls_, 1);
-}
-
 TEST_F(ClientTest, ErrorsKeepCodeMessageAndDetails) {
   Answer({ServerError(grpc::StatusCode::INVALID_ARGUMENT, "beam_size 0 is below 1",
                       "BEAM_SIZE_OUT_OF_RANGE", "options.beam_size")});
@@ -243,85 +104,6 @@ TEST_F(ClientTest, ErrorsKeepCodeMessageAndDetails) {
             "INVALID_ARGUMENT: beam_size 0 is below 1\n"
             "  field options.beam_size\n"
             "  reason BEAM_SIZE_OUT_OF_RANGE limit=9");
-}
-
-TEST_F(ClientTest, NamesUnreachableServer) {
-  const ClosedPort closed;
-  ClientOptions options = Options();
-  options.server = closed.address();
-  Client client = Connect(options);
-  EXPECT_THAT(client.Translate(ToGerman({"one"})),
-              StatusIs(absl::StatusCode::kUnavailable,
-                       AllOf(HasSubstr("cannot reach " + closed.address() + ": "),
-                             HasSubstr("Connection refused"))));
-  EXPECT_THAT(client.Health(), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("cannot reach")));
-}
-
-TEST_F(ClientTest, RefusedConnectionFailsAtOnce) {
-  const ClosedPort closed;
-  ClientOptions options = Options();
-  options.server = closed.address();
-  options.timeout = absl::Hours(2);
-  options.retry.initial_backoff = absl::Hours(1);  // a retry would outlast any test
-  options.retry.max_backoff = absl::Hours(1);
-  Client client = Connect(options);
-  const absl::Status status = client.Translate(ToGerman({"one"})).status();
-  EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable, HasSubstr("Connection refused")));
-}
-
-TEST_F(ClientTest, WaitThatTimesOutReportsTheCause) {
-  const ClosedPort closed;
-  ClientOptions options = Options();
-  options.server = closed.address();
-  options.wait = absl::Milliseconds(20);
-  Client client = Connect(options);
-  for (const absl::Status& status : {client.ListModels().status(), client.Health()}) {
-    EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable, HasSubstr("Connection refused")));
-  }
-}
-
-TEST_F(ClientTest, WaitsForAStartingServer) {
-  auto closed = std::make_unique<ClosedPort>();
-  ClientOptions options = Options();
-  options.server = closed->address();
-  options.wait = absl::Seconds(60);
-  Client client = Connect(options);
-  absl::StatusOr<v1::TranslateResponse> response;
-  std::thread caller([&] { response = client.Translate(ToGerman({"one"})); });
-  closed.reset();
-  const FakeServer late(options.server);
-  caller.join();
-  ASSERT_THAT(response, IsOk());
-  EXPECT_EQ(response->translations(0).text(), "[de] one");
-}
-
-TEST_F(ClientTest, WaitsForAStartingServerBehindAProxy) {
-  for (const bool enough : {true, false}) {
-    const FakeProxy proxy(enough ? 2 : 1000);
-    ClientOptions options = Options();
-    options.server = proxy.address();
-    options.wait = absl::Seconds(enough ? 60 : 2);
-    Client client = Connect(options);
-    EXPECT_EQ(client.Health().code(),
-              enough ? absl::StatusCode::kOk : absl::StatusCode::kUnavailable);
-    EXPECT_GE(proxy.checks(), 2);
-  }
-  const FakeProxy proxy(1);
-  ClientOptions options = Options();
-  options.server = proxy.address();
-  Client client = Connect(options);
-  EXPECT_EQ(client.Health().code(), absl::StatusCode::kUnavailable) << "without a wait";
-}
-
-TEST_F(ClientTest, CancelEndsTheWaitForAServer) {
-  const ClosedPort closed;
-  ClientOptions options = Options();
-  options.server = closed.address();
-  options.wait = absl::Hours(1);
-  Client client = Connect(options);
-  std::thread canceller([&] { client.Cancel(); });
-  EXPECT_THAT(client.ListModels(), StatusIs(absl::StatusCode::kCancelled));
-  canceller.join();
 }
 
 TEST_F(ClientTest, ServerThatShutsDownIsNotUnreachable) {
