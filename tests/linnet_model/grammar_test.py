@@ -60,8 +60,8 @@ def test_a_character_begins_only_where_it_can_end(tokenizer):
         ]
         state = grammar.after(START, token)
         assert not grammar.allows(state, 3, EOS)
-        assert grammar.barred(START, following - 1)[token]
-        assert not grammar.barred(START, 9)[token]
+        assert grammar.forbidden(START, following - 1)[token]
+        assert not grammar.forbidden(START, 9)[token]
 
 
 def test_control_pieces_do_not_occur_but_for_the_mark_at_the_start(tokenizer):

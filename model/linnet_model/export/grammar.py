@@ -73,7 +73,7 @@ class Grammar:
         control_ids = [*placeholders, *manifest.get("control_ids", [])]
         return Grammar(tokenizer, manifest.get("capitals_mark", ""), control_ids)
 
-    def barred(self, state: State, left: int) -> Tensor:
+    def forbidden(self, state: State, left: int) -> Tensor:
         """Returns bool [V], the tokens that may not be next if `left` tokens may follow it."""
         key = state, max(0, min(left, MAX_FOLLOWING))
         if key not in self.masks:

@@ -204,7 +204,7 @@ def advance(
             if token != EOS:
                 logprobs[row, token] = -math.inf
         if grammar is not None and step < sequence.limit:
-            logprobs[row, grammar.barred(state, sequence.limit - step - 1)] = -math.inf
+            logprobs[row, grammar.forbidden(state, sequence.limit - step - 1)] = -math.inf
     totals = logprobs + torch.tensor(sequence.scores).unsqueeze(1)
     considered = totals[:1] if step == 0 else totals
     best, indices = considered.reshape(-1).topk(min(2 * beam, considered.numel() - 1))

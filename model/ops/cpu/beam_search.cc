@@ -64,7 +64,7 @@ class Rows {
     }
     const int32_t state = GrammarState(plan, p_.tables, plan.slots[i]);
     for (int32_t token = 0; p_.grammar.classes != nullptr && token < p_.vocabulary; ++token) {
-      if (IsBarred(p_.grammar, plan, state, token)) excluded_[row].push_back(token);
+      if (IsForbiddenByGrammar(p_.grammar, plan, state, token)) excluded_[row].push_back(token);
     }
     // Each excluded token may be among the highest, so one more logit is requested for each.
     std::sort(excluded_[row].begin(), excluded_[row].end());

@@ -113,7 +113,8 @@ struct SearchRow {
   int repeats;
 
   __device__ bool Allows(int token) const {
-    bool forbidden = IsSetAside(plan, p.special, token) || IsBarred(p.grammar, plan, state, token);
+    bool forbidden =
+        IsSetAside(plan, p.special, token) || IsForbiddenByGrammar(p.grammar, plan, state, token);
     for (int i = 0; i < repeats; ++i) forbidden |= repeated[i] == token;
     return !forbidden;
   }
@@ -286,7 +287,7 @@ __device__ void WriteNormalizer(const SearchRow& r, float logit, bool unknown_re
   const int32_t also = ExtraToken(r.plan, r.p.special);
   const bool forbidden =
       r.plan.forced < 0 &&
-      (unknown_repeats || (also >= 0 && IsBarred(r.p.grammar, r.plan, r.state, also)));
+      (unknown_repeats || (also >= 0 && IsForbiddenByGrammar(r.p.grammar, r.plan, r.state, also)));
   r.p.also[r.row] = also >= 0 && !forbidden ? logit : -INFINITY;
 }
 

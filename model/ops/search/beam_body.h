@@ -50,11 +50,11 @@ LINNET_BOTH bool InCharacter(const BeamGrammar& grammar, int32_t state) {
   return grammar.classes != nullptr && grammar.tails[state] > 0;
 }
 
-LINNET_BOTH bool IsBarred(const BeamGrammar& grammar, const BeamPlan& plan, int32_t state,
-                          int32_t token) {
+LINNET_BOTH bool IsForbiddenByGrammar(const BeamGrammar& grammar, const BeamPlan& plan,
+                                      int32_t state, int32_t token) {
   if (grammar.classes == nullptr) return false;
   const int32_t next = grammar.transitions[state * grammar.class_count + grammar.classes[token]];
-  return (next & BeamGrammar::kBarred) != 0 ||
+  return (next & BeamGrammar::kForbidden) != 0 ||
          (grammar.tails[state] == 0 && grammar.tails[next & BeamGrammar::kStateMask] > plan.left);
 }
 

@@ -86,9 +86,9 @@ struct BeamSpecialTokens {
 // The automaton of tokens that may follow one another (model/runtime/search/token_grammar.h).
 // State 0 is that of an empty target.
 struct BeamGrammar {
-  static constexpr int32_t kBarred = 1 << 8, kStateMask = kBarred - 1;
+  static constexpr int32_t kForbidden = 1 << 8, kStateMask = kForbidden - 1;
   const uint8_t* classes;      // [vocabulary]; null: there is no grammar
-  const int32_t* transitions;  // [states, class_count]: the next state, with kBarred if forbidden
+  const int32_t* transitions;  // [states, class_count]: the next state, perhaps with kForbidden
   const int32_t* tails;        // [states]: tokens that must follow before a character ends
   int32_t class_count;
 };

@@ -11,11 +11,11 @@ using Grammar = TokenGrammar;
 // States inside a character: the number of bytes that follow, and the allowed next ones.
 enum : TokenGrammar::State { kOne = 2, kTwo, kThree, kAfterE0, kAfterED, kAfterF0, kAfterF4 };
 
-// The state after a token of the class, with kBarred where it is forbidden.
+// The state after a token of the class, with kForbidden where it is forbidden.
 int32_t Step(TokenGrammar::State state, TokenGrammar::Class token) {
   const bool at_boundary = state <= Grammar::kBoundary;
   const auto allowed_if = [](bool allowed, int32_t next) {
-    return allowed ? next : next | Grammar::kBarred;
+    return allowed ? next : next | Grammar::kForbidden;
   };
   switch (token) {
     case Grammar::kBlank:
@@ -103,11 +103,11 @@ int32_t TokenGrammar::Transition(State state, TokenId token) const {
 }
 
 TokenGrammar::TokenGrammar(std::vector<Class> classes) : classes_(std::move(classes)) {
-  const auto barred = [this](State state, int left) {
+  const auto forbidden = [this](State state, int left) {
     std::vector<TokenId> tokens;
     for (TokenId token = 0; token < std::ssize(classes_); ++token) {
       const int32_t next = Transition(state, token);
-      if ((next & kBarred) != 0 || Tail(next & 0xff) > left) tokens.push_back(token);
+      if ((next & kForbidden) != 0 || Tail(next & 0xff) > left) tokens.push_back(token);
     }
     return tokens;
   };
@@ -115,13 +115,13 @@ TokenGrammar::TokenGrammar(std::vector<Class> classes) : classes_(std::move(clas
     if (classes_[token] >= kByte80) byte_pieces_.push_back(token);
   }
   for (State state : {kStart, kBoundary}) {
-    for (int left = 0; left <= kMaxTail; ++left) at_boundary_[state][left] = barred(state, left);
+    for (int left = 0; left <= kMaxTail; ++left) at_boundary_[state][left] = forbidden(state, left);
   }
   for (State state = kBoundary + 1; state < kStates; ++state)
-    in_character_[state] = barred(state, kMaxTail);
+    in_character_[state] = forbidden(state, kMaxTail);
 }
 
-std::span<const TokenId> TokenGrammar::Barred(State state, int left) const {
+std::span<const TokenId> TokenGrammar::ForbiddenTokens(State state, int left) const {
   if (state > kBoundary) return in_character_[state];
   return at_boundary_[state][std::clamp(left, 0, kMaxTail)];
 }

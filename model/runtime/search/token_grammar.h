@@ -41,7 +41,7 @@ class TokenGrammar {
   using State = uint8_t;
   static constexpr State kStart = 0, kBoundary = 1, kStates = 9;
   // Set in a forbidden transition; its state applies where the token is forced.
-  static constexpr int32_t kBarred = 1 << 8;
+  static constexpr int32_t kForbidden = 1 << 8;
   static constexpr int kMaxTail = 3;
 
   // `classes`: by token.
@@ -52,7 +52,7 @@ class TokenGrammar {
   static int Tail(State state);
   // The forbidden next tokens, ascending, if `left` tokens may follow the next one. Inside a
   // character `left` is ignored: it was sufficient when the character began.
-  std::span<const TokenId> Barred(State state, int left) const;
+  std::span<const TokenId> ForbiddenTokens(State state, int left) const;
   // True for a piece that occurs only where it is forced.
   bool IsControl(TokenId token) const {
     return classes_[token] == kControl || classes_[token] == kFirstControl;
@@ -62,7 +62,7 @@ class TokenGrammar {
   std::span<const TokenId> byte_pieces() const { return byte_pieces_; }
 
   // The automaton in the form of ops/search/beam_params.h: the class of each token, the transitions
-  // [kStates, kClasses] with kBarred, and the tail of each state.
+  // [kStates, kClasses] with kForbidden, and the tail of each state.
   std::span<const Class> classes() const { return classes_; }
   static std::vector<int32_t> Transitions();
   static std::vector<int32_t> Tails();
@@ -72,7 +72,7 @@ class TokenGrammar {
 
   std::vector<Class> classes_;
   std::vector<TokenId> byte_pieces_;
-  // Barred: at a boundary by `left`, at most kMaxTail; inside a character by its state.
+  // ForbiddenTokens: at a boundary by `left`, at most kMaxTail; inside a character by its state.
   std::array<std::array<std::vector<TokenId>, kMaxTail + 1>, 2> at_boundary_;
   std::array<std::vector<TokenId>, kStates> in_character_;
 };

@@ -26,7 +26,7 @@ constexpr size_t kSourceGrain = 8;
 // C library keeps the memory of their keys and values, which a call returns for all layers at once.
 constexpr size_t kTokensOfThread = 128;
 
-size_t LongestOf(std::span<const EncoderCache::Source> sources) {
+size_t LongestSource(std::span<const EncoderCache::Source> sources) {
   size_t longest = 0;
   for (const auto& source : sources) longest = std::max(longest, source.tokens.size());
   return longest;
@@ -37,7 +37,7 @@ size_t LongestOf(std::span<const EncoderCache::Source> sources) {
 size_t MaxTogether(const ScriptedModel& model, std::span<const EncoderCache::Source> sources) {
   if (!model.packed()) return sources.size();
   const size_t tokens = kTokensOfThread * at::get_num_threads();
-  return std::max<size_t>(1, tokens / std::max<size_t>(1, LongestOf(sources)));
+  return std::max<size_t>(1, tokens / std::max<size_t>(1, LongestSource(sources)));
 }
 
 }  // namespace
@@ -138,7 +138,7 @@ void EncoderCache::EncodeInParts(std::span<const Source> sources,
 void EncoderCache::EncodeBatch(std::span<const Source> sources) {
   const c10::StreamGuard guard(stream_);
   if (in_blocks_ != nullptr) return in_blocks_->Encode(sources);
-  const size_t longest = LongestOf(sources);
+  const size_t longest = LongestSource(sources);
   const int64_t batch = std::ssize(sources);
   const size_t rounded = (longest + kSourceGrain - 1) / kSourceGrain * kSourceGrain;
   // A table of learned positions may have no row beyond the longest source.

@@ -27,7 +27,7 @@ struct Grammar {
   Grammar(int vocabulary, std::mt19937& random) : classes(vocabulary) {
     for (uint8_t& token : classes) token = random() % kClasses;
     for (int32_t& next : transitions)
-      next = random() % kStates + (random() % 3 == 0 ? BeamGrammar::kBarred : 0);
+      next = random() % kStates + (random() % 3 == 0 ? BeamGrammar::kForbidden : 0);
     for (int32_t& tail : tails) tail = random() % 4;
   }
   BeamGrammar get() const { return {classes.data(), transitions.data(), tails.data(), kClasses}; }

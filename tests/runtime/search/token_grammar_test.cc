@@ -32,8 +32,8 @@ const TokenGrammar& Bytes() {
 }
 
 bool Allows(TokenGrammar::State state, TokenId token, int left = 9) {
-  const auto barred = Bytes().Barred(state, left);
-  return !std::binary_search(barred.begin(), barred.end(), token);
+  const auto forbidden = Bytes().ForbiddenTokens(state, left);
+  return !std::binary_search(forbidden.begin(), forbidden.end(), token);
 }
 
 // Checks every byte after every sequence of bytes that starts a character.
@@ -102,7 +102,7 @@ TEST(TokenGrammarTest, EqualsReferenceSearch) {
       asked_again += outcome->rows_asked_again;
     }
   }
-  EXPECT_GT(asked_again, 100) << "random models rank what is barred high";
+  EXPECT_GT(asked_again, 100) << "random models rank what is forbidden high";
 }
 
 // True if all characters are whole and control pieces occur only where they are allowed.

@@ -12,7 +12,7 @@ class GrammarRule : public Rule {
 
   void Apply(const LiveHypothesis& hypothesis, RowEdit& edit) override {
     const TokenGrammar::State state = states_[hypothesis.number];
-    edit.ForbidUnlikely(grammar_->Barred(state, hypothesis.left));
+    edit.ForbidUnlikely(grammar_->ForbiddenTokens(state, hypothesis.left));
     if (TokenGrammar::Tail(state) > 0) {
       edit.StayInCharacter();
       return;
