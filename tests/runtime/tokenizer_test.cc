@@ -10,12 +10,10 @@
 #include <thread>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "model/runtime/text/characters.h"
 #include "model/runtime/text/segmenter.h"
-#include "model/runtime/tokenizer/vocabulary.h"
 #include "tests/runtime/words_golden.h"
 #include "tests/support/places.h"
 #include "tests/support/status_matchers.h"
@@ -185,200 +183,38 @@ TEST(TokenizerLoadTest, RefusesOtherSpecialIds) {
                        AllOf(HasSubstr("bos"), HasSubstr("id 0"), HasSubstr("says 1"))));
 }
 
-// Ids of tiny.vocab, in the order of a Marian model.
-constexpr SpecialTokens kMarian = {.bos = 0, .pad = 399, .eos = 0, .unk = 1};
-
-class MappedTokenizerTest : public testing::Test {
- protected:
-  void SetUp() override {
-    absl::StatusOr<std::unique_ptr<Tokenizer>> tokenizer = Tokenizer::Load(spec_, kMarian);
-    ASSERT_THAT(tokenizer, IsOk());
-    tokenizer_ = *std::move(tokenizer);
-    absl::StatusOr<Vocabulary> vocabulary = Vocabulary::Parse(TestDataContents("tiny.vocab"));
-    ASSERT_THAT(vocabulary, IsOk());
-    vocabulary_ = *std::move(vocabulary);
-  }
-
-  TokenId Id(absl::string_view piece) const { return vocabulary_.Find(piece).value(); }
-
-  const TokenizerSpec spec_ = {.subword_file = kTiny, .vocabulary_file = TestData("tiny.vocab")};
-  std::unique_ptr<Tokenizer> tokenizer_;
-  Vocabulary vocabulary_;
-};
-
-TEST_F(MappedTokenizerTest, MapsPiecesToIdsOfTheVocabulary) {
-  const nlohmann::json& cases = GoldenWords()["mapped_pieces"];
-  ASSERT_GT(cases.size(), 60);
-  for (const nlohmann::json& each : cases) {
-    EXPECT_THAT(tokenizer_->Encode(each["text"].get<std::string>()),
-                IsOkAndHolds(each["ids"].get<std::vector<TokenId>>()))
-        << each;
-  }
-}
-
-TEST_F(MappedTokenizerTest, TextWithoutUnknownPiecesSurvivesRoundTrip) {
-  for (const std::string text : {"The dog runs.", "größer 😀 日本語", "a<ph0>b"}) {
-    const absl::StatusOr<std::vector<TokenId>> tokens = tokenizer_->Encode(text);
-    ASSERT_THAT(tokens, IsOk());
-    EXPECT_EQ(tokenizer_->Decode(*tokens), text);
-  }
-}
-
-TEST_F(MappedTokenizerTest, DecodesPiecesThatOnlyTheVocabularyHas) {
-  const std::vector<TokenId> tokens = {Id("\u2581ailleurs"), Id("\u2581The"), Id("\u2581ailleurs"),
-                                       Id("s"), kMarian.eos};
-  EXPECT_EQ(tokenizer_->Decode(tokens), "ailleurs The ailleurss");
-}
-
-TEST_F(MappedTokenizerTest, EncodesMissingPiecesAsUnknown) {
-  const absl::StatusOr<std::vector<TokenId>> tokens = tokenizer_->Encode("The cat and");
-  ASSERT_THAT(tokens, IsOk());
-  EXPECT_EQ(std::count(tokens->begin(), tokens->end(), kMarian.unk), 1);
-  EXPECT_EQ(tokenizer_->Decode(std::vector<TokenId>{kMarian.unk}),
-            tokenizer_->Decode(std::vector<TokenId>{4000}));
-}
-
-TEST_F(MappedTokenizerTest, NameOfALanguageInATextIsText) {
-  for (const char* text : {">>fra<<", ">>fra<< The dog", "The >>fra<< dog", ">>fra<<>>fra<<"}) {
-    const absl::StatusOr<std::vector<TokenId>> tokens = tokenizer_->Encode(text);
-    ASSERT_THAT(tokens, IsOk());
-    EXPECT_EQ(std::count(tokens->begin(), tokens->end(), Id(">>fra<<")), 0) << text;
-    EXPECT_GT(tokens->size(), 1) << text;
-  }
-}
-
-TEST_F(MappedTokenizerTest, TextsNeitherBecomeNorShowControlIds) {
-  const TokenId dog = Id("\u2581The");
-  TokenizerSpec spec = spec_;
-  spec.control_ids = {dog};
-  const auto tokenizer = Tokenizer::Load(spec, kMarian);
-  ASSERT_THAT(tokenizer, IsOk());
-  EXPECT_EQ(tokenizer_->Encode("The")->front(), dog);
-  EXPECT_EQ((*tokenizer)->Encode("The")->front(), kMarian.unk);
-  const std::vector<TokenId> tokens = {dog, Id("\u2581ailleurs"), dog};
-  EXPECT_EQ((*tokenizer)->Decode(tokens), "ailleurs");
-  EXPECT_EQ((*tokenizer)->Grammar(450).classes()[dog], TokenGrammar::kControl);
-}
-
-TEST_F(MappedTokenizerTest, TextNeverEncodesToSpecialTokens) {
-  for (const std::string text : {"</s>", "<pad>", "a </s> b", ">>fra<<</s>"}) {
-    const absl::StatusOr<std::vector<TokenId>> tokens = tokenizer_->Encode(text);
-    ASSERT_THAT(tokens, IsOk());
-    for (TokenId token : *tokens) EXPECT_TRUE(token != kMarian.eos && token != kMarian.pad) << text;
-  }
-}
-
-TEST_F(MappedTokenizerTest, DecodesAnyTokensToValidText) {
-  std::mt19937 random(5);
-  for (int round = 0; round < 2000; ++round) {
-    std::vector<TokenId> tokens(random() % 12);
-    for (TokenId& token : tokens) token = static_cast<TokenId>(random() % 450) - 20;
-    EXPECT_EQ(FirstInvalidUtf8(tokenizer_->Decode(tokens)), -1);
-  }
-}
-
-// A model with byte pairs. Its vocabulary is the pieces of `sentences`.
-class BytePairTokenizerTest : public testing::Test {
- protected:
-  void SetUp() override {
-    std::string pieces = "<s>\n<pad>\n</s>\n<unk>\n";
-    std::set<std::string> seen;
-    for (const nlohmann::json& each : GoldenWords()["byte_pairs"]) {
-      if (each["codes"] != "v0.2.codes") continue;
-      const auto line = each["pieces"].get<std::string>();
-      for (absl::string_view piece : PartsOf(line, ' ')) {
-        if (!piece.empty() && piece != "</s>" && seen.emplace(piece).second) {
-          absl::StrAppend(&pieces, piece, "\n");
-        }
-      }
-    }
-    std::ofstream(folder_.path() / "dict.vocab", std::ios::binary) << pieces;
-    vocabulary_ = *Vocabulary::Parse(pieces);
-  }
-
-  std::unique_ptr<Tokenizer> Load(linnet::v1::WordTokenizer words) const {
-    auto tokenizer = Tokenizer::Load({.subword_file = TestData("v0.2.codes"),
-                                      .subword_kind = linnet::v1::SUBWORD_KIND_BPE_CODES,
-                                      .vocabulary_file = folder_.path() / "dict.vocab",
-                                      .word_tokenizer = words,
-                                      .language_code = "en"},
-                                     {});
-    EXPECT_THAT(tokenizer.status(), IsOk());
-    return tokenizer.ok() ? *std::move(tokenizer) : nullptr;
-  }
-
-  const test::TemporaryFolder folder_;
-  Vocabulary vocabulary_;
-};
-
-TEST_F(BytePairTokenizerTest, MapsPiecesToIds) {
-  const std::unique_ptr<Tokenizer> tokenizer = Load(linnet::v1::WORD_TOKENIZER_UNSPECIFIED);
-  for (const nlohmann::json& each : GoldenWords()["byte_pairs"]) {
-    if (each["codes"] != "v0.2.codes") continue;
-    std::vector<TokenId> expected;
-    const auto line = each["pieces"].get<std::string>();
-    for (absl::string_view piece : PartsOf(line, ' ')) {
-      if (!piece.empty()) expected.push_back(vocabulary_.Find(piece).value_or(3));
-    }
-    const auto words = each["words"].get<std::string>();
-    EXPECT_THAT(tokenizer->Encode(words), IsOkAndHolds(expected));
-    if (words.find("@@") == std::string::npos && words.find("</") == std::string::npos) {
-      EXPECT_EQ(tokenizer->Decode(expected), words);
-    }
-  }
-}
-
-TEST_F(BytePairTokenizerTest, AppliesMosesBeforeSubwords) {
-  const std::unique_ptr<Tokenizer> tokenizer = Load(linnet::v1::WORD_TOKENIZER_MOSES);
-  int known = 0;
-  for (const nlohmann::json& each : GoldenWords()["moses"]) {
-    if (each["language"] != "en") continue;
-    const absl::StatusOr<std::vector<TokenId>> tokens =
-        tokenizer->Encode(each["text"].get<std::string>());
-    ASSERT_THAT(tokens, IsOk());
-    const bool all_known = std::count(tokens->begin(), tokens->end(), 3) == 0;
-    const auto text = each["from_words"].get<std::string>();
-    if (!all_known) continue;
-    ++known;
-    EXPECT_EQ(tokenizer->Decode(*tokens), text);
-  }
-  EXPECT_GT(known, 40);
-}
-
-TEST_F(BytePairTokenizerTest, DecodesUnknownTokenAsItsName) {
-  const std::unique_ptr<Tokenizer> tokenizer = Load(linnet::v1::WORD_TOKENIZER_UNSPECIFIED);
-  EXPECT_THAT(tokenizer->Encode("\U0001F984"), IsOkAndHolds(testing::ElementsAre(3)));
-  EXPECT_EQ(tokenizer->Decode(std::vector<TokenId>{3, 100000}), "<unk> <unk>");
-}
-
-TEST_F(BytePairTokenizerTest, EmptyTextHasNoTokens) {
-  for (auto words : {linnet::v1::WORD_TOKENIZER_UNSPECIFIED, linnet::v1::WORD_TOKENIZER_MOSES}) {
-    const std::unique_ptr<Tokenizer> tokenizer = Load(words);
-    for (const std::string text : {"", " ", "\t \u00a0"}) {
-      EXPECT_THAT(tokenizer->Encode(text), IsOkAndHolds(IsEmpty()));
-    }
-    EXPECT_EQ(tokenizer->Decode({}), "");
-    EXPECT_EQ(tokenizer->Decode(std::vector<TokenId>{0, 1, 2}), "");
-  }
-}
-
-TEST_F(BytePairTokenizerTest, SplitsLongTextIntoPartsThatFit) {
-  const std::unique_ptr<Tokenizer> tokenizer = Load(linnet::v1::WORD_TOKENIZER_MOSES);
-  const auto count = [&](absl::string_view text) {
-    return static_cast<int>(tokenizer->Encode(text)->size()) + 1;
+TEST(TokenizerLoadTest, RefusesVocabulariesOfOtherModels) {
+  const test::TemporaryFolder folder;
+  const auto status = [&](const std::string& pieces, TokenizerSpec spec) {
+    spec.vocabulary_file = folder.path() / "dict.vocab";
+    std::ofstream(spec.vocabulary_file, std::ios::binary) << pieces;
+    return Tokenizer::Load(spec, {}).status();
   };
-  for (const std::string& text :
-       {std::string(20000, 'x'), std::string(3000, '\''), std::string(3000, '.')}) {
-    const auto segments = SplitText(text, "en", 50, count);
-    ASSERT_THAT(segments, IsOk());
-    std::string whole;
-    for (const TextSegment& segment : *segments) {
-      const std::string part = text.substr(segment.begin, segment.end - segment.begin);
-      EXPECT_LE(count(part), 50);
-      whole += part;
-    }
-    EXPECT_EQ(whole, text);
-  }
+  const auto says = [](const auto& what) {
+    return StatusIs(absl::StatusCode::kFailedPrecondition, what);
+  };
+  const std::string good = "<s>\n<pad>\n</s>\n<unk>\nthe\n";
+  const TokenizerSpec codes = {.subword_file = TestData("v0.2.codes"),
+                               .subword_kind = linnet::v1::SUBWORD_KIND_BPE_CODES};
+  EXPECT_THAT(status(good, codes), IsOk());
+  EXPECT_THAT(status(good, {.subword_file = kTiny}), IsOk());
+  // fairseq's dict.txt unchanged, without the special tokens.
+  EXPECT_THAT(status("the\nof\n", codes),
+              says(AllOf(HasSubstr("dict.vocab"), HasSubstr("special tokens included"))));
+  EXPECT_THAT(status("</s>\n<unk>\n<pad>\n<s>\n", codes),
+              says(AllOf(HasSubstr("id 2 for <pad>"), HasSubstr("the model's is 1"))));
+  TokenizerSpec small = codes;
+  small.vocabulary_size = 4;
+  EXPECT_THAT(status(good, small),
+              says(AllOf(HasSubstr("dict.vocab has 5 pieces"), HasSubstr("has 4"))));
+  EXPECT_THAT(Tokenizer::Load({.subword_file = kTiny, .vocabulary_size = 100}, {}).status(),
+              says(AllOf(HasSubstr("tiny.spm"), HasSubstr("100"))));
+  EXPECT_THAT(Tokenizer::Load(codes, {}).status(), says(HasSubstr("need a vocabulary file")));
+  EXPECT_THAT(
+      status(good, {.subword_file = kTiny, .subword_kind = linnet::v1::SUBWORD_KIND_BPE_CODES}),
+      says(AllOf(HasSubstr("tiny.spm"), HasSubstr("line 1"))));
+  EXPECT_THAT(status(good, {.subword_file = TestData("v0.2.codes")}),
+              says(HasSubstr("is not a SentencePiece model")));
 }
 
 TEST(TokenizerContinuationsTest, ContainsTokensThatExtendAWord) {
@@ -440,40 +276,6 @@ TEST_F(TokenizerTest, SpellsNoBytesAndNothing) {
   EXPECT_EQ(tokenizer_->Spell(std::vector<TokenId>{kByte0 + 0xC3}, false), nullptr);
   EXPECT_EQ(tokenizer_->Spell(std::vector<TokenId>{-1}, false), nullptr);
   EXPECT_EQ(tokenizer_->Spell(std::vector<TokenId>{1 << 30}, false), nullptr);
-}
-
-TEST(TokenizerLoadTest, RefusesVocabulariesOfOtherModels) {
-  const test::TemporaryFolder folder;
-  const auto status = [&](const std::string& pieces, TokenizerSpec spec) {
-    spec.vocabulary_file = folder.path() / "dict.vocab";
-    std::ofstream(spec.vocabulary_file, std::ios::binary) << pieces;
-    return Tokenizer::Load(spec, {}).status();
-  };
-  const auto says = [](const auto& what) {
-    return StatusIs(absl::StatusCode::kFailedPrecondition, what);
-  };
-  const std::string good = "<s>\n<pad>\n</s>\n<unk>\nthe\n";
-  const TokenizerSpec codes = {.subword_file = TestData("v0.2.codes"),
-                               .subword_kind = linnet::v1::SUBWORD_KIND_BPE_CODES};
-  EXPECT_THAT(status(good, codes), IsOk());
-  EXPECT_THAT(status(good, {.subword_file = kTiny}), IsOk());
-  // fairseq's dict.txt unchanged, without the special tokens.
-  EXPECT_THAT(status("the\nof\n", codes),
-              says(AllOf(HasSubstr("dict.vocab"), HasSubstr("special tokens included"))));
-  EXPECT_THAT(status("</s>\n<unk>\n<pad>\n<s>\n", codes),
-              says(AllOf(HasSubstr("id 2 for <pad>"), HasSubstr("the model's is 1"))));
-  TokenizerSpec small = codes;
-  small.vocabulary_size = 4;
-  EXPECT_THAT(status(good, small),
-              says(AllOf(HasSubstr("dict.vocab has 5 pieces"), HasSubstr("has 4"))));
-  EXPECT_THAT(Tokenizer::Load({.subword_file = kTiny, .vocabulary_size = 100}, {}).status(),
-              says(AllOf(HasSubstr("tiny.spm"), HasSubstr("100"))));
-  EXPECT_THAT(Tokenizer::Load(codes, {}).status(), says(HasSubstr("need a vocabulary file")));
-  EXPECT_THAT(
-      status(good, {.subword_file = kTiny, .subword_kind = linnet::v1::SUBWORD_KIND_BPE_CODES}),
-      says(AllOf(HasSubstr("tiny.spm"), HasSubstr("line 1"))));
-  EXPECT_THAT(status(good, {.subword_file = TestData("v0.2.codes")}),
-              says(HasSubstr("is not a SentencePiece model")));
 }
 
 }  // namespace

@@ -29,8 +29,6 @@ class BpeCodes {
   // is no cache, since a typical word takes about a microsecond.
   void Split(absl::string_view word, std::vector<absl::string_view>& pieces) const;
 
-  int merges() const { return static_cast<int>(merges_.size()); }
-
  private:
   struct Merge {
     int rank = 0;    // the lowest is applied first
