@@ -2,8 +2,7 @@
 # csv2po of translate-toolkit 3.20.4 (PyPI) does not undo what po2csv did to a translation: a leading "-" or "@" gets an apostrophe for
 # good, and backslashes are doubled.
 #
-# Guess before the run: po2csv marks cells that a spreadsheet could take for a formula, and csv2po removes the mark, so that both give
-# back the same PO file.
+# No guess was written down before the run. What one expects of two converters that belong together: the same PO file comes back.
 # Seen (translate-toolkit 3.20.4, polib 1.2.0, Python 3.11), the translations before and after:
 #
 #   '- Milch' -> "'- Milch"
