@@ -54,7 +54,8 @@ Admission::Admission(const AdmissionLimits& limits, AdmissionObserver& observer,
 }
 
 int64_t Admission::MaxCallTokens(const Caller& caller) const {
-  return std::min(Quota(limits_.max_tokens).share(caller), kMaxCallTokens);
+  return std::min(Quota(limits_.max_tokens).share(caller),
+                  std::max(kMaxCallTokens, limits_.max_tokens / 4));
 }
 
 absl::Duration Admission::TimeToDrain() const {

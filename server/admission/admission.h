@@ -66,8 +66,8 @@ class Admission {
 
   // Fixed memory of a call: its objects here and in gRPC, and its headers.
   static constexpr int64_t kBytesPerCall = 16384;
-  // Max work of one call. A text that needs more is read up to there only, so this bounds what a
-  // text costs before it is refused.
+  // Max work of one call, or a quarter of max_tokens if that is more. A text that needs more is
+  // read up to there only, so this bounds what a text costs before it is refused.
   static constexpr int64_t kMaxCallTokens = 1'000'000;
 
   // Returns a permit for `bytes` plus kBytesPerCall. RESOURCE_EXHAUSTED if the server has no room
@@ -78,8 +78,8 @@ class Admission {
   void StepMade(const std::string& model, const StepReport& report, absl::Duration cycle);
 
   const AdmissionLimits& limits() const { return limits_; }
-  // Max work of one call, if all its targets are as long as they may be: kMaxCallTokens, or what
-  // its client may hold while nothing else is admitted, if that is less.
+  // Max work of one call, if all its targets are as long as they may be: as kMaxCallTokens says,
+  // or what its client may hold while nothing else is admitted, if that is less.
   int64_t MaxCallTokens(const Caller& caller) const;
   int64_t tokens() const;
   int64_t bytes() const;

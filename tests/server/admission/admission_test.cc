@@ -247,8 +247,10 @@ TEST_F(AdmissionTest, LoadOfTheSecondModelIsTriedWhileTheFirstIsBusy) {
 TEST_F(AdmissionTest, LargestCallIsAdmittedAlone) {
   EXPECT_EQ(admission.MaxCallTokens({}), 100);
   EXPECT_EQ(admission.MaxCallTokens({.client = "a", .id = "x"}), 75);
+  const Admission by_default({}, metrics);
+  EXPECT_EQ(by_default.MaxCallTokens({}), Admission::kMaxCallTokens);
   const Admission large({.max_tokens = 100 * Admission::kMaxCallTokens}, metrics);
-  EXPECT_EQ(large.MaxCallTokens({}), Admission::kMaxCallTokens);
+  EXPECT_EQ(large.MaxCallTokens({}), 25 * Admission::kMaxCallTokens);
 }
 
 TEST_F(AdmissionTest, GivesBackAMovedPermitOnce) {
