@@ -116,7 +116,7 @@ def test_page_names_the_settings_that_are_flags():
         assert f"except for `LINNET_SERVER_{flag.upper().replace('-', '_')}`" in page
     dockerfile = (ROOT / "deploy/Dockerfile").read_text()
     (entry,) = re.findall(r'^ENTRYPOINT (\["linnet-server".*\])$', dockerfile, re.MULTILINE)
-    (told,) = re.findall(r"The image gives it the flags (.*),$", page, re.MULTILINE)
+    (told,) = re.findall(r"The image sets the flags (.*):$", page, re.MULTILINE)
     assert re.findall(r"--[a-z-]+", told) == re.findall(r"--[a-z-]+", entry)
 
 
