@@ -132,9 +132,10 @@ def test_no_text_and_no_secret_is_written(start, api, tmp_path, log_format):
     with pytest.raises(grpc.RpcError):
         translate(ask, timeout=20, metadata=headers(x_much=f"{TOKEN}{WORD}" * 1000))
     server.channel = grpc.insecure_channel(server.grpc)  # that connection may be gone
-    translate = server.method("Translate")
     with pytest.raises(grpc.RpcError):
         server.translate(f"{WORD} " * 600_000, timeout=60)
+    server.channel = grpc.insecure_channel(server.grpc)  # and so may that one
+    translate = server.method("Translate")
 
     for bad in ({"x_request_id": f"{WORD} {TOKEN}"}, {"x_priority": WORD}):
         with pytest.raises(grpc.RpcError) as refused:
