@@ -339,18 +339,19 @@ TEST(MarkupPropertyTest, StepsReadWhatOneStepReads) {
 // A step that was asked for little work has done little, whatever the fragment holds.
 TEST(MarkupPropertyTest, EveryStepIsSmall) {
   constexpr int64_t kWork = 1000;
+  const MarkupOptions options;
   for (const std::string piece :
        {"<b>", "x", "&amp;", "<code>x</code>", "<p title='a b c'>", "<sub>1", "&", "<", "</b>"}) {
     std::string fragment;
     while (fragment.size() < 200'000) fragment += piece;
-    MarkedTextReader reader(fragment, {});
+    MarkedTextReader reader(fragment, options);
     int steps = 0;
     for (; !reader.done(); ++steps) ASSERT_LE(reader.Step(kWork), kWork + 10) << piece;
     EXPECT_GE(steps, 12) << piece;
   }
   std::string tag = "<b";
   while (tag.size() < 200'000) tag += " a=b";
-  MarkedTextReader reader(tag += ">", {});
+  MarkedTextReader reader(tag += ">", options);
   EXPECT_LE(reader.Step(kWork), kWork + static_cast<int64_t>(tag.size()) / 8) << "one tag";
 }
 
