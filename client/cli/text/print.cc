@@ -213,7 +213,8 @@ void PrintAnswer(const Text& text, const v1::DetectLanguageResponse& response, i
                  std::ostream& out) {
   const v1::LanguageDetection& detection = response.detections(index);
   if (form == Form::kJson)
-    return PrintAlone(response, &v1::DetectLanguageResponse::mutable_detections, detection, out);
+    return PrintAlone(v1::DetectLanguageResponse(), &v1::DetectLanguageResponse::mutable_detections,
+                      detection, out);
   if (IsRecord(form)) {
     if (PrintNoRecord(text, out)) return;
     std::vector<std::string> languages;
