@@ -219,7 +219,7 @@ class AsyncConnection(shared.CallStarter):
         """The next message of a call, None after the last one. The read is a task, which ends with
         the call: grpc.aio 1.85 leaks what a read holds whose own task is cancelled."""
         try:
-            message = await asyncio.shield(asyncio.ensure_future(call.read()))
+            message = await asyncio.shield(call.read())
         except asyncio.CancelledError:
             call._cancel("cancelled by the caller")
             raise
