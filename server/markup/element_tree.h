@@ -48,7 +48,7 @@ class ElementTree {
   };
   static constexpr int kRoot = 0;  // the segment
 
-  // Of codes [begin, end) of a segment, whose text starts at byte `base` of the plain text.
+  // Codes [begin, end) are those of the segment. Its text starts at byte `base` of the plain text.
   ElementTree(std::span<const Code> codes, int begin, int end, int base, const WordLinks& words);
 
   Node& operator[](int node) { return nodes_[node]; }

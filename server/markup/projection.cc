@@ -21,7 +21,7 @@ std::vector<bool> FindMarks(const std::vector<ByteRange>& words, absl::string_vi
   return marks;
 }
 
-// What the links say of the words.
+// The weights of the links between source and target words.
 class LinkWeights {
  public:
   explicit LinkWeights(const WordLinks& words)

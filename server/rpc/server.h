@@ -141,7 +141,7 @@ class Server {
   // Null while models are loaded for the first time, as next.
   std::unique_ptr<HealthReader> health_reader_ ABSL_GUARDED_BY(shown_mu_);
   std::map<std::string, bool> shown_ ABSL_GUARDED_BY(shown_mu_);  // model → is it serving
-  // Of the server itself; null if the health that was read is not shown yet.
+  // The state of the server itself as it was shown; not set if the models have changed since.
   struct OwnHealth {
     bool draining, failed;
     bool operator==(const OwnHealth&) const = default;
