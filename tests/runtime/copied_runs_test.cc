@@ -39,7 +39,7 @@ std::vector<std::string> Runs(const std::string& text) {
     if (rest.empty()) return Spelling::kSpelled;
     return rest == "\u200D" || rest == "\uFE0F" ? Spelling::kNothing : Spelling::kUnspellable;
   };
-  const std::vector<std::string> names = {"<ph0>", "<ph7>"};
+  const Names names({"<ph0>", "<ph7>"});
   std::vector<std::string> runs;
   for (const TextRun& run : FindUnspellable(text, names, spelling))
     runs.push_back(text.substr(run.begin, run.end - run.begin));
@@ -70,7 +70,7 @@ TEST(CopiedRunsTest, LettersOfUnspacedScriptsAreCopiedOneByOne) {
   };
   const std::string text = "东龘京龘龘东";
   std::vector<std::string> runs;
-  for (const TextRun& run : FindUnspellable(text, {}, spelling))
+  for (const TextRun& run : FindUnspellable(text, Names(), spelling))
     runs.push_back(text.substr(run.begin, run.end - run.begin));
   EXPECT_THAT(runs, ElementsAre("龘", "龘龘"));
 }

@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-const std::vector<std::string> kNames = {"<ph0>", "KX7", "ZB4", "WT9"};
+const Names kNames({"<ph0>", "KX7", "ZB4", "WT9"});
 
 ProtectedSpan SpanOf(const std::string& text, const std::string& part) {
   const auto begin = static_cast<int>(text.find(part));

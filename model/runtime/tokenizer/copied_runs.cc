@@ -1,8 +1,5 @@
 #include "model/runtime/tokenizer/copied_runs.h"
 
-#include <algorithm>
-
-#include "absl/strings/ascii.h"
 #include "model/runtime/text/characters.h"
 
 namespace linnet::model {
@@ -19,34 +16,19 @@ int UnitEnd(absl::string_view text, int begin) {
   return character.end;
 }
 
-// Length of the name at the start of `text`, or 0.
-int NameLength(absl::string_view text, std::span<const std::string> names) {
-  for (const std::string& name : names) {
-    if (StartsWithName(text, name)) return static_cast<int>(name.size());
-  }
-  return 0;
-}
-
 }  // namespace
 
-bool StartsWithName(absl::string_view text, absl::string_view name) {
-  return text.size() >= name.size() &&
-         std::equal(name.begin(), name.end(), text.begin(), [](char a, char b) {
-           return absl::ascii_tolower(a) == absl::ascii_tolower(b);
-         });
-}
-
-std::vector<TextRun> FindUnspellable(absl::string_view text, std::span<const std::string> names,
+std::vector<TextRun> FindUnspellable(absl::string_view text, const Names& names,
                                      absl::FunctionRef<Spelling(absl::string_view)> spelling) {
   std::vector<TextRun> runs;
   bool adjoins = false;  // only blanks since the last run
   for (int begin = 0, end = 0; begin < std::ssize(text); begin = end) {
-    const int name = NameLength(text.substr(begin), names);
-    end = name > 0 ? begin + name : UnitEnd(text, begin);
+    const int name = names.StartOf(text.substr(begin));
+    end = name >= 0 ? begin + static_cast<int>(names[name].size()) : UnitEnd(text, begin);
     const bool blank = IsWhiteSpace(CharacterAt(text, begin).code_point);
-    const Spelling spelled = name > 0 ? Spelling::kUnspellable
-                             : blank  ? Spelling::kNothing
-                                      : spelling(text.substr(begin, end - begin));
+    const Spelling spelled = name >= 0 ? Spelling::kUnspellable
+                             : blank   ? Spelling::kNothing
+                                       : spelling(text.substr(begin, end - begin));
     if (spelled == Spelling::kSpelled) {
       adjoins = false;
     } else if (spelled == Spelling::kUnspellable) {

@@ -26,28 +26,24 @@ struct Found {
 };
 
 // A digit may follow that of a `loose` span.
-std::optional<Found> FindStandIn(absl::string_view raw, int at, std::span<const std::string> names,
+std::optional<Found> FindStandIn(absl::string_view raw, int at, const Names& names,
                                  std::span<const ProtectedSpan> spans,
                                  const std::vector<bool>& loose) {
-  for (int i = 0; i < std::ssize(spans); ++i) {
-    const std::string& name = names[spans[i].stand_in];
-    if (!StartsWithName(raw.substr(at), name)) continue;
-    int end = at + static_cast<int>(name.size());
-    if (!absl::ascii_isalnum(name.front())) return Found{i, end};
-    if (at > 0 && absl::ascii_isalnum(raw[at - 1])) continue;
-    int letters = 0;
-    while (end + letters < std::ssize(raw) && absl::ascii_isalnum(raw[end + letters])) ++letters;
-    if (letters > 0 && absl::ascii_isdigit(raw[end])) {
-      if (!loose[i]) continue;
-      letters = 0;
-    }
-    return Found{i, letters <= kMaxEnding ? end + letters : end};
+  const int number = names.StartOf(raw.substr(at));
+  if (number < 0) return std::nullopt;
+  const std::string& name = names[number];
+  int end = at + static_cast<int>(name.size());
+  const auto span = std::ranges::find(spans, number, &ProtectedSpan::stand_in);
+  const int index = span == spans.end() ? Found::kNone : static_cast<int>(span - spans.begin());
+  if (!absl::ascii_isalnum(name.front())) return Found{index, end};
+  if (index == Found::kNone || (at > 0 && absl::ascii_isalnum(raw[at - 1]))) return std::nullopt;
+  int letters = 0;
+  while (end + letters < std::ssize(raw) && absl::ascii_isalnum(raw[end + letters])) ++letters;
+  if (letters > 0 && absl::ascii_isdigit(raw[end])) {
+    if (!loose[index]) return std::nullopt;
+    letters = 0;
   }
-  for (const std::string& name : names) {
-    if (!absl::ascii_isalnum(name.front()) && StartsWithName(raw.substr(at), name))
-      return Found{Found::kNone, at + static_cast<int>(name.size())};
-  }
-  return std::nullopt;
+  return Found{index, letters <= kMaxEnding ? end + letters : end};
 }
 
 bool IsDigitAt(absl::string_view text, int at) {
@@ -188,7 +184,7 @@ int RestoredText::PlaceOf(int raw) const {
   return place;
 }
 
-RestoredText RestoreSpans(absl::string_view raw, std::span<const std::string> names,
+RestoredText RestoreSpans(absl::string_view raw, const Names& names,
                           std::span<const ProtectedSpan> spans, absl::string_view source,
                           bool once) {
   RestoredText restored;

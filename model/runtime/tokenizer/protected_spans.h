@@ -7,6 +7,7 @@
 
 #include "absl/strings/string_view.h"
 #include "model/runtime/tokenizer/copied_runs.h"
+#include "model/runtime/tokenizer/names.h"
 
 namespace linnet::model {
 
@@ -58,7 +59,7 @@ struct RestoredText {
 // Puts the spans of `source` into a decoded text in place of their stand-ins, `names`. With `once`
 // each span occurs exactly once: its first stand-in counts, and a span without one is forced. A
 // few letters after a stand-in, as of a plural or genitive, are removed.
-RestoredText RestoreSpans(absl::string_view raw, std::span<const std::string> names,
+RestoredText RestoreSpans(absl::string_view raw, const Names& names,
                           std::span<const ProtectedSpan> spans, absl::string_view source,
                           bool once);
 

@@ -17,6 +17,7 @@
 #include "model/runtime/tokenizer/load_subwords.h"
 #include "model/runtime/tokenizer/lower_capitals.h"
 #include "model/runtime/tokenizer/moses.h"
+#include "model/runtime/tokenizer/names.h"
 #include "model/runtime/tokenizer/subwords.h"
 #include "model/runtime/tokenizer/terms.h"
 #include "proto/status_macros.h"
@@ -31,13 +32,6 @@ bool IsPiece(const Subwords& subwords, absl::string_view text, TokenId unk) {
   const absl::StatusOr<std::vector<TokenId>> tokens = subwords.Encode(text);
   return tokens.ok() && !tokens->empty() && tokens->size() <= 2 && tokens->back() != unk &&
          subwords.Decode({&tokens->back(), 1}) == text;
-}
-
-bool HasName(absl::string_view text, absl::string_view name) {
-  for (size_t at = 0; at < text.size(); ++at) {
-    if (StartsWithName(text.substr(at), name)) return true;
-  }
-  return false;
 }
 
 // Hyphens that look like the one of the keyboard and have no meaning beyond it.
@@ -62,7 +56,8 @@ struct Tokenizer::Impl {
   std::unique_ptr<Subwords> subwords;
   std::optional<MosesWords> words;
   std::string capitals_mark;
-  std::vector<std::string> stand_ins;       // the placeholders, then those of CodeStandIns
+  Names stand_ins;                          // the placeholders, then those of CodeStandIns
+  Names read_apart;                         // the placeholders and the capitals mark
   std::vector<TokenId> placeholder_tokens;  // of the first ones
   std::vector<TokenId> control_ids;         // ascending
   SpecialTokens special;
@@ -152,10 +147,7 @@ std::string Tokenizer::Impl::Readable(absl::string_view whole, int begin, int en
 }
 
 std::vector<TextRun> Tokenizer::Impl::Unspellable(absl::string_view text) const {
-  std::vector<std::string> names(stand_ins.begin(),
-                                 stand_ins.begin() + std::ssize(placeholder_tokens));
-  if (!capitals_mark.empty()) names.push_back(capitals_mark);
-  return FindUnspellable(text, names, [&](absl::string_view part) {
+  return FindUnspellable(text, read_apart, [&](absl::string_view part) {
     // No model has learnt what a control character does in a text.
     if (std::any_of(part.begin(), part.end(), absl::ascii_iscntrl)) return Spelling::kUnspellable;
     // SentencePiece reads this block, of a chart in text, as a blank.
@@ -178,13 +170,13 @@ std::vector<ProtectedSpan> Tokenizer::Impl::FindSpans(absl::string_view text,
   }
   if (spans.empty()) return spans;
   spans = MergeSpans(text, std::move(spans));
+  const std::vector<bool> in_text = stand_ins.In(text);
   int next = 0;
   for (size_t i = 0; i < spans.size(); ++i) {
     // A code that the text has already stands for itself.
-    while (next < std::ssize(stand_ins) && next >= std::ssize(placeholder_tokens) &&
-           HasName(text, stand_ins[next]))
+    while (next < stand_ins.size() && next >= std::ssize(placeholder_tokens) && in_text[next])
       ++next;
-    if (next == std::ssize(stand_ins)) {
+    if (next == stand_ins.size()) {
       spans.resize(i);
       break;
     }
@@ -216,22 +208,27 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Load(const TokenizerSpec& 
                      ", which the manifest names as capitals_mark: name a piece, or leave it out"));
   }
   auto impl = std::make_shared<Impl>();
+  std::vector<std::string> stand_ins;
   for (const std::string& name : spec.placeholders) {
     if (!IsPiece(*subwords, name, special.unk)) {
       return absl::FailedPreconditionError(absl::StrCat(
           spec.subword_file.string(), " has no piece ", name,
           ", which the manifest names among its placeholders: name pieces, or leave them out"));
     }
-    impl->stand_ins.push_back(name);
+    stand_ins.push_back(name);
     impl->placeholder_tokens.push_back(subwords->Encode(name)->back());
   }
+  std::vector<std::string> read_apart = stand_ins;
+  if (!spec.capitals_mark.empty()) read_apart.push_back(spec.capitals_mark);
+  impl->read_apart = Names(std::move(read_apart));
   impl->capitals_mark = spec.capitals_mark;
   impl->control_ids = spec.control_ids;
   impl->subwords = std::move(subwords);
   impl->special = special;
   for (const char* code : CodeStandIns()) {
-    if (impl->ClassifySpelling(code) == Spelling::kSpelled) impl->stand_ins.emplace_back(code);
+    if (impl->ClassifySpelling(code) == Spelling::kSpelled) stand_ins.emplace_back(code);
   }
+  impl->stand_ins = Names(std::move(stand_ins));
   if (spec.word_tokenizer == linnet::v1::WORD_TOKENIZER_MOSES) {
     impl->words.emplace(spec.language_code);
   }
@@ -280,14 +277,12 @@ absl::StatusOr<TokenizedText> Tokenizer::Read(absl::string_view text,
     const auto named = [&](const std::string& in, bool upper) {
       std::string out;
       for (size_t at = 0; at < in.size();) {
-        const auto span = std::find_if(read.spans.begin(), read.spans.end(), [&](const auto& s) {
-          return StartsWithName(absl::string_view(in).substr(at), impl.stand_ins[s.stand_in]);
-        });
-        if (span == read.spans.end()) {
+        const int number = impl.stand_ins.StartOf(absl::string_view(in).substr(at));
+        if (number < 0 || std::ranges::count(read.spans, number, &ProtectedSpan::stand_in) == 0) {
           out += in[at++];
           continue;
         }
-        const std::string& name = impl.stand_ins[span->stand_in];
+        const std::string& name = impl.stand_ins[number];
         out += upper ? absl::AsciiStrToUpper(name) : name;
         at += name.size();
       }
