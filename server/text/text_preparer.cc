@@ -105,10 +105,9 @@ struct TextPreparer::State {
   // Searches the next part of the text for protected spans, and merges them with the terms that
   // begin there; behind the last one begins to split.
   absl::Status FindSpans();
+  int EndOfSpan(int at);  // model::SpanEnd
   int CountTokens(absl::string_view part);
   absl::Status Split(int64_t budget);
-  // Reads a sentence with those before it that end inside a protected span, if they fit.
-  absl::Status ReadUnlessOpen(model::TextSegment place);
   absl::Status ReadSentence(const model::TextSegment& place);
   absl::Status Chunk();
   absl::Status AddSegment(TokenizedPart part);
@@ -133,7 +132,6 @@ struct TextPreparer::State {
   std::vector<model::ProtectedSpan> terms = {};  // of the glossary, ascending
   int64_t next_term = 0;                         // the first one that is not in `spans`
   std::vector<model::ProtectedSpan> spans = {};  // of a text that is split
-  std::optional<model::TextSegment> open = {};   // a sentence that ends inside a span
   // Of a text that is not split into segments.
   TextChunks chunks;
   std::vector<TokenizedPart> parts;
@@ -209,7 +207,8 @@ absl::Status TextPreparer::State::StartWhole() {
 void TextPreparer::State::StartSplit(size_t max_segments) {
   splitter.emplace(
       *text, request.language_code, max_tokens,
-      [this](absl::string_view part) { return CountTokens(part); }, max_segments);
+      [this](absl::string_view part) { return CountTokens(part); }, max_segments,
+      [this](int at) { return EndOfSpan(at); });
   phase = Phase::kSplit;
 }
 
@@ -261,6 +260,12 @@ absl::Status TextPreparer::State::FindSpans() {
   return limits.hold(2 * (VectorBytes(spans) - before + bytes));
 }
 
+int TextPreparer::State::EndOfSpan(int at) {
+  const auto span = std::lower_bound(spans.begin(), spans.end(), at,
+                                     [](const auto& each, int begin) { return each.end <= begin; });
+  return span == spans.end() || span->begin >= at ? at : span->end;
+}
+
 int TextPreparer::State::CountTokens(absl::string_view part) {
   if (std::ssize(part) > max_bytes) return max_tokens + 1;
   auto result = Encode(part);
@@ -282,9 +287,7 @@ absl::Status TextPreparer::State::Split(int64_t budget) {
   RETURN_IF_ERROR(held);
   worked += split.value_or(budget);
   for (; read < splitter->segments().size(); ++read)
-    RETURN_IF_ERROR(ReadUnlessOpen(splitter->segments()[read]));
-  if (splitter->done() && open.has_value())
-    RETURN_IF_ERROR(ReadSentence(*std::exchange(open, std::nullopt)));
+    RETURN_IF_ERROR(ReadSentence(splitter->segments()[read]));
   if (!chunks.full()) {
     if (absl::IsOutOfRange(split.status())) return TooManySegments(item.path, limits.max_segments);
     if (!split.ok()) return Unreadable(item.path, split.status());
@@ -293,27 +296,6 @@ absl::Status TextPreparer::State::Split(int64_t budget) {
   counted = {};
   splitter.reset();
   phase = request.split ? Phase::kFinish : Phase::kChunk;
-  return absl::OkStatus();
-}
-
-absl::Status TextPreparer::State::ReadUnlessOpen(model::TextSegment place) {
-  if (open.has_value()) {
-    model::TextSegment both = *std::exchange(open, std::nullopt);
-    both.end = place.end;
-    worked += both.end - both.begin;
-    if (CountTokens(TextOf(*text, both)) <= max_tokens) {
-      place = both;
-    } else {
-      both.end = static_cast<int>(model::Trimmed(TextOf(*text, {both.begin, place.begin})).size()) +
-                 both.begin;
-      RETURN_IF_ERROR(ReadSentence(both));
-    }
-    RETURN_IF_ERROR(held);
-  }
-  const auto cut = std::lower_bound(spans.begin(), spans.end(), place.end,
-                                    [](const auto& span, int at) { return span.end <= at; });
-  if (cut == spans.end() || cut->begin >= place.end) return ReadSentence(place);
-  open = place;
   return absl::OkStatus();
 }
 

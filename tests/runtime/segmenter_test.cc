@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "model/runtime/text/characters.h"
@@ -332,11 +334,12 @@ TEST(SegmenterTest, PartsDoNotDependOnHowFarTheSentenceIsKnown) {
 }
 
 // Bytes passed to the token counter per byte of the text.
-double CountedPerByte(const std::string& text, int max_tokens) {
+double CountedPerByte(const std::string& text, int max_tokens,
+                      const TokenCounter& count = CountCharacters) {
   int64_t counted = 0;
   const auto segments = SplitText(text, "en", max_tokens, [&](absl::string_view part) {
     counted += static_cast<int64_t>(part.size());
-    return CountCharacters(part);
+    return count(part);
   });
   EXPECT_THAT(segments, IsOk());
   return static_cast<double>(counted) / static_cast<double>(text.size());
@@ -401,6 +404,61 @@ TEST(SegmenterTest, TextOfFewTokensIsCutByItsBytes) {
                        "the character at byte 2 has 20001 bytes, at most 16384 are read"));
 }
 
+// Finds the span among those between braces.
+SpanEnd BetweenBraces(const std::string& text) {
+  return [text](int at) {
+    const size_t open = text.substr(0, at).rfind('{');
+    if (open == std::string::npos || open == static_cast<size_t>(at)) return at;
+    const size_t close = text.find('}', open);
+    if (close == std::string::npos || close + 1 <= static_cast<size_t>(at)) return at;
+    return static_cast<int>(close) + 1;
+  };
+}
+
+TEST(SegmenterTest, NothingEndsInsideAProtectedSpan) {
+  const std::vector<std::vector<std::string>> examples = {
+      {"See {n, plural, one {A file. It is old} now.", "Go on."},
+      {"A {b.\n\nC. D} e.", "F."},
+      {"{A.\tB. } C.", "D."},
+      {"One.", "Two {three. } {Four. Five}.", "Six."},
+  };
+  for (const std::vector<std::string>& sentences : examples) {
+    const std::string text = absl::StrJoin(sentences, "\n");
+    TextSplitter splitter(text, "en", 1000, CountCharacters, 1000, BetweenBraces(text));
+    while (!splitter.done()) ASSERT_THAT(splitter.Step(1), IsOk());
+    std::vector<std::string> found;
+    for (const TextSegment& segment : splitter.segments())
+      found.push_back(text.substr(segment.begin, segment.end - segment.begin));
+    EXPECT_EQ(found, sentences);
+  }
+}
+
+// However many sentences would end inside a span, its text is counted about as often as any other.
+TEST(SegmenterTest, LongSpanOfManySentencesIsCountedFewTimes) {
+  std::string text = "{";
+  while (text.size() < 200'000) text += "Z. A dog runs.\n";
+  text += "}";
+  const auto size = static_cast<int>(text.size());
+  for (const int tokens : {2, 2000}) {  // of any text
+    int64_t counted = 0, work = 0;
+    TextSplitter splitter(
+        text, "en", 200,
+        [&](absl::string_view part) {
+          counted += std::ssize(part);
+          return std::min(tokens, CountCharacters(part));
+        },
+        text.size(), [&](int at) { return at == 0 ? at : size; });
+    while (!splitter.done()) {
+      const absl::StatusOr<int64_t> step = splitter.Step(1000);
+      ASSERT_THAT(step, IsOk());
+      work += *step;
+    }
+    EXPECT_LE(counted, 4 * size);
+    EXPECT_GE(work, size / 8);
+    for (const TextSegment& segment : splitter.segments()) EXPECT_TRUE(segment.part_of_sentence);
+  }
+}
+
 // Bytes of characters that a vocabulary has no piece for take longer than other tokens.
 TEST(SegmenterTest, TokensOfBytesAreMoreWork) {
   const auto work = [](const std::string& piece) {
@@ -425,6 +483,19 @@ TEST(SegmenterTest, TakesLinearTime) {
     EXPECT_LT(CountedPerByte(large, 200), 1.5 * CountedPerByte(small, 200) + 1) << piece;
     // To see that the sentence is too long, that a part fits, and that no longer one does.
     EXPECT_LT(CountedPerByte(large, 200), 3.2) << piece;
+  }
+}
+
+// Where bytes do not tell how many tokens there are, a part is not counted many times either.
+TEST(SegmenterTest, UnevenTokensAreCountedFewTimes) {
+  const auto count = [](absl::string_view part) {
+    return CountCharacters(absl::StrReplaceAll(part, {{"international", "i"}}));
+  };
+  for (const std::string piece :
+       {"international<b>{international}", "international, (A. B.) {x}international \""}) {
+    std::string text;
+    while (text.size() < 300'000) text += piece;
+    EXPECT_LT(CountedPerByte(text, 200, count), 2.8) << piece;
   }
 }
 

@@ -23,7 +23,9 @@ namespace {
 constexpr UChar32 kEmDash = 0x2014;
 constexpr int kMinBytes = 16;   // of the first text that is tried
 constexpr int kMaxGrowth = 4;   // of the text that is tried next
+constexpr int kNearClause = 8;  // share of a text that is tried, in which a clause ends behind it
 constexpr int kMaxGuesses = 3;  // of a place before halves are tried
+constexpr int kLeftOver = 16;   // share of the tokens that a part cut between graphemes may lack
 
 bool IsClauseMark(UChar32 c) {
   return c == ',' || c == ';' || c == ':' || c == 0x2013 || c == kEmDash || c == 0x060C ||
@@ -117,13 +119,14 @@ bool SentenceCutter::Fits(int end) {
   guess_ = end + int64_t{max_tokens_ - tokens} * (end - begin_) / std::max(tokens, 1);
   if (tokens > max_tokens_) return false;
   fitting_ = std::max(fitting_, end);
+  fills_ = tokens >= max_tokens_ - max_tokens_ / kLeftOver;
   return true;
 }
 
 // The last of `cuts` (ascending) that fits, or -1. Assumes that a longer text has no fewer tokens;
 // otherwise the result fits but may not be the last. Counts few texts if tokens are about equally
-// long.
-int SentenceCutter::LastThatFits(std::span<const int> cuts) {
+// long. With `any_full`, returns one that fills the part, which need not be the last.
+int SentenceCutter::LastThatFits(std::span<const int> cuts, bool any_full) {
   auto fit = std::upper_bound(cuts.begin(), cuts.end(), fitting_);  // those before it fit
   auto unfit = cuts.end();
   for (int i = 0; fit != unfit; ++i) {
@@ -133,6 +136,7 @@ int SentenceCutter::LastThatFits(std::span<const int> cuts) {
       if (cut != fit) --cut;
     }
     if (Fits(*cut)) {
+      if (any_full && fills_) return *cut;
       fit = cut + 1;
     } else {
       unfit = cut;
@@ -142,22 +146,30 @@ int SentenceCutter::LastThatFits(std::span<const int> cuts) {
   const int last = *(fit - 1);
   if (last == fitting_ || Fits(last)) return last;
   fitting_ = begin_;  // a shorter text has more tokens
-  return LastThatFits({cuts.begin(), fit - 1});
+  return LastThatFits({cuts.begin(), fit - 1}, any_full);
 }
 
 // Returns an end that does not fit, soon after the longest that does, or known + 1 if the whole
-// rest fits. Text far behind it is never tokenised, so the work depends on `max_tokens` and not on
-// the length of the rest. Prefers ends of words, since half a word may have more tokens than the
-// whole. Nothing if more of the sentence must be known.
+// rest fits. Within a word without an end nearby it is one byte behind an end that fills the part.
+// Text far behind it is never tokenised, so the work depends on `max_tokens` and not on the length
+// of the rest. Prefers ends of words, since half a word may have more tokens than the whole, and
+// before those the end of a clause, where the part may end. Nothing if more of the sentence must be
+// known.
 std::optional<int> SentenceCutter::FindUnfit(int known, bool ends) {
   const int64_t last = begin_ + max_bytes_;
   while (true) {
     if (ends && begin_ + bytes_ >= known) return Fits(known) ? known + 1 : known;
     if (!ends && begin_ + 2 * bytes_ >= cuts_known_) return std::nullopt;
     int probe = static_cast<int>(begin_ + bytes_);
-    const auto word_end = std::lower_bound(words_.begin(), words_.end(), probe);
-    if (word_end != words_.end() && *word_end < std::min(probe + bytes_, last)) {
-      probe = *word_end;
+    const auto end_before = [&](const std::vector<int>& cuts, int64_t limit) {
+      const auto cut = std::lower_bound(cuts.begin(), cuts.end(), probe);
+      return cut != cuts.end() && *cut < std::min(limit, last) ? *cut : -1;
+    };
+    if (const int clause_end = end_before(clauses_, probe + bytes_ / kNearClause);
+        clause_end >= 0) {
+      probe = clause_end;
+    } else if (const int word_end = end_before(words_, probe + bytes_); word_end >= 0) {
+      probe = word_end;
     } else if (probe == last) {
       while (U8_IS_TRAIL(text_[probe])) --probe;
       return Fits(probe) ? probe + 1 : probe;
@@ -165,6 +177,10 @@ std::optional<int> SentenceCutter::FindUnfit(int known, bool ends) {
       while (U8_IS_TRAIL(text_[probe])) ++probe;
     }
     if (!Fits(probe)) return probe;
+    const auto ends_nearby = [&](const std::vector<int>& cuts) {
+      return !Between(cuts, begin_, static_cast<int>(begin_ + 2 * bytes_)).empty();
+    };
+    if (fills_ && !ends_nearby(words_) && !ends_nearby(clauses_)) return probe + 1;
     const int64_t tried = std::max<int64_t>(bytes_, probe - begin_);
     bytes_ = std::clamp(guess_ - begin_, tried + step_, kMaxGrowth * tried + step_);
     bytes_ = std::min(bytes_, max_bytes_);
@@ -206,7 +222,7 @@ absl::StatusOr<std::optional<int>> SentenceCutter::CutBetweenGraphemes(int known
   const int first =
       std::min(word_end, *std::upper_bound(graphemes.begin(), graphemes.end(), begin_));
   if (!ends && first >= cuts_known_) return std::nullopt;
-  const int cut = LastThatFits(Between(graphemes, begin_, before));
+  const int cut = LastThatFits(Between(graphemes, begin_, before), /*any_full=*/true);
   if (cut >= 0) return cut;
   if (Fits(first)) return first;
   const std::string bytes =
@@ -223,8 +239,8 @@ absl::StatusOr<std::optional<TextSegment>> SentenceCutter::Next(int known, bool 
   FindCuts(known, ends);
   const std::optional<int> unfit = FindUnfit(known, ends);
   if (!unfit.has_value()) return std::nullopt;
-  int cut = *unfit > known ? known : LastThatFits(Between(clauses_, begin_, *unfit));
-  if (cut < 0) cut = LastThatFits(Between(words_, begin_, *unfit));
+  int cut = *unfit > known ? known : LastThatFits(Between(clauses_, begin_, *unfit), false);
+  if (cut < 0) cut = LastThatFits(Between(words_, begin_, *unfit), false);
   if (cut < 0) {
     ASSIGN_OR_RETURN(const std::optional<int> found, CutBetweenGraphemes(known, ends, *unfit));
     if (!found.has_value()) return std::nullopt;

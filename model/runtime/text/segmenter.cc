@@ -75,7 +75,7 @@ int64_t MaxSegmentBytes(int max_tokens) {
 
 struct TextSplitter::State {
   State(absl::string_view text, absl::string_view language_code, int max_tokens,
-        TokenCounter count_tokens, size_t max_segments)
+        TokenCounter count_tokens, size_t max_segments, SpanEnd span_end)
       : text(text),
         max_tokens(max_tokens),
         max_segments(max_segments),
@@ -86,6 +86,7 @@ struct TextSplitter::State {
                     TokensOfBytes(part, tokens) * kWorkOfTokenOfByte + kWorkOfCount;
           return tokens;
         }),
+        span_end(std::move(span_end)),
         scanner(language_code) {}
 
   absl::Status Check();
@@ -93,6 +94,11 @@ struct TextSplitter::State {
   absl::Status StartLine();
   absl::Status Scan();
   absl::Status Add(TextSegment segment);
+  // The end of the protected span that goes on behind a sentence or line and the white space at its
+  // end, or `end` if there is none.
+  int EndOfSpan(int end);
+  // Starts to cut a sentence that is known to go on to text[end) if it is too long already.
+  void CutIfLong(int end);
   // Counts the next start of the sentence, of which text[begin, end) is known, or all of that. True
   // if all of it fits; starts the cutter if there are too many tokens or bytes.
   bool CountStart(int end);
@@ -105,6 +111,7 @@ struct TextSplitter::State {
   const int64_t max_bytes = MaxSegmentBytes(max_tokens);
   const size_t max_segments;
   const TokenCounter count_tokens, count;
+  const SpanEnd span_end;
   SentenceScanner scanner;
   std::vector<TextSegment> segments;
   int64_t worked = 0;
@@ -137,6 +144,7 @@ absl::Status TextSplitter::State::StartLine() {
   done = line >= std::ssize(text);
   if (done) return absl::OkStatus();
   line_end = BreakAfter(text, line);
+  for (int end = 0; (end = EndOfSpan(line_end)) > line_end;) line_end = BreakAfter(text, end);
   worked += (line_end - line) / kScannedBytesPerWork;
   in_line = true;
   begin = line;
@@ -176,6 +184,17 @@ bool TextSplitter::State::CountStart(int end) {
   return false;
 }
 
+int TextSplitter::State::EndOfSpan(int end) {
+  if (span_end == nullptr) return end;
+  return std::max(end, span_end(SkipWhiteSpaceBefore(text, end)));
+}
+
+void TextSplitter::State::CutIfLong(int end) {
+  if (cutter == nullptr && end - begin >= 2 * kLongSentence &&
+      (counted < kLongSentence || end - begin > max_bytes))
+    CountStart(end);
+}
+
 absl::Status TextSplitter::State::Cut(int known, bool ends) {
   ASSIGN_OR_RETURN(const std::optional<TextSegment> part, cutter->Next(known, ends));
   if (part.has_value()) return Add(*part);
@@ -191,10 +210,12 @@ absl::Status TextSplitter::State::Scan() {
   const int64_t before = scanner.places();
   ASSIGN_OR_RETURN(sentence_end, scanner.Next(kPlacesPerTurn));
   worked += (scanner.places() - before) * kWorkOfPlace;
-  if (sentence_end.has_value() || cutter != nullptr) return absl::OkStatus();
-  const int end = line + scanner.scanned();
-  if (end - begin >= 2 * kLongSentence && (counted < kLongSentence || end - begin > max_bytes))
-    CountStart(end);
+  if (!sentence_end.has_value()) {
+    CutIfLong(line + scanner.scanned());
+  } else if (const int end = line + *sentence_end; EndOfSpan(end) > end) {
+    sentence_end.reset();
+    CutIfLong(end);
+  }
   return absl::OkStatus();
 }
 
@@ -224,9 +245,9 @@ absl::Status TextSplitter::State::Continue() {
 }
 
 TextSplitter::TextSplitter(absl::string_view text, absl::string_view language_code, int max_tokens,
-                           TokenCounter count_tokens, size_t max_segments)
+                           TokenCounter count_tokens, size_t max_segments, SpanEnd span_end)
     : state_(std::make_unique<State>(text, language_code, max_tokens, std::move(count_tokens),
-                                     max_segments)) {}
+                                     max_segments, std::move(span_end))) {}
 TextSplitter::~TextSplitter() = default;
 
 bool TextSplitter::done() const { return state_->done; }

@@ -56,6 +56,7 @@ FRAGMENTS = [
     "{} ",
     "<b>",
     "<p>Z. ",
+    "Z.{}",
 ]
 SEEDS = [
     *FRAGMENTS,
