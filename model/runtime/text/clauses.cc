@@ -25,7 +25,7 @@ constexpr int kMinBytes = 16;   // of the first text that is tried
 constexpr int kMaxGrowth = 4;   // of the text that is tried next
 constexpr int kNearClause = 8;  // share of a text that is tried, in which a clause ends behind it
 constexpr int kMaxGuesses = 3;  // of a place before halves are tried
-constexpr int kLeftOver = 16;   // share of the tokens that a part cut between graphemes may lack
+constexpr int kLeftOver = 16;   // share of the tokens that a part may lack that is full
 
 bool IsClauseMark(UChar32 c) {
   return c == ',' || c == ';' || c == ':' || c == 0x2013 || c == kEmDash || c == 0x060C ||
@@ -123,10 +123,10 @@ bool SentenceCutter::Fits(int end) {
   return true;
 }
 
-// The last of `cuts` (ascending) that fits, or -1. Assumes that a longer text has no fewer tokens;
-// otherwise the result fits but may not be the last. Counts few texts if tokens are about equally
-// long. With `any_full`, returns one that fills the part, which need not be the last.
-int SentenceCutter::LastThatFits(std::span<const int> cuts, bool any_full) {
+// One of `cuts` (ascending) that fills the part, otherwise the last that fits, or -1. Assumes that
+// a longer text has no fewer tokens; otherwise the result fits but may not be the last. Counts few
+// texts if tokens are about equally long.
+int SentenceCutter::CutThatFits(std::span<const int> cuts) {
   auto fit = std::upper_bound(cuts.begin(), cuts.end(), fitting_);  // those before it fit
   auto unfit = cuts.end();
   for (int i = 0; fit != unfit; ++i) {
@@ -136,7 +136,7 @@ int SentenceCutter::LastThatFits(std::span<const int> cuts, bool any_full) {
       if (cut != fit) --cut;
     }
     if (Fits(*cut)) {
-      if (any_full && fills_) return *cut;
+      if (fills_) return *cut;
       fit = cut + 1;
     } else {
       unfit = cut;
@@ -146,16 +146,15 @@ int SentenceCutter::LastThatFits(std::span<const int> cuts, bool any_full) {
   const int last = *(fit - 1);
   if (last == fitting_ || Fits(last)) return last;
   fitting_ = begin_;  // a shorter text has more tokens
-  return LastThatFits({cuts.begin(), fit - 1}, any_full);
+  return CutThatFits({cuts.begin(), fit - 1});
 }
 
-// Returns an end that does not fit, soon after the longest that does, or known + 1 if the whole
-// rest fits. Within a word without an end nearby it is one byte behind an end that fills the part.
-// Text far behind it is never tokenised, so the work depends on `max_tokens` and not on the length
-// of the rest. Prefers ends of words, since half a word may have more tokens than the whole, and
-// before those the end of a clause, where the part may end. Nothing if more of the sentence must be
-// known.
-std::optional<int> SentenceCutter::FindUnfit(int known, bool ends) {
+// Returns an end that does not fit, soon after the longest that does, or the byte behind one that
+// fills the part, or known + 1 if the whole rest fits. Text far behind it is never tokenised, so
+// the work depends on `max_tokens` and not on the length of the rest. Prefers ends of words, since
+// half a word may have more tokens than the whole, and before those the end of a clause, where the
+// part may end. Nothing if more of the sentence must be known.
+std::optional<int> SentenceCutter::FindLimit(int known, bool ends) {
   const int64_t last = begin_ + max_bytes_;
   while (true) {
     if (ends && begin_ + bytes_ >= known) return Fits(known) ? known + 1 : known;
@@ -177,10 +176,7 @@ std::optional<int> SentenceCutter::FindUnfit(int known, bool ends) {
       while (U8_IS_TRAIL(text_[probe])) ++probe;
     }
     if (!Fits(probe)) return probe;
-    const auto ends_nearby = [&](const std::vector<int>& cuts) {
-      return !Between(cuts, begin_, static_cast<int>(begin_ + 2 * bytes_)).empty();
-    };
-    if (fills_ && !ends_nearby(words_) && !ends_nearby(clauses_)) return probe + 1;
+    if (fills_) return probe + 1;
     const int64_t tried = std::max<int64_t>(bytes_, probe - begin_);
     bytes_ = std::clamp(guess_ - begin_, tried + step_, kMaxGrowth * tried + step_);
     bytes_ = std::min(bytes_, max_bytes_);
@@ -222,7 +218,7 @@ absl::StatusOr<std::optional<int>> SentenceCutter::CutBetweenGraphemes(int known
   const int first =
       std::min(word_end, *std::upper_bound(graphemes.begin(), graphemes.end(), begin_));
   if (!ends && first >= cuts_known_) return std::nullopt;
-  const int cut = LastThatFits(Between(graphemes, begin_, before), /*any_full=*/true);
+  const int cut = CutThatFits(Between(graphemes, begin_, before));
   if (cut >= 0) return cut;
   if (Fits(first)) return first;
   const std::string bytes =
@@ -237,10 +233,10 @@ absl::StatusOr<std::optional<int>> SentenceCutter::CutBetweenGraphemes(int known
 absl::StatusOr<std::optional<TextSegment>> SentenceCutter::Next(int known, bool ends) {
   if (ends && begin_ >= known) return std::nullopt;
   FindCuts(known, ends);
-  const std::optional<int> unfit = FindUnfit(known, ends);
+  const std::optional<int> unfit = FindLimit(known, ends);
   if (!unfit.has_value()) return std::nullopt;
-  int cut = *unfit > known ? known : LastThatFits(Between(clauses_, begin_, *unfit), false);
-  if (cut < 0) cut = LastThatFits(Between(words_, begin_, *unfit), false);
+  int cut = *unfit > known ? known : CutThatFits(Between(clauses_, begin_, *unfit));
+  if (cut < 0) cut = CutThatFits(Between(words_, begin_, *unfit));
   if (cut < 0) {
     ASSIGN_OR_RETURN(const std::optional<int> found, CutBetweenGraphemes(known, ends, *unfit));
     if (!found.has_value()) return std::nullopt;

@@ -14,9 +14,9 @@
 namespace linnet::model {
 
 // Splits a sentence of more than `max_tokens`, or of more than MaxSegmentBytes, without white space
-// around it into the largest parts that fit: at clause marks, otherwise at white space, otherwise
-// between graphemes, where a part may lack a sixteenth of the tokens. White space between parts
-// belongs to none. Text and counter must outlive it.
+// around it into parts that fit: at clause marks, otherwise at white space, otherwise between
+// graphemes. A part has at least 15 of 16 of these tokens, or is the largest that ends so. White
+// space between parts belongs to none. Text and counter must outlive it.
 class SentenceCutter {
  public:
   // `bytes`: about the length of the first part, as far as the caller knows it.
@@ -36,8 +36,8 @@ class SentenceCutter {
   void FindCuts(int known, bool ends);
   // Counts the tokens of text[begin_, end).
   bool Fits(int end);
-  int LastThatFits(std::span<const int> cuts, bool any_full);
-  std::optional<int> FindUnfit(int known, bool ends);
+  int CutThatFits(std::span<const int> cuts);
+  std::optional<int> FindLimit(int known, bool ends);
   absl::Status FindGraphemes(int to);
   absl::StatusOr<std::optional<int>> CutBetweenGraphemes(int known, bool ends, int unfit);
   void StartPart(int begin, int64_t bytes);
@@ -51,7 +51,7 @@ class SentenceCutter {
   int64_t bytes_ = 0;   // of the next text to try from there
   int64_t step_ = 1;    // bytes by which that grows at least
   int fitting_ = 0;     // end of the longest text from there that was seen to fit
-  bool fills_ = false;  // the last one that fitted has nearly all tokens of a part
+  bool fills_ = false;  // of the last one that fitted: nearly all tokens of a part
   int64_t guess_ = 0;   // where the last count lets expect the end of the part
   // Offsets at which the sentence may be cut, ascending, of text[begin, cuts_known_); the end of
   // the sentence is the last one once it is known. None follows white space.

@@ -32,10 +32,10 @@ int64_t MaxSegmentBytes(int max_tokens);
 
 // Splits a text into sentences by ICU's rules for the language (BCP-47), with abbreviations ("Dr.",
 // "e.g.", "z. B.") kept together; a new line or a tab always splits. A sentence of more than
-// `max_tokens` is split into the largest parts that fit, at clause marks, otherwise at white space,
-// otherwise between graphemes (SentenceCutter); the parts have part_of_sentence set. So is one of
-// more than MaxSegmentBytes. The segments and the white space between them are the text, byte for
-// byte; a text of white space has no segments.
+// `max_tokens` is split into parts that fit, at clause marks, otherwise at white space, otherwise
+// between graphemes (SentenceCutter); the parts have part_of_sentence set. So is one of more than
+// MaxSegmentBytes. The segments and the white space between them are the text, byte for byte; a
+// text of white space has no segments.
 //
 // Returns InvalidArgumentError for text that is not UTF-8 (with the byte), or if a single grapheme
 // is larger than a segment; OutOfRangeError, as early as possible, for more than `max_segments`.
