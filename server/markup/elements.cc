@@ -1,7 +1,10 @@
 #include "server/markup/elements.h"
 
 #include <algorithm>
+#include <string>
+#include <unordered_map>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 
@@ -31,6 +34,29 @@ constexpr absl::string_view kInvisible[] = {"area",     "link",   "meta",   "noe
                                             "template", "track",  "wbr"};
 constexpr absl::string_view kTextAttributes[] = {"title", "alt", "placeholder", "aria-label"};
 
+// What the HTML standard says of an element.
+struct HtmlElement {
+  bool block = false;
+  bool empty = false;
+  bool copied = false;
+  bool invisible = false;
+};
+
+HtmlElement FindHtmlElement(absl::string_view name) {
+  static const auto* const elements = [] {
+    auto* all = new std::unordered_map<std::string, HtmlElement>;
+    for (absl::string_view block : kBlocks) (*all)[std::string(block)].block = true;
+    for (absl::string_view empty : kEmpty) (*all)[std::string(empty)].empty = true;
+    for (absl::string_view copied : kCopied) (*all)[std::string(copied)].copied = true;
+    for (absl::string_view invisible : kInvisible) (*all)[std::string(invisible)].invisible = true;
+    return all;
+  }();
+  constexpr size_t kLongest = 10;  // "blockquote"
+  if (name.size() > kLongest) return {};
+  const auto found = elements->find(absl::AsciiStrToLower(name));
+  return found == elements->end() ? HtmlElement() : found->second;
+}
+
 template <typename List>
 bool Has(const List& names, absl::string_view name, MarkupSyntax syntax) {
   return std::any_of(std::begin(names), std::end(names),
@@ -58,18 +84,19 @@ ElementKind ClassifyElement(const MarkupToken& start_tag, const MarkupOptions& o
   const absl::string_view name = start_tag.name;
   const MarkupSyntax syntax = options.syntax;
   const bool html = syntax == MarkupSyntax::kHtml;
+  const HtmlElement standard = html ? FindHtmlElement(name) : HtmlElement();
   ElementKind kind;
-  kind.splits = html && Has(kBlocks, name, syntax);
+  kind.splits = standard.block;
   if (Has(options.splitting_tags, name, syntax)) kind.splits = true;
   if (Has(options.non_splitting_tags, name, syntax)) kind.splits = false;
-  kind.copied = (html && Has(kCopied, name, syntax)) || Has(options.ignore_tags, name, syntax) ||
+  kind.copied = standard.copied || Has(options.ignore_tags, name, syntax) ||
                 IsMarkedAsCopied(start_tag, syntax);
   // HTML reads "/>" only in SVG and MathML, which are copied as a whole.
-  kind.empty = html ? Has(kEmpty, name, syntax) ||
-                          (start_tag.self_closing && kind.copied &&
-                           (SameName(name, "svg", syntax) || SameName(name, "math", syntax)))
-                    : start_tag.self_closing;
-  kind.visible = (kind.empty || kind.copied) && !(html && Has(kInvisible, name, syntax));
+  kind.empty =
+      html ? standard.empty || (start_tag.self_closing && kind.copied &&
+                                (SameName(name, "svg", syntax) || SameName(name, "math", syntax)))
+           : start_tag.self_closing;
+  kind.visible = (kind.empty || kind.copied) && !standard.invisible;
   return kind;
 }
 
