@@ -87,6 +87,30 @@ TEST_F(TokenizerTest, EncodesEveryTextWithoutUnknownTokens) {
   EXPECT_EQ(std::count(tokens->begin(), tokens->end(), SpecialTokens().unk), 0);
 }
 
+// A word is protected exactly if one of its tokens spells no letter, whichever letters stand beside
+// each other.
+TEST_F(TokenizerTest, WordsWithoutTokensAreProtected) {
+  const std::vector<std::string> letters = {
+      "a",      "e",      "o",      "u",      "\u00FC", "\u00DF", "\u0301", "\u0308", "\u0416",
+      "\u0438", "\u0306", "\u1100", "\u1161", "\uFB01", "\uFF41", "\u00E9", "\u01C6"};
+  std::mt19937 random(6);
+  int unspellable = 0;
+  for (int round = 0; round < 3000; ++round) {
+    std::string word = letters[random() % 6];
+    while (random() % 4 != 0) word += letters[random() % letters.size()];
+    const std::vector<TokenId> tokens = tokenizer_->Encode(word).value();
+    const bool bytes = std::any_of(tokens.begin(), tokens.end(), [](TokenId token) {
+      return token >= kByte0 + 0x80 && token < kByte0 + 0x100;
+    });
+    const auto read = tokenizer_->Read(word, {.protects = true});
+    ASSERT_THAT(read, IsOk());
+    ASSERT_EQ(!read->spans.empty(), bytes) << word;
+    unspellable += bytes ? 1 : 0;
+  }
+  EXPECT_GT(unspellable, 500);
+  EXPECT_LT(unspellable, 2500);
+}
+
 TEST_F(TokenizerTest, EmptyTextHasNoTokens) {
   EXPECT_THAT(tokenizer_->Encode(""), IsOkAndHolds(IsEmpty()));
   EXPECT_EQ(tokenizer_->Decode({}), "");

@@ -142,6 +142,8 @@ class ByteLevel final : public Subwords {
 
   int pieces() const override { return vocabulary_.size(); }
 
+  absl::string_view Piece(TokenId token) const override { return vocabulary_.Piece(token); }
+
   TokenGrammar::Class ClassOf(TokenId token) const override {
     return token == special_.unk || vocabulary_.Piece(token).empty() ? TokenGrammar::kControl
                                                                      : TokenGrammar::kText;

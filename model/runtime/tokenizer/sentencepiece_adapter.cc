@@ -38,6 +38,7 @@ std::string SentencePieceModel::DecodePieces(const std::vector<std::string>& pie
 }
 
 int SentencePieceModel::pieces() const { return impl_->processor.GetPieceSize(); }
+std::string_view SentencePieceModel::piece(int id) const { return impl_->processor.IdToPiece(id); }
 bool SentencePieceModel::is_control(int id) const {
   const auto& processor = impl_->processor;
   return processor.IsControl(id) || processor.IsUnused(id) || processor.IsUnknown(id);

@@ -27,6 +27,8 @@ class SentencePieceModel {
   std::string DecodePieces(const std::vector<std::string>& pieces, std::string& text) const;
 
   int pieces() const;
+  // For an id in [0, pieces()): the piece, which starts with U+2581 for a blank.
+  std::string_view piece(int id) const;
   // For an id in [0, pieces()): true if the piece is not text (control, unused or unknown); and the
   // byte of a byte piece, or -1.
   bool is_control(int id) const;

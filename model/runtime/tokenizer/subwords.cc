@@ -53,6 +53,8 @@ class SentencePiece final : public Subwords {
                                                           ", the vocabulary says ", id.expected));
       }
     }
+    classes_.reserve(model_.pieces());
+    for (int id = 0; id < model_.pieces(); ++id) classes_.push_back(ClassOfPiece(model_, id));
     return absl::OkStatus();
   }
 
@@ -80,12 +82,18 @@ class SentencePiece final : public Subwords {
 
   int pieces() const override { return model_.pieces(); }
 
+  absl::string_view Piece(TokenId token) const override {
+    const std::string_view piece = model_.piece(token);
+    return {piece.data(), piece.size()};
+  }
+
   TokenGrammar::Class ClassOf(TokenId token) const override {
-    return token < 0 || token >= pieces() ? TokenGrammar::kControl : ClassOfPiece(model_, token);
+    return token < 0 || token >= pieces() ? TokenGrammar::kControl : classes_[token];
   }
 
  private:
   SentencePieceModel model_;
+  std::vector<TokenGrammar::Class> classes_;  // by token
   SpecialTokens special_;
 };
 
@@ -159,6 +167,8 @@ class MappedSentencePiece final : public Subwords {
 
   int pieces() const override { return ids_.size(); }
 
+  absl::string_view Piece(TokenId token) const override { return ids_.Piece(token); }
+
   TokenGrammar::Class ClassOf(TokenId token) const override {
     const absl::string_view piece = ids_.Piece(token);
     if (piece.empty() || IsLanguageName(piece)) return TokenGrammar::kControl;
@@ -225,6 +235,8 @@ class BytePairs final : public Subwords {
   }
 
   int pieces() const override { return ids_.size(); }
+
+  absl::string_view Piece(TokenId token) const override { return ids_.Piece(token); }
 
   TokenGrammar::Class ClassOf(TokenId token) const override {
     return ids_.Piece(token).empty() ? TokenGrammar::kControl : TokenGrammar::kText;

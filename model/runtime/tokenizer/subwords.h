@@ -24,6 +24,8 @@ class Subwords {
   // `tokens` contain no special tokens except unk.
   virtual std::string Decode(std::span<const TokenId> tokens) const = 0;
   virtual int pieces() const = 0;
+  // For a token in [0, pieces()): the piece as its file has it, with marks of blanks and of words.
+  virtual absl::string_view Piece(TokenId token) const = 0;
   // The grammar's class of any id; special tokens are control pieces.
   virtual TokenGrammar::Class ClassOf(TokenId token) const = 0;
 };

@@ -1,5 +1,7 @@
 #include "model/runtime/tokenizer/tokenizer.h"
 
+#include <unicode/unorm2.h>
+
 #include <algorithm>
 #include <atomic>
 #include <mutex>
@@ -70,6 +72,9 @@ struct Tokenizer::Impl {
   // that they read as another one, as "TM" for "™", is unspellable.
   Spelling ClassifySpelling(absl::string_view text) const;
   Spelling FindSpelling(absl::string_view text) const;
+  // True if one of the characters is in no piece, and unspellable by itself: then the text is, and
+  // need not be tokenised to see it.
+  bool HasUnspellableCharacter(absl::string_view text) const;
   // The text as Read describes it. `whole` contains it.
   std::string Readable(absl::string_view whole, int begin, int end) const;
   // The parts of a text to protect, in order, with their stand-ins.
@@ -81,6 +86,9 @@ struct Tokenizer::Impl {
   // By code points of the first two planes: 0, or the Spelling and one. Threads that find it at the
   // same time write the same.
   mutable std::vector<std::atomic<uint8_t>> spellings = std::vector<std::atomic<uint8_t>>(0x20000);
+  mutable std::once_flag made_characters;
+  // By code points of the first two planes: whether a piece has it.
+  mutable std::vector<bool> characters;
   std::once_flag made_continuations;
   std::shared_ptr<const std::vector<TokenId>> continuations;
   std::once_flag made_marks;
@@ -94,7 +102,7 @@ Spelling Tokenizer::Impl::ClassifySpelling(absl::string_view text) const {
   const Character first = text.empty() ? Character() : CharacterAt(text, 0);
   if (first.end != std::ssize(text) || first.code_point < 0 ||
       std::cmp_greater_equal(first.code_point, spellings.size()))
-    return FindSpelling(text);
+    return HasUnspellableCharacter(text) ? Spelling::kUnspellable : FindSpelling(text);
   std::atomic<uint8_t>& known = spellings[first.code_point];
   uint8_t spelling = known.load(std::memory_order_relaxed);
   if (spelling == 0) {
@@ -102,6 +110,37 @@ Spelling Tokenizer::Impl::ClassifySpelling(absl::string_view text) const {
     known.store(spelling, std::memory_order_relaxed);
   }
   return static_cast<Spelling>(spelling - 1);
+}
+
+bool Tokenizer::Impl::HasUnspellableCharacter(absl::string_view text) const {
+  std::call_once(made_characters, [this] {
+    std::vector<bool> found(spellings.size());
+    for (TokenId token = 0; token < subwords->pieces(); ++token) {
+      const absl::string_view piece = subwords->Piece(token);
+      for (int at = 0; at < std::ssize(piece);) {
+        const Character character = CharacterAt(piece, at);
+        at = character.end;
+        if (character.code_point >= 0 && std::cmp_less(character.code_point, found.size()))
+          found[character.code_point] = true;
+      }
+    }
+    characters = std::move(found);
+  });
+  UErrorCode error = U_ZERO_ERROR;
+  const UNormalizer2* const composed = unorm2_getNFKCInstance(&error);
+  for (int at = 0; at < std::ssize(text);) {
+    const Character character = CharacterAt(text, at);
+    const UChar32 c = character.code_point;
+    const absl::string_view part = text.substr(at, character.end - at);
+    at = character.end;
+    if (c < 0x80 || std::cmp_greater_equal(c, characters.size()) || characters[c]) continue;
+    // Together with its neighbours it may become another character.
+    const UChar32 next = at < std::ssize(text) ? CharacterAt(text, at).code_point : ' ';
+    if (!unorm2_hasBoundaryBefore(composed, c) || !unorm2_hasBoundaryBefore(composed, next))
+      continue;
+    if (ClassifySpelling(part) == Spelling::kUnspellable) return true;
+  }
+  return false;
 }
 
 Spelling Tokenizer::Impl::FindSpelling(absl::string_view text) const {
