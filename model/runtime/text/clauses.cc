@@ -25,7 +25,7 @@ constexpr int kMinBytes = 16;   // of the first text that is tried
 constexpr int kMaxGrowth = 4;   // of the text that is tried next
 constexpr int kNearClause = 8;  // share of a text that is tried, in which a clause ends behind it
 constexpr int kMaxGuesses = 3;  // of a place before halves are tried
-constexpr int kLeftOver = 16;   // share of the tokens that a part may lack that is full
+constexpr int kLeftOver = 8;    // share of the tokens that a part may lack that is full
 
 bool IsClauseMark(UChar32 c) {
   return c == ',' || c == ';' || c == ':' || c == 0x2013 || c == kEmDash || c == 0x060C ||

@@ -15,7 +15,7 @@ namespace linnet::model {
 
 // Splits a sentence of more than `max_tokens`, or of more than MaxSegmentBytes, without white space
 // around it into parts that fit: at clause marks, otherwise at white space, otherwise between
-// graphemes. A part has at least 15 of 16 of these tokens, or is the largest that ends so. White
+// graphemes. A part has at least 7 of 8 of these tokens, or is the largest that ends so. White
 // space between parts belongs to none. Text and counter must outlive it.
 class SentenceCutter {
  public:
