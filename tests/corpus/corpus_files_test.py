@@ -84,6 +84,50 @@ def test_lines_that_cannot_be_read_are_errors_of_their_rows(tmp_path):
     ]
 
 
+def test_no_value_of_json_is_changed_or_dropped(tmp_path):
+    """Arrow makes integers of 1.5 and floats of true, and drops keys that its struct lacks."""
+    path = tmp_path / "a.jsonl"
+    first = {"text": "a", "n": 1, "x": 1.5, "m": {"a": [{"b": 1}]}}
+    others = [
+        first | {"n": 1.5},
+        first | {"x": True},
+        first | {"m": {"a": [], "c": 2}},
+        first | {"m": {"a": [{"b": 1, "c": 2}]}},
+        first | {"n": 2**70},
+        {"text": "b", "n": 2, "x": 3, "m": {"a": [{}]}},
+        {"text": "c"},
+    ]
+    lines = [json.dumps(row) for row in [first] * 1000 + others]
+    path.write_text("\n".join([*lines, '{"text": "c", "text": "d"}', "[" * 100_000]))
+    rows, errors = read(Input.count(str(path), 100), 1000, 1009)
+    wrong = [name and f"the value of {name} has another type" for name in "nxmmn"]
+    assert [errors.get(it, "").partition(" than")[0] for it in range(7)] == [*wrong, "", ""]
+    assert "a name occurs twice among text, text" in errors[7]
+    assert errors[8].startswith("the line is not JSON")
+    assert rows[0] == first | {"n": None}
+    assert rows[3] == first | {"m": None}
+    assert rows[5] == {"text": "b", "n": 2, "x": 3.0, "m": {"a": [{"b": None}]}}
+    assert rows[6] == {"text": "c", "n": None, "x": None, "m": None}
+
+
+def test_a_column_of_numbers_that_do_not_fit_has_errors(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text(f'{{"text": "a", "n": {2**70}}}\n{{"text": "b"}}\n')
+    rows, errors = read(Input.count(str(path), 10), 0, 2)
+    assert rows == [{"text": "a", "n": None}, {"text": "b", "n": None}]
+    assert list(errors) == [0]
+
+
+@pytest.mark.parametrize("name", [it for it in NAMES if "parquet" not in it])
+def test_byte_order_mark_is_no_text(tmp_path, name):
+    plain = write(tmp_path / name.removesuffix(".zst"))
+    data = b"\xef\xbb\xbf" + plain.read_bytes()
+    (tmp_path / name).write_bytes(zstandard.compress(data) if ".zst" in name else data)
+    rows, errors = read(Input.count(str(tmp_path / name), 10), 0, 25)
+    assert [list(row.values())[-1] for row in rows] == [row["text"] for row in ROWS]
+    assert errors == {}
+
+
 def test_key_that_is_no_column_is_an_error_unless_columns_are_named(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "a"}\n' * 1000 + '{"text": "b", "other": 1}\n')
@@ -103,8 +147,8 @@ def test_types_are_those_of_most_lines_and_columns_those_of_all(tmp_path):
     rows, errors = read(source, 0, 4)
     assert [tuple(row.values()) for row in rows] == [(None, None), ("a", 1), ("b", None), (None, 3)]
     assert errors == {
-        0: "the value of text has another type than in most lines",
-        2: "the value of id has another type than in most lines",
+        0: "the value of text has another type than in most lines: see --keep",
+        2: "the value of id has another type than in most lines: see --keep",
     }
 
 
@@ -130,6 +174,17 @@ def test_globs_are_sorted_and_must_match(tmp_path):
     assert [it[-5:] for it in find_inputs([f"{tmp_path}/*.txt"])] == ["a.txt", "b.txt"]
     with pytest.raises(CorpusError, match="no file matches"):
         find_inputs([f"{tmp_path}/*.tsv"])
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.jsonl.zst", "a.tsv.zst", "a.txt.zst"])
+@pytest.mark.parametrize("kept", [0, -1, 12])
+def test_files_that_are_cut_or_damaged_are_refused(tmp_path, name, kept):
+    """zstandard reads a file that is cut as one with fewer rows."""
+    path = write(tmp_path / name)
+    data = path.read_bytes()
+    path.write_bytes(data[:kept] if kept else b"damaged")
+    with pytest.raises(CorpusError, match=f"{name} cannot be read: "):
+        Input.count(str(path), 10).schema()
 
 
 def test_query_of_an_address_is_no_ending():

@@ -326,6 +326,35 @@ def test_refused_languages_are_errors_which_verify_finds_again(run, tmp_path, bu
     assert run("verify", tmp_path / "out", "--bundle", bundle, "--sample", 1)[0] == 0
 
 
+@pytest.mark.parametrize(
+    "kind", [pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())]
+)
+def test_columns_of_parquet_pass_as_they_are(run, tmp_path, bundle, kind):
+    said = {b"pandas": b"{}"}
+    fields = [("text", kind), ("id", pa.int64()), ("m", pa.struct([("a", pa.string())]))]
+    table = pa.table(
+        {"text": ["one", None, "two"] * 4, "id": [2**60 + 1, None, 0] * 4, "m": [None] * 12}
+    ).cast(pa.schema(fields, metadata=said))
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=5)
+    flags = ["-o", tmp_path / "out", "--bundle", bundle, "--chunk-rows", 4]
+    assert run("run", tmp_path / "a.parquet", *flags)[0] == 0
+    assert run("verify", tmp_path / "out")[0] == 0
+    assert run("merge", tmp_path / "out", "-o", tmp_path / "b.parquet")[0] == 0
+    done = pq.read_table(tmp_path / "b.parquet")
+    wanted = pq.read_table(tmp_path / "a.parquet")
+    assert done.select(["text", "id", "m"]) == wanted
+    assert done["translation"].to_pylist() == ["ONE", None, "TWO"] * 4
+    assert done.schema.metadata == said
+
+
+def test_columns_of_one_name_are_refused(run, tmp_path, bundle):
+    table = pa.table([pa.array(["a"])] * 3, names=["text", "x", "x"])
+    pq.write_table(table, tmp_path / "a.parquet")
+    flags = ["-o", tmp_path / "out", "--bundle", bundle]
+    done = run("run", tmp_path / "a.parquet", *flags)
+    assert (done[0], done[2]) == (1, "error: there are several columns 'x': rename all but one\n")
+
+
 def test_columns_that_are_not_kept_are_left_out(run, tmp_path, bundle):
     (tmp_path / "a.tsv").write_text("1\ta\tx\n")
     flags = ["--text", "c2", "--keep", "c2", "-o", tmp_path / "out", "--bundle", bundle]
@@ -349,6 +378,18 @@ def test_wrong_flags_are_refused(run, tmp_path, bundle, flags, message):
     status, _, said = run("run", "a.txt", "-o", tmp_path, "--bundle", bundle, *flags)
     assert status == 2
     assert message in said
+
+
+@pytest.mark.parametrize(("data", "said"), [(None, "No such file"), (b"caf\xe9\tx", "utf-8")])
+def test_glossaries_that_cannot_be_read_are_named(run, tmp_path, data, said):
+    path = tmp_path / "terms.tsv"
+    if data is not None:
+        path.write_bytes(data)
+    flags = ["-o", tmp_path, "--server", "127.0.0.1:1", "--to", "de", "--glossary", path]
+    done = run("run", "a.txt", *flags)
+    assert done[0] == 1
+    assert done[2].startswith(f"error: {path} cannot be read: ")
+    assert said in done[2]
 
 
 def test_answers_are_digested_row_by_row():

@@ -101,6 +101,36 @@ def test_columns_that_do_not_fit_are_refused(table, columns, message):
         translate_table(pa.table(table), Shouting(), columns)
 
 
+def test_text_may_have_each_of_arrows_forms():
+    """pandas stores categories as a dictionary, and others write views."""
+    texts, languages = ["one", None, "one"], ["en", "de", None]
+    for kind in (pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())):
+        table = pa.table({"text": texts, "l": languages})
+        table = table.cast(pa.schema([("text", kind), ("l", kind)]))
+        done = translate_table(table, Shouting(), Columns(language="l"))
+        assert done["translation"].to_pylist() == ["ONE", None, "ONE"]
+        assert done.schema.field("text").type == kind
+
+
+def test_what_a_schema_says_passes():
+    """pandas keeps there what Arrow does not know: indexes, nullable integers, categories."""
+    said = {b"pandas": b"{}", b"huggingface": b"{}"}
+    spark = {b"org.apache.spark.sql.parquet.row.metadata": b"{}"}  # hides other columns from Spark
+    schema = pa.schema([("text", pa.string())], metadata=said | spark)
+    done = translate_table(pa.table({"text": ["a"]}, schema=schema), Shouting())
+    assert done.schema.metadata == said
+
+
+def test_columns_that_cannot_be_told_apart_are_refused():
+    table = pa.table([pa.array(["a"]), pa.array(["b"])], names=["text", "text"])
+    with pytest.raises(CorpusError, match="there are 2 columns 'text': rename all but one"):
+        translate_table(table, Shouting())
+    with pytest.raises(CorpusError, match="named twice: a, a"):
+        Columns(texts=("a", "a"))
+    with pytest.raises(CorpusError, match=r"write texts=\('text',\)"):
+        Columns(texts="text")  # type: ignore[arg-type]
+
+
 def test_text_in_another_language_than_expected_is_an_error():
     texts = [
         "Das ist ein kurzer deutscher Satz.",

@@ -160,7 +160,11 @@ def _backend(given: argparse.Namespace) -> tuple[Callable[[], Backend], dict[str
     )
     settings.options.CopyFrom(linnet.DecodingOptions(**options))
     if given.glossary:
-        for number, line in enumerate(given.glossary.read_text().splitlines(), 1):
+        try:
+            text = given.glossary.read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            raise CorpusError(f"{given.glossary} cannot be read: {error}") from None
+        for number, line in enumerate(text.splitlines(), 1):
             if line.count("\t") != 1:
                 raise CorpusError(f"{given.glossary}: line {number} is no SOURCE<tab>TARGET")
             source, target = line.split("\t")

@@ -21,7 +21,7 @@ import re
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -32,8 +32,9 @@ import pyarrow.parquet as pq
 import zstandard
 from pyarrow import fs
 
-from .rows import CorpusError
+from .rows import CorpusError, lasting
 
+_MARK = "\ufeff".encode()  # programs of Windows begin files with it
 _UNFINISHED = re.compile(r"\.(.+)\.[0-9a-f]{32}")  # the name of a file while it is written
 FORMATS = ("parquet", "jsonl", "tsv", "txt")
 _WRONG_VALUES = (pa.ArrowException, TypeError, ValueError, OverflowError)
@@ -166,10 +167,16 @@ class Input:
     @classmethod
     def count(cls, name: str, stride: int) -> Input:
         """Reads the file once, of Parquet only the footer."""
-        place, (kind, compressed) = Place.of(name), format_of(name)
-        size = place.size()
+        format_of(name)  # is it known?
+        size = Place.of(name).size()
         if size is None:
             raise CorpusError(f"there is no file {name}")
+        with _reading(name):
+            return cls._count(name, size, stride)
+
+    @classmethod
+    def _count(cls, name: str, size: int, stride: int) -> Input:
+        place, (kind, compressed) = Place.of(name), format_of(name)
         if kind == "parquet":
             with place.files.open_input_file(place.path) as file:
                 return cls(name, size, pq.read_metadata(file).num_rows, stride)
@@ -191,14 +198,19 @@ class Input:
             )
 
     def schema(self) -> pa.Schema:
+        with _reading(self.name):
+            return self._schema()
+
+    def _schema(self) -> pa.Schema:
         place, (kind, compressed) = Place.of(self.name), format_of(self.name)
         if kind == "parquet":
             with place.files.open_input_file(place.path) as file:
-                return pq.read_schema(file).remove_metadata()
+                schema = pq.read_schema(file)
+                return schema.with_metadata(lasting(schema))
         if kind == "txt":
             return pa.schema([("text", pa.string())])
         with _lines(place, compressed) as file:
-            sample = list(islice(file, SAMPLE_ROWS))
+            sample = _unmarked(list(islice(file, SAMPLE_ROWS)))
         if kind == "tsv":
             count = sample[0].count(b"\t") + 1 if sample else 1
             return pa.schema([(f"c{number}", pa.string()) for number in range(1, count + 1)])
@@ -210,6 +222,15 @@ class Input:
                 for name in names
             ]
         )
+
+
+@contextmanager
+def _reading(name: str) -> Iterator[None]:
+    """Names the file in the errors of reading it, which end a job."""
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        raise CorpusError(f"{name} cannot be read: {error}") from None
 
 
 class Reader:
@@ -231,6 +252,12 @@ class Reader:
         that cannot be read, whose values are null where they do not fit. With `all_keys` a JSON
         object with a key that is no column is such a row; without it, the key is left out."""
         self._source.check()
+        with _reading(self._source.name):
+            return self._rows(begin, end, schema, all_keys)
+
+    def _rows(
+        self, begin: int, end: int, schema: pa.Schema, all_keys: bool
+    ) -> tuple[pa.Table, dict[int, str]]:
         if self._kind == "parquet":
             return _read_parquet(self._place, begin, end, schema), {}
         if self._file is None or begin < self._at:
@@ -248,7 +275,14 @@ class Reader:
         self._at = end
         if len(lines) != end - begin:
             raise CorpusError(f"{self._source.name} has fewer rows than when the job began")
+        if begin == 0:
+            lines = _unmarked(lines)
         return _table(self._kind, lines, schema, all_keys, self._width)
+
+
+def _unmarked(lines: list[bytes]) -> list[bytes]:
+    """The first lines of a file without its byte order mark."""
+    return [line.removeprefix(_MARK) for line in lines[:1]] + lines[1:]
 
 
 def _type_of(values: Sequence[Any]) -> pa.DataType:
@@ -257,15 +291,48 @@ def _type_of(values: Sequence[Any]) -> pa.DataType:
         return pa.array(values).type
     except _WRONG_VALUES:
         ((common, _),) = Counter(map(type, values)).most_common(1)
-        return pa.array([next(value for value in values if type(value) is common)]).type
+    for value in values:
+        if type(value) is common:
+            try:
+                return pa.array([value]).type
+            except _WRONG_VALUES:  # a number of more than 64 bits
+                continue
+    return pa.null()
 
 
 def _fits(value: object, field: pa.Field) -> bool:
     try:
-        pa.array([value], field.type)
+        return _is_same(value, pa.array([value], field.type)[0].as_py())
     except _WRONG_VALUES:
         return False
-    return True
+
+
+def _is_same(value: Any, read: Any) -> bool:
+    """True if `read`, which Arrow has made of a value of JSON, is that value. Arrow makes 1 of 1.5
+    where it wants an integer, and drops keys that a type does not have. Its objects have null for
+    missing keys."""
+    if isinstance(value, dict):
+        return (
+            isinstance(read, dict)
+            and value.keys() <= read.keys()
+            and all(_is_same(value.get(name), read[name]) for name in read)
+        )
+    if isinstance(value, list):
+        return (
+            isinstance(read, list) and len(value) == len(read) and all(map(_is_same, value, read))
+        )
+    if isinstance(value, bool) or isinstance(read, bool):
+        return value is read
+    return bool(value == read or value != value)  # NaN differs from itself
+
+
+def _is_whole(rows: Sequence[dict[str, Any]], table: pa.Table) -> bool:
+    """True if the table has the values of the rows. Arrow changes none to make it a string."""
+    return all(
+        all(map(_is_same, (row.get(it.name) for row in rows), table[it.name].to_pylist()))
+        for it in table.schema
+        if not pa.types.is_string(it.type)
+    )
 
 
 def _table(
@@ -284,14 +351,16 @@ def _table(
         if error:
             errors[number] = error
         rows.append(row)
-    try:
-        return pa.Table.from_pylist(rows, schema), errors
-    except _WRONG_VALUES:
-        pass
+    with suppress(*_WRONG_VALUES):
+        table = pa.Table.from_pylist(rows, schema)
+        if _is_whole(rows, table):
+            return table, errors
     for number, row in enumerate(rows):  # find the values that have other types
         wrong = [it.name for it in schema if not _fits(row.get(it.name), it)]
         if wrong:
-            said = f"the value of {', '.join(wrong)} has another type than in most lines"
+            said = (
+                f"the value of {', '.join(wrong)} has another type than in most lines: see --keep"
+            )
             errors[number] = said
             rows[number] = {name: value for name, value in row.items() if name not in wrong}
     return pa.Table.from_pylist(rows, schema), errors
@@ -315,15 +384,22 @@ def _tsv_row(line: bytes) -> tuple[dict[str, Any], str]:
     return {f"c{number}": cell for number, cell in enumerate(cells, 1)}, error
 
 
+def _object(found: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(found)
+    if len(values) < len(found):
+        raise ValueError(f"a name occurs twice among {', '.join(name for name, _ in found)}")
+    return values
+
+
 def _json_row(line: bytes) -> tuple[dict[str, Any], str]:
     text, error = _text_of(line)
     if error:
         return {}, error
     try:
-        row = json.loads(text)
+        row = json.loads(text, object_pairs_hook=_object)
         text.encode()
         json.dumps(row, ensure_ascii=False).encode()  # an escape may be half of a pair
-    except ValueError as wrong:
+    except (ValueError, RecursionError) as wrong:
         return {}, f"the line is not JSON: {wrong}"
     return (row, "") if isinstance(row, dict) else ({}, "the line is not a JSON object")
 
@@ -351,7 +427,8 @@ def _lines(place: Place, compressed: bool) -> Iterator[BinaryIO]:
         if not compressed:
             yield io.BufferedReader(source, 1 << 20)
             return
-        with zstandard.ZstdDecompressor().stream_reader(source, read_across_frames=True) as plain:
+        # Unlike the reader of zstandard it does not take a file that is cut for one that ends.
+        with pa.CompressedInputStream(source, "zstd") as plain:
             yield io.BufferedReader(plain, 1 << 20)
 
 

@@ -71,6 +71,9 @@ class Job:
         if not schemas:
             raise CorpusError(f"there are no rows in {', '.join(names)}")
         first = next(iter(schemas.values()))
+        kept_names = self.keep or tuple(first.names)
+        if twice := [name for name in kept_names if first.names.count(name) > 1]:
+            raise CorpusError(f"there are several columns {twice[0]!r}: rename all but one")
         for name, schema in schemas.items():
             if not self.keep and not schema.equals(first):
                 raise CorpusError(
@@ -80,7 +83,7 @@ class Job:
             for column in self.keep:
                 if column not in schema.names or schema.field(column) != first.field(column):
                     raise CorpusError(f"{name} has no column {column!r} of the type of the others")
-        kept = pa.schema([first.field(name) for name in self.keep or first.names])
+        kept = pa.schema([first.field(name) for name in kept_names], metadata=first.metadata)
         self.columns.output(kept)
         serialised = base64.b64encode(kept.serialize().to_pybytes()).decode()
         return replace(self, inputs=inputs, arrow_schema=serialised)

@@ -82,6 +82,16 @@ SCHEMA = pa.schema(
 )
 
 
+# Metadata of a schema that holds with more columns too: indexes and nullable integers of pandas,
+# classes of datasets. Spark's hides the columns that it does not name.
+_LASTING = (b"pandas", b"huggingface")
+
+
+def lasting(schema: pa.Schema) -> dict[bytes, bytes]:
+    """The metadata that an output keeps."""
+    return {name: it for name, it in (schema.metadata or {}).items() if name in _LASTING}
+
+
 def digest(values: object) -> bytes:
     """16 bytes of BLAKE2b over the values as JSON."""
     text = json.dumps(values, ensure_ascii=False, separators=(",", ":"))

@@ -9,7 +9,19 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from .languages import language_error
-from .rows import SCHEMA, STOP, Answer, Backend, Came, CorpusError, Memory, Row, digest, ignore
+from .rows import (
+    SCHEMA,
+    STOP,
+    Answer,
+    Backend,
+    Came,
+    CorpusError,
+    Memory,
+    Row,
+    digest,
+    ignore,
+    lasting,
+)
 
 _NO_ERRORS: Mapping[int, str] = {}
 
@@ -26,6 +38,12 @@ class Columns:
     language: str = ""  # of the row, BCP-47
     seed: int | None = None  # sample; each row has its own seed, made of this one and the row
     expect: str = ""  # texts in another language than this one, or the row's, are errors
+
+    def __post_init__(self) -> None:
+        if isinstance(self.texts, str):
+            raise CorpusError(f"texts is a string: write texts=({self.texts!r},)")
+        if len(set(self.texts)) < len(self.texts):
+            raise CorpusError(f"a text is named twice: {', '.join(self.texts)}")
 
     def answer_fields(self) -> list[pa.Field]:
         return [
@@ -46,8 +64,10 @@ class Columns:
                 raise CorpusError(
                     f"there is no column {name!r}, the columns are {', '.join(schema.names)}"
                 )
+            if (count := schema.names.count(name)) > 1:
+                raise CorpusError(f"there are {count} columns {name!r}: rename all but one")
             kind = schema.field(name).type
-            if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+            if not _is_text(kind):
                 raise CorpusError(f"the column {name!r} has the type {kind}, it must be string")
         fields = self.answer_fields()
         taken = [field.name for field in fields if field.name in schema.names]
@@ -55,7 +75,7 @@ class Columns:
             raise CorpusError(
                 f"the columns {', '.join(taken)} are there already: rename or leave them out"
             )
-        return pa.schema([*schema, *fields])
+        return pa.schema([*schema, *fields], metadata=lasting(schema))
 
     def rows(self, table: pa.Table, text: str) -> list[Row | None]:
         """The rows of a text column; None where the text or the target is null."""
@@ -77,6 +97,15 @@ class Columns:
         if self.seed is None:
             return None
         return int(struct.unpack("<Q", digest([self.seed, text])[:8])[0])
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    """True for text in each of Arrow's forms; categories of pandas are dictionaries."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
 
 
 def translate_table(
