@@ -25,6 +25,14 @@ ACCELERATORS = r"[_&](?=[^\W_])"
 COLUMNS = r"[ \t]{2,}|\t|[\0-\x08\x0b\x0c\x0e-\x1f]"  # and other control characters
 
 
+_ICU = re.compile(r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,")
+
+
+def icu_note(text: str, place: str) -> str:
+    """A note if the text is a message with several forms, which stays as it is."""
+    return f"{place}: a message with plural or select is left as it is" if _ICU.search(text) else ""
+
+
 def _pattern(printf: str) -> re.Pattern[str]:
     return re.compile(f"(?P<tag>{TAGS})|(?P<name>{printf}|{BRACES}|{NAMES})|(?P<blank>{COLUMNS})")
 

@@ -61,6 +61,26 @@ def test_what_is_text(page: str, found: list[str]):
     assert texts(page) == found
 
 
+@pytest.mark.parametrize(
+    ("page", "said"),
+    [
+        ("<p>{% if a < 5 && b %}One{% else %}two{% endif %} go", ["One", "two go"]),
+        ("<p>One {{ a && b }} two {{{ c }}}{{& d }}.", ["One  two ."]),
+        ("<p>One <%= a > 1 %>two<% if b %> three<% end %>", ["One two three"]),
+        ("<p>One <?php echo $a->b; ?> two", ["One  two"]),
+        ("<p>One{% endif %}Two {{ open", ["One", "Two {{ open"]),
+    ],
+)
+def test_tags_of_templates_stay_as_they_are(page: str, said: list[str]):
+    assert texts(page) == said
+    tag = re.compile(r"(\{\{\{?[^}]*\}+|\{%.*?%\}|<%.*?%>|<.*?>)")
+    wanted = [it if tag.fullmatch(it) else it.upper() for it in tag.split(page)]
+    if "php" not in page:
+        assert shouted("a.html", page.encode()).decode() == "".join(wanted)
+    else:
+        assert b"<?php echo $a->b; ?>" in shouted("a.html", page.encode())
+
+
 def test_attributes_are_escaped():
     document = read("a.html", b"""<img alt=dog><img alt=' a dog'><img alt="a cat">""")
     assert document.write([('1 > "0"',), ("it's",), ("it's",)]) == (

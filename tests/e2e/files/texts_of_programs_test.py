@@ -52,6 +52,29 @@ def test_the_line_of_an_alert_stays(mark: str, ending: str):
     assert shouted("a.md", alone.encode()).decode() == alone.replace("text", "TEXT")
 
 
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (":::note\nSome\ntext\n:::", ":::note\nSOME TEXT\n:::"),
+        ("::: tip A title\ntext\n:::", "::: tip A TITLE\nTEXT\n:::"),
+        ('!!! note "Title"\n    some\n    text', '!!! note "TITLE"\n    SOME TEXT'),
+        ("Term\n: Some\n  text\n: More", "TERM\n: SOME TEXT\n: MORE"),
+        ("{% if a %}\nsome\ntext\n{% endif %}", "{% if a %}\nSOME TEXT\n{% endif %}"),
+        ("{{< note >}}\nsome\n{{ name }}\n{{< /note >}}",
+         "{{< note >}}\nSOME {{ name }}\n{{< /note >}}"),
+        ("$$\n\\int x dx\n$$\n\ntext", "$$\n\\int x dx\n$$\n\nTEXT"),
+        ("a note: it\nis :smile: text", "A NOTE: IT IS :smile: TEXT"),
+    ],
+)  # fmt: skip
+def test_lines_of_dialects_of_markdown_stay_lines(text: str, wanted: str):
+    assert shouted("a.md", text.encode()).decode() == wanted
+
+
+def test_the_quotes_of_a_title_are_no_text():
+    title, text = read("a.md", b'!!! note "The title"\n    some text\n').fragments
+    assert (title.text, text.text) == ("The title", "some text")
+
+
 @pytest.mark.parametrize("reference", ["&nbsp;", "&#160;", "&#xA0;"])
 @pytest.mark.parametrize("said", [" ", "\xa0"])
 def test_a_no_break_space_comes_back_as_it_was_written(reference: str, said: str):
@@ -191,6 +214,31 @@ def test_xliff_2_fills_segments():
 def test_a_target_that_equals_its_source_is_written():
     document = read("a.xlf", XLIFF.encode())
     assert b"<target>word</target>" in document.write([None, None, ("word",)])
+
+
+def test_messages_with_several_forms_stay_and_are_told():
+    """Angular, Lingui and others keep ICU messages in catalogues."""
+    message = "{n, plural, one {one dog} other {# dogs}}"
+    files = {
+        "a.po": f'msgid "{message}"\nmsgstr ""\n',
+        "a.xml": f'<resources><string name="a">{message}</string></resources>',
+        "a.xlf": '<xliff version="1.2"><file source-language="en" target-language="de"><body>'
+        '<trans-unit id="1"><source>{VAR_PLURAL, plural, =1 {one} other {<x id="I"/> dogs}}'
+        "</source></trans-unit></body></file></xliff>",
+    }
+    for name, text in files.items():
+        document = read(name, text.encode(), Options(target="de"))
+        assert document.fragments == []
+        assert document.write([]).decode() == text
+        assert [it.partition(": ")[2] for it in document.notes] == [
+            "a message with plural or select is left as it is"
+        ]
+
+
+def test_quotes_around_a_string_of_android_stay():
+    text = '<resources><string name="a"> "  It\\\'s a  \\"dog\\" "</string></resources>'
+    out = shouted("a.xml", text.encode()).decode()
+    assert out == text.replace("It", "IT").replace("s a  ", "S A  ").replace("dog", "DOG")
 
 
 def test_android_escapes_quotes_and_keeps_placeholders():

@@ -11,10 +11,12 @@ from ..fragment import ALONE, Code, Fragment, Part, joined
 from ..fragment import CLOSE as CLOSES
 from ..fragment import OPEN as OPENS
 from ..markup import EMPTY, OPEN, RAW, TEXT, Token, end_of, xml_source, xml_tokens
-from ..variables import parts_of
+from ..variables import icu_note, parts_of
 from .format import Format, Options
 from .plurals import categories
 
+# White space within quotes stays; Android shows neither them nor other white space at the ends.
+_QUOTED = re.compile(r'(\s*")((?:[^"\\]|\\.)*)("\s*)', re.DOTALL)
 _ESCAPES = {r"\'": "'", r"\"": '"', r"\@": "@", r"\?": "?"}
 
 
@@ -22,6 +24,7 @@ def resources(source: Source, options: Options) -> Document:
     """Reads a file whose root is <resources>."""
     tokens = list(xml_tokens(source))
     slots: list[Slot] = []
+    notes: list[str] = []
     position = 0
     while position < len(tokens):
         token, end = tokens[position], end_of(tokens, position)
@@ -30,14 +33,18 @@ def resources(source: Source, options: Options) -> Document:
         elif token.attributes.get("translatable") == "false":
             position = end
         elif token.name in ("string", "item"):
-            slots += _string(source, tokens[position:end], token.attributes.get("name", "item"))
+            name = token.attributes.get("name", "item")
+            if note := icu_note(source.text[token.end : tokens[end - 1].start], name):
+                notes.append(note)
+            else:
+                slots += _string(source, tokens[position:end], name)
             position = end
         elif token.name == "plurals":
             slots += _plurals(source, tokens[position:end], options.target)
             position = end
         else:
             position += 1 if token.name == "string-array" else end - position
-    return Document(source, slots, unencodable="xmlcharrefreplace")
+    return Document(source, slots, unencodable="xmlcharrefreplace", notes=notes)
 
 
 def _string(source: Source, tokens: Sequence[Token], place: str) -> list[Slot]:
@@ -48,6 +55,9 @@ def _string(source: Source, tokens: Sequence[Token], place: str) -> list[Slot]:
         token, after = tokens[position], position + 1
         if token.kind == RAW:  # its tags are text for the program
             parts += parts_of(_unescaped(token.raw[9:-3]), is_format=True)
+        elif token.kind == TEXT and len(tokens) == 3 and (found := _QUOTED.fullmatch(token.raw)):
+            inside = parts_of(_unescaped(html.unescape(found[2])), is_format=True)
+            parts += [Code(found[1]), *inside, Code(found[3])]
         elif token.kind == TEXT:
             parts += parts_of(
                 _unescaped(html.unescape(re.sub(r"\s+", " ", token.raw))), is_format=True

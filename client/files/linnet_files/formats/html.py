@@ -42,6 +42,16 @@ _ATTRIBUTES = {"title", "alt", "placeholder", "aria-label", "summary"}
 _META = {"description", "og:title", "og:description", "twitter:title", "twitter:description"}
 
 
+# Tags of templates (Jinja, Liquid, Handlebars, ERB), in which "<" and "&" are no markup.
+_TEMPLATE = re.compile(
+    r"\{\{\{.{0,999}?\}\}\}|\{\{.{0,999}?\}\}|\{%.{0,999}?%\}|<%.{0,999}?%>", re.DOTALL
+)
+_BEGUN = r"(?:\{%|\{\{|<%)[-~]?[\s}]*"
+# Tags that do not stand for a word, and those between two texts of which a page has one.
+_CONTROL = re.compile(rf"\{{%|<%(?![=-])|{_BEGUN}(?:[#/^!>]|(?:else|end|if|range|with|block)\b)")
+_CHOICE = re.compile(rf"{_BEGUN}(?:else|elif|elsif|elseif|when)\b")
+
+
 def _read(data: bytes, options: Options) -> Document:
     if re.match(rb"(?:\xef\xbb\xbf)?\s*<\?xml", data):
         return read_xhtml(data, options)
@@ -81,8 +91,11 @@ def page_slots(source: Source, tokens: Iterable[Token]) -> list[Slot]:
         token = found[position]
         position += 1
         if token.kind == TEXT:
-            text = folded(html.unescape(token.raw))
-            collector.add(text, token.start, token.end)
+            end = token.end
+            while position < len(found) and found[position].kind == TEXT:
+                end = found[position].end
+                position += 1
+            _add_text(collector, source, token.start, end)
         elif token.kind in (RAW, OTHER):
             collector.add(Code(token.raw), token.start, token.end)
         else:
@@ -108,6 +121,24 @@ def page_slots(source: Source, tokens: Iterable[Token]) -> list[Slot]:
                 collector.end()
     collector.end()
     return collector.slots
+
+
+def _add_text(collector: Collector, source: Source, start: int, end: int) -> None:
+    """Adds a text, whose template tags are codes."""
+
+    def add(end: int) -> None:
+        if start < end:
+            collector.add(folded(html.unescape(source.text[start:end])), start, end)
+
+    for tag in _TEMPLATE.finditer(source.text, start, end):
+        add(tag.start())
+        start = tag.end()
+        is_control = _CONTROL.match(tag[0]) is not None
+        if _CHOICE.match(tag[0]) or (is_control and source.text[start : start + 1].isupper()):
+            collector.end()  # the texts on both sides would be one word
+        else:
+            collector.add(Code(tag[0], is_word=not is_control), tag.start(), start)
+    add(end)
 
 
 def _is_kept(token: Token) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from ..document import Document, FileError, Slot, Source
 from ..message import Message
+from ..variables import icu_note
 from .format import Format, Options
 from .plurals import categories
 
@@ -18,7 +19,6 @@ _NO_TEXT = re.compile(
     r"\w*:\S*|\S*/\S*|#[0-9a-fA-F]{3,8}|\w+(?:[._-]\w+)+|[\w-]+\.\w{1,4}|[a-z]+[A-Z]\w*|"
     r"(?:%-?[a-zA-Z]|[\d\W_])+|\S*\d\S*|ltr|rtl"
 )
-_ICU = re.compile(r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,")
 _PLURAL = re.compile(r"(.+)_(one|two|few|many|other|zero)")
 
 
@@ -33,11 +33,6 @@ class _Value:
 def is_text(text: str) -> bool:
     """False for values that programs read."""
     return not _NO_TEXT.fullmatch(text.strip()) and any(map(str.isalpha, text))
-
-
-def icu_note(text: str, place: str) -> str:
-    """A note if the text is a message with several forms, which stays as it is."""
-    return f"{place}: a message with plural or select is left as it is" if _ICU.search(text) else ""
 
 
 def _read(data: bytes, options: Options) -> Document:

@@ -24,7 +24,7 @@ _FRONT_MATTER = re.compile(r"(---|\+\+\+)[ \t]*\r?\n(?:.*\r?\n)*?\1[ \t]*(?:\r?\
 # Parts that Markdown itself does not know: alerts, footnotes, variables, formulas, tasks and
 # addresses.
 _NAME = re.compile(
-    r"\[!\w+\][-+]?|"
+    r"\[!\w+\][-+]?|^:{3,}[ \t]*[\w-]*|^(?:!!!|\?\?\?\+?)[ \t]+[\w-]+|^:[ \t]+|"
     r"\[\^[^\]\n]+\]|\{\{.*?\}\}|\{%.*?%\}|\$(?=\S)[^$\n]*\S\$|\[[ xX]\](?=\s)|https?://[^\s<>)]+"
     r"|(?<!\w):[a-z]\w+:(?!\w)|\{[#.:][^{}\n]*\}"
 )
@@ -40,6 +40,15 @@ _NO_BREAK = re.compile(r"([\w.§]+)(&(?:nbsp|#160|#x0*a0);)(?=(\w+))", re.IGNORE
 _PUNCTUATION = set("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 _SPECIAL = re.compile(r"[\\`*\[\]<]|(?<!\w)_|_(?!\w)|&(?=#?\w+;)")
 _BLOCK_START = re.compile(r"^(\d+(?=[.)]\s)|(?=[-+>]\s|#{1,6}\s|~~~|={2,}\s*$))")
+
+
+_MARKS = ("[ ]", "[x", "[X", "[!", ":::", "!!!", "???", ": ", ":\t")  # before a text
+_TITLED = re.compile(r'((?:!!!|\?\?\?\+?)[ \t]+[\w-]+[ \t]+")(.*)("[ \t]*)')  # an admonition
+# Lines that Markdown itself takes for a part of a paragraph: the fences of directives, the heads of
+# admonitions, definitions, and tags of templates.
+_OWN_LINE = re.compile(
+    r":{3,}|(?:!!!|\?\?\?\+?)[ \t]+\w|:[ \t]+\S|(?:\{\{[<%#/][^{}]*\}\}|\{%[^%]*%\}|\s)+\Z"
+)
 
 
 class _Lost(Exception):
@@ -74,6 +83,9 @@ def _read(data: bytes, options: Options) -> Document:
                 ranges = _lines(source.text, token.content, start)
                 if blocks[number - 2].type == "blockquote_open":
                     _end_alert(token)
+                if _is_formula(token.content):
+                    continue
+                _end_own_lines(token)
                 slots += _inline(source, token, ranges, is_cell=False)
         except _Lost:
             notes.append(f"{source.place(start)}: a paragraph is left as it is")
@@ -88,6 +100,26 @@ def _end_alert(block: Token) -> None:
             if child.type in ("softbreak", "hardbreak"):
                 child.type = "hardbreak"
                 break
+
+
+def _is_formula(content: str) -> bool:
+    return content.startswith("$$") and content.rstrip().endswith("$$") and len(content) > 4
+
+
+def _end_own_lines(block: Token) -> None:
+    """Ends the lines beside which no line is joined."""
+    lines = block.content.split("\n")
+    own = [bool(_OWN_LINE.match(line)) for line in lines]
+    if not any(own):
+        return
+    number = 0  # of the line
+    for child in block.children or []:
+        if child.type in ("softbreak", "hardbreak"):
+            number += 1
+            # The text of a definition goes on in the next line.
+            ended = own[number - 1] and not lines[number - 1].startswith(": ")
+            if ended or (number < len(own) and own[number]):
+                child.type = "hardbreak"
 
 
 def _html(text: str, offset: int) -> Iterator[Slot]:
@@ -262,12 +294,17 @@ class _Inline:
             self._out.add(" ", begun, self._at)
 
     def _plain(self, content: str) -> None:
+        if titled := _TITLED.fullmatch(content):
+            self._add(Code(titled[1]))
+            content = titled[2]
         end = 0
         for found in _NAME.finditer(content):
             self._add(content[end : found.start()])
-            self._add(Code(found[0], is_word=not found[0].startswith(("[ ]", "[x", "[X", "[!"))))
+            self._add(Code(found[0], is_word=not found[0].startswith(_MARKS)))
             end = found.end()
         self._add(content[end:])
+        if titled:
+            self._add(Code(titled[3]))
 
     def _add(self, part: Part) -> None:
         begun, text = self._at, part.raw if isinstance(part, Code) else part

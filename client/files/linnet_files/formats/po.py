@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from ..document import Document, FileError, Slot, Source
 from ..fragment import Part
 from ..message import Message
+from ..variables import icu_note
 from .format import Format, Options
 from .plurals import numbers, rule_of
 
@@ -47,6 +48,7 @@ def _read(data: bytes, options: Options) -> Document:
     name = charset[1].decode() if charset and charset[1] != b"CHARSET" else ""
     source = Source.of(data, options.encoding or name)
     slots: list[Slot] = []
+    notes: list[str] = []
     rule = ""
     for entry in _entries(source):
         if "msgid" not in entry.strings:
@@ -59,9 +61,11 @@ def _read(data: bytes, options: Options) -> Document:
                 if rule != header.text:
                     said = _quoted(rule)
                     slots.append(Slot(header.start, header.end, (), lambda _, it=said: it))  # type: ignore[misc]
+        elif note := icu_note(entry.strings["msgid"].text, f"line {entry.line}"):
+            notes.append(note)
         else:
             slots += _slots(entry, rule, options)
-    return Document(source, slots, declare_utf8=_declare_utf8)
+    return Document(source, slots, declare_utf8=_declare_utf8, notes=notes)
 
 
 def _declare_utf8(text: str) -> str:

@@ -12,6 +12,7 @@ from ..fragment import ALONE, Code, Fragment, Part, joined
 from ..fragment import CLOSE as CLOSES
 from ..fragment import OPEN as OPENS
 from ..markup import CLOSE, EMPTY, OPEN, RAW, TEXT, Token, end_of, local, xml_source, xml_tokens
+from ..variables import icu_note
 from .format import Format, Options
 
 _PAIRS = {"g", "pc", "mrk"}
@@ -26,11 +27,14 @@ def _read(data: bytes, options: Options) -> Document:
     root = next((it for it in tokens if it.kind in (OPEN, EMPTY)), None)
     if root is None or local(root.name) != "xliff":
         raise FileError("line 1: the root element is not <xliff>")
-    slots = sorted(_slots(source, tokens, options), key=lambda slot: slot.start)
-    return Document(source, slots, unencodable="xmlcharrefreplace")
+    notes: list[str] = []
+    slots = sorted(_slots(source, tokens, options, notes), key=lambda slot: slot.start)
+    return Document(source, slots, unencodable="xmlcharrefreplace", notes=notes)
 
 
-def _slots(source: Source, tokens: Sequence[Token], options: Options) -> Iterator[Slot]:
+def _slots(
+    source: Source, tokens: Sequence[Token], options: Options, notes: list[str]
+) -> Iterator[Slot]:
     kept: list[bool] = []  # of each open element: its text is not translated
     unit = ""
     for position, token in enumerate(tokens):
@@ -47,7 +51,7 @@ def _slots(source: Source, tokens: Sequence[Token], options: Options) -> Iterato
             is_kept = translate == "no" or (bool(kept) and kept[-1] and translate != "yes")
             if name in ("trans-unit", "segment") and token.kind == OPEN and not is_kept:
                 end = end_of(tokens, position)
-                yield from _unit(source, tokens[position:end], f"unit {unit}", options)
+                yield from _unit(source, tokens[position:end], f"unit {unit}", options, notes)
             if token.kind == OPEN:
                 kept.append(is_kept)
 
@@ -62,7 +66,9 @@ def _language(token: Token, name: str, said: dict[str, str], target: str) -> Ite
         yield Slot(place, place, (), lambda _: text)
 
 
-def _unit(source: Source, tokens: Sequence[Token], place: str, options: Options) -> Iterator[Slot]:
+def _unit(
+    source: Source, tokens: Sequence[Token], place: str, options: Options, notes: list[str]
+) -> Iterator[Slot]:
     """The target of a unit of version 1.2, or of a segment of version 2."""
     found = _children(tokens)
     of = found.get("seg-source") or found.get("source")
@@ -76,6 +82,9 @@ def _unit(source: Source, tokens: Sequence[Token], place: str, options: Options)
         return
     head, core, tail = framed(_parts(source, of[1:-1]))
     fragment = Fragment(core, place)
+    if note := icu_note(fragment.text, place):  # Angular's messages
+        notes.append(note)
+        return
 
     def said(answers: Sequence[tuple[Part, ...] | None]) -> str:
         return "".join(

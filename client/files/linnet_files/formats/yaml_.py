@@ -12,8 +12,9 @@ import yaml
 
 from ..document import Document, FileError, Slot, Source
 from ..message import Message
+from ..variables import icu_note
 from .format import Format, Options
-from .json_ import icu_note, is_text
+from .json_ import is_text
 
 _PROPERTIES = re.compile(r"(?:[&!]\S*\s+)*")
 _HEADER = re.compile(r"[|>][-+\d]*[ \t]*(?:#[^\n]*)?\r?\n")
