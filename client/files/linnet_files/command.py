@@ -22,6 +22,7 @@ from .version import __version__
 _BAR = 30  # characters
 # Errors of one file, such as a language that no model reads; the next file may have none.
 _OF_THE_FILE = (grpc.StatusCode.NOT_FOUND, grpc.StatusCode.INVALID_ARGUMENT)
+_PARTLY = 3  # the exit status if the server refused some texts
 _SHOWN = 20  # lines of a report
 
 
@@ -161,6 +162,8 @@ async def _translate(given: argparse.Namespace) -> int:
                         client, settings, source, target, options, bar.show
                     )
                 _print(source, report)
+                if report.counts()[Outcome.FAILED]:
+                    status = status or _PARTLY
                 reports.append(report)
             except FileError as error:
                 status = _complain_of(source, error)

@@ -33,11 +33,12 @@ class Report:
 
     def lines(self) -> list[str]:
         """What a person should look at."""
-        said = [
-            f"{fragment.place}: {answer.error or answer.outcome.value}"
-            for fragment, answer in zip(self.fragments, self.answers, strict=False)
-            if answer.outcome in (Outcome.FORCED, Outcome.FAILED)
-        ]
+        said = []
+        for fragment, answer in zip(self.fragments, self.answers, strict=False):
+            told = list(answer.warnings)
+            if answer.outcome in (Outcome.FORCED, Outcome.FAILED):
+                told.insert(0, answer.error or answer.outcome.value)
+            said += [f"{fragment.place}: {it}" for it in told]
         return [*said, *self.notes]
 
 

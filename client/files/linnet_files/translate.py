@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections import Counter
@@ -20,6 +21,7 @@ from .fragment import Fragment, Part, from_xml, placed, to_xml
 
 _XML = "application/xml"
 _DETECTED_CHARACTERS = 10_000
+_XML_CODE = re.compile(r"<x\b[^>]*>\d+</x>|<[^>]*>")
 # Characters that XML cannot have; a model may write them.
 _CONTROLS = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
@@ -38,6 +40,7 @@ class Answer:
     parts: tuple[Part, ...] | None  # None: the fragment stays as it is
     outcome: Outcome
     error: str = ""
+    warnings: tuple[str, ...] = ()  # of the server, in words
 
 
 class Client(Protocol):
@@ -57,6 +60,7 @@ class Memory:
     def __init__(self, settings: linnet.TranslateRequest, path: Path | None = None):
         self._path = path
         self._answers: dict[tuple[str, str], str] = {}
+        self._warnings: dict[tuple[str, str], tuple[str, ...]] = {}
         self._asked = settings.SerializeToString(deterministic=True).hex()
         self._file: TextIO | None = None
         if path and path.exists():
@@ -65,20 +69,25 @@ class Memory:
     def _read(self, path: Path) -> None:
         for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
             try:
-                asked, kind, text, said = json.loads(line)
+                asked, kind, text, said, warnings = json.loads(line)
             except ValueError:
                 continue  # the line that was being written
             if asked == self._asked:
                 self._answers[kind, text] = said
+                self._warnings[kind, text] = tuple(warnings)
 
     def get(self, kind: str, text: str) -> str | None:
         return self._answers.get((kind, text))
 
-    def put(self, kind: str, text: str, said: str) -> None:
+    def warnings(self, kind: str, text: str) -> tuple[str, ...]:
+        return self._warnings.get((kind, text), ())
+
+    def put(self, kind: str, text: str, said: str, warnings: tuple[str, ...]) -> None:
         self._answers[kind, text] = said
+        self._warnings[kind, text] = warnings
         if self._path is None:
             return
-        line = json.dumps([self._asked, kind, text, said], ensure_ascii=False)
+        line = json.dumps([self._asked, kind, text, said, warnings], ensure_ascii=False)
         try:
             self._file = self._file or self._path.open("a", encoding="utf-8")
             self._file.write(line + "\n")
@@ -140,19 +149,47 @@ async def translate(
         answer = said.get(text)
         parts = from_xml(answer, codes) if isinstance(answer, str) else None
         if parts is not None:
-            answers[number] = Answer(parts, Outcome.TRANSLATED)
+            warnings = memory.warnings(_XML, text)
+            answers[number] = Answer(parts, Outcome.TRANSLATED, warnings=warnings)
     rest = sorted(pending(True) + pending(False))
     said = await asker.ask("", [fragments[number].text for number in rest])
     for number in rest:
         fragment = fragments[number]
         answer = said[fragment.text]
+        warnings = memory.warnings("", fragment.text)
         if isinstance(answer, linnet.LinnetError):
             answers[number] = Answer(None, Outcome.FAILED, str(answer))
         elif fragment.codes:
-            answers[number] = Answer(placed(fragment.parts, answer), Outcome.FORCED)
+            parts = placed(fragment.parts, answer)
+            answers[number] = Answer(parts, Outcome.FORCED, warnings=warnings)
         else:
-            answers[number] = Answer((answer,), Outcome.TRANSLATED)
+            answers[number] = Answer((answer,), Outcome.TRANSLATED, warnings=warnings)
     return [answer for answer in answers if answer is not None]
+
+
+def _told(warning: api.Warning, source: str, answer: str) -> str:
+    """A warning in words, with the parts of the two texts that it is about; "" if those are codes,
+    which `from_xml` checks."""
+    lost = _cut(source, warning.metadata.get("sourceRanges", ""))
+    added = _cut(answer, warning.metadata.get("targetRanges", ""))
+    if warning.reason == "FACTS_DIFFER":
+        both = (("source", lost), ("translation", added))
+        return ", ".join(f"only the {text} has {parts}" for text, parts in both if parts)
+    if warning.reason == "UNREAD_TEXT":
+        return lost and f"the model cannot read {lost}"
+    if warning.reason == "SPAN_FORCED":
+        return lost and f"{lost} may stand in the wrong place"
+    return warning.message
+
+
+def _cut(text: str, ranges: str) -> str:
+    """The parts of a text at ranges of bytes, such as "3-8 12-15", in quotes; without codes."""
+    data, found = text.encode(), []
+    for each in ranges.split():
+        begin, end = map(int, each.split("-"))
+        part = data[begin:end].decode(errors="replace")
+        found.append(html.unescape(_XML_CODE.sub("", part)))
+    return ", ".join(f'"{part}"' for part in found if part.strip())
 
 
 async def _with_language(
@@ -203,7 +240,9 @@ class _Asker:
                     raise result
                 said[asked[number]] = result
             else:
-                said[asked[number]] = text = _CONTROLS.sub("", result.translations[0].text)
-                self.memory.put(kind, asked[number], text)
+                one = result.translations[0]
+                said[asked[number]] = text = _CONTROLS.sub("", one.text)
+                told = [_told(it, asked[number], one.text) for it in one.warnings]
+                self.memory.put(kind, asked[number], text, tuple(filter(None, told)))
             self.came(count[asked[number]])
         return said

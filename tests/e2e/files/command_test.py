@@ -116,6 +116,21 @@ def test_a_server_that_is_gone_ends_the_command(run, folder, tmp_path: Path, mon
     assert (status, said.count("UNAVAILABLE: gone")) == (1, 1)
 
 
+def test_a_refused_text_ends_with_3(run, tmp_path: Path, monkeypatch):
+    async def refuse(self, settings, lines):
+        for number, line in enumerate(lines):
+            reply = linnet.TranslateResponse()
+            reply.translations.add().text = line.upper()
+            yield number, linnet.LinnetError.local("too long") if "b" in line else reply
+
+    monkeypatch.setattr("file_samples.Shouter.translate_document", refuse)
+    (tmp_path / "a.txt").write_text("a\n\nb\n")
+    status, _, said = run("translate", tmp_path / "a.txt", "--to", "de", "-o", tmp_path / "b.txt")
+    assert status == 3
+    assert "line 3: INVALID_ARGUMENT: too long\n" in said
+    assert (tmp_path / "b.txt").read_text() == "A\n\nb\n"
+
+
 def test_a_damaged_file_fails_and_the_others_are_translated(run, folder, tmp_path: Path):
     (folder / "bad.vtt").write_text("no")
     status, _, said = run("translate", folder, "--to", "de", "-o", tmp_path / "out")

@@ -91,6 +91,31 @@ def test_a_refused_text_stays_and_is_reported(tmp_path: Path):
         run(source, tmp_path / "c.srt", Shouter(lambda _: WRONG))
 
 
+def test_warnings_of_the_server_are_told_with_their_text(tmp_path: Path):
+    """They have ranges of bytes in the text that was sent, which has codes as XML."""
+
+    class Warning(Shouter):
+        async def translate_document(self, settings, lines):
+            lines = list(lines)
+            async for number, reply in super().translate_document(settings, lines):
+                one = reply.translations[0]
+                begin = lines[number].encode().index(b"5 &" if settings.mime_type else b"5 ")
+                differ = one.warnings.add(reason="FACTS_DIFFER")
+                differ.metadata["sourceRanges"] = f"0-2 {begin}-{begin + 7}"
+                forced = one.warnings.add(reason="SPAN_FORCED")
+                forced.metadata["sourceRanges"] = f"{begin}-{begin + 1}"
+                one.warnings.add(reason="LANGUAGE_MISMATCH", message="as told")
+                yield number, reply
+
+    (tmp_path / "a.vtt").write_text("WEBVTT\n\n00:01.000 --> 00:02.000\nä <b>is</b> 5 &amp; a.\n")
+    report = run(tmp_path / "a.vtt", tmp_path / "b.vtt", Warning())
+    assert report.lines() == [
+        'line 4: only the source has "ä", "5 &"',
+        'line 4: "5" may stand in the wrong place',
+        "line 4: as told",
+    ]
+
+
 def test_codes_that_an_answer_lost_are_placed_and_reported():
     fragment = Fragment(("Hello ", Code("%s", is_word=True), " there"), "line 5")
 
