@@ -118,9 +118,15 @@ async def _answered(request: web.Request, handler: Handler) -> web.StreamRespons
     if request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers:
         return web.Response(status=204)
     try:
+        _check_encoding(request)
         return await handler(request)
     except Problem as problem:
         return _face(request).refusal(problem)
+    except web.RequestPayloadError:
+        packed = request.headers.get("Content-Encoding", "")[:40]
+        said = f"it is not what its Content-Encoding says, {packed}" if packed else "it is cut"
+        wrong = Problem(400, f"the body cannot be read: {said}", "MALFORMED")
+        return _face(request).refusal(wrong)
     except web.HTTPException as error:
         if error.status < 400:
             raise
@@ -133,6 +139,17 @@ async def _answered(request: web.Request, handler: Handler) -> web.StreamRespons
         return _face(request).refusal(failed)
 
 
+def _check_encoding(request: web.Request) -> None:
+    """aiohttp unpacks two encodings and passes others on as they are."""
+    encoding = request.headers.get("Content-Encoding", "identity").strip().lower()
+    if encoding not in ("identity", "gzip", "deflate"):
+        raise Problem(
+            415,
+            f"the Content-Encoding {encoding[:40]} is not supported: use gzip or deflate, or none",
+            "BAD_TYPE",
+        )
+
+
 def _face(request: web.Request) -> Face:
     """The face of a request; of one whose path has no route, that of similar paths."""
     faces = request.app[_FACES]
@@ -143,7 +160,11 @@ def _face(request: web.Request) -> Face:
 
 def _problem_of(request: web.Request, error: web.HTTPException) -> Problem:
     if error.status == 404:
-        return Problem(404, "there is no such path; docs/HTTP.md lists them", "NOT_FOUND")
+        path, hint = request.path, ""
+        if "//" in path or (path.endswith("/") and path != "/"):
+            hint = " (is there a slash too many in your program's address of this server?)"
+        said = f'there is no such path, "{path[:80]}"{hint}; docs/HTTP.md lists them'
+        return Problem(404, said, "NOT_FOUND")
     if isinstance(error, web.HTTPMethodNotAllowed):
         allowed = ", ".join(sorted(error.allowed_methods))
         return Problem(405, f"{request.method} is not allowed here: use {allowed}", "BAD_METHOD")

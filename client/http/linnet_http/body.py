@@ -171,7 +171,7 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse, object_pairs_hook=_object)
 def parse_json(body: bytes) -> Value:
     """JSON by RFC 8259: UTF-8, without NaN, and with no name twice in an object."""
     try:
-        return _DECODER.decode(body.decode())
+        return _DECODER.decode(body.decode().removeprefix("\ufeff"))
     except UnicodeDecodeError as error:
         raise Problem(
             400, f"the body is not UTF-8: byte {error.start} is wrong", "INVALID_UTF8"
@@ -186,11 +186,19 @@ def parse_json(body: bytes) -> Value:
 
 
 def parse_form(text: str) -> dict[str, Value]:
+    """The fields of a form or of the query string of a URL, as it was sent."""
+    parts = [part for part in text.split("&") if part]
+    for part in parts:
+        if "=" not in part:  # the rest of a text would be lost
+            raise Problem(
+                400,
+                f'the form has "{part[:40]}" without "=": write "&" in a text as %26',
+                "MALFORMED",
+            )
     try:
         pairs = parse_qsl(
-            text,
+            "&".join(parts),
             keep_blank_values=True,
-            strict_parsing=bool(text),
             errors="strict",
             max_num_fields=MAX_FORM_FIELDS,
         )
@@ -222,6 +230,11 @@ def _listed(value: Value) -> list[Value]:
     return value if isinstance(value, list) else [value]
 
 
+def query_fields(request: web.Request) -> dict[str, Value]:
+    """The fields of the URL. aiohttp's own ones hide bytes that are not UTF-8."""
+    return parse_form(request.rel_url.raw_query_string)
+
+
 async def read_fields(request: web.Request, maximum: int) -> Fields:
     """The fields of the body; those of the query string where there is no body. A GET may have a
     body: DeepL's and LibreTranslate's clients send their forms so."""
@@ -237,7 +250,7 @@ async def read_fields(request: web.Request, maximum: int) -> Fields:
             raise Problem(400, f"the form cannot be read: {error}"[:200], "MALFORMED") from None
     body = await read_bytes(request, maximum)
     if not body:
-        return Fields(parse_form(request.query_string))
+        return Fields(query_fields(request))
     if charset not in ("utf-8", "utf8", "us-ascii"):
         raise Problem(415, f"the charset {charset[:40]} is not supported: send UTF-8", "BAD_TYPE")
     if kind == _FORM:

@@ -35,6 +35,9 @@ class Connection(web.RequestHandler):
                 f"the head of the request has a line of more than {self.max_line_size} bytes: send "
                 "long texts in the body of a POST"
             )
+        elif isinstance(exc, http_exceptions.ContentEncodingError):
+            status = 415
+            text = "the Content-Encoding is not supported: use gzip or deflate, or none"
         elif "headers" in (message or "").lower() and "many" in (message or "").lower():
             status = 431
             text = f"the request has more than {self.max_headers} headers"

@@ -11,6 +11,7 @@ import os
 import secrets
 import shutil
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from .translator import Caller, Translator
 MAX_RUNNING = 2  # of a worker; others wait
 MAX_DOCUMENTS = 256  # in the folder
 MAX_BYTES = 1 << 30  # of all documents in the folder
+MAX_WARNINGS = 100  # of a document
 KEPT_SECONDS = 3600.0
 # The state of a document that is translated is written this often. One that was not written for
 # LOST_SECONDS belongs to a worker that is gone.
@@ -46,6 +48,7 @@ class State:
     error: str = ""
     failure: int = 400  # the HTTP status of the error
     key: str = ""  # SHA-256 of the key that reads the document
+    warnings: Sequence[str] = ()  # what a person should look at, with its place
 
 
 class Documents:
@@ -175,11 +178,12 @@ class Documents:
             async with self._slots:
                 progress(0)
                 with linnet.call_metadata(*metadata_of(caller.token, caller.address)):
-                    data, _ = await translate_document(
+                    data, translated = await translate_document(
                         self._translator.for_files, settings, document, progress=progress
                     )
             write_whole(self._folder / identity / "result", data)
-            now = replace(now, status="done", done=now.total)
+            warnings = translated.lines()[:MAX_WARNINGS]
+            now = replace(now, status="done", done=now.total, warnings=warnings)
         except linnet.LinnetError as error:
             problem = Problem.of(error)
             status = 400 if problem.status == 404 else problem.status  # 404 is for documents

@@ -108,7 +108,10 @@ def test_no_server(open_door):
         ("application/json", b"[]", 400),
         ("application/x-www-form-urlencoded", b"q=%ff&source=en&target=de", 400),
         ("application/x-www-form-urlencoded", b"q=a&q=b&source=en&target=de", 200),
+        ("application/x-www-form-urlencoded", b"&q=a&&source=en&target=de&", 200),
+        ("application/x-www-form-urlencoded", b"q=AT&T&source=en&target=de", 400),
         ("application/x-www-form-urlencoded", b' {"q": "a"}', 415),  # curl -d
+        ("application/json", b'\xef\xbb\xbf{"q": "a", "source": "en", "target": "de"}', 200),
         ("application/json", b'{"q": 1, "source": "en", "target": "de"}', 400),
         ("application/json", b'{"q": "\\ud800", "source": "en", "target": "de"}', 400),
         ("application/json", b'{"q": "", "source": "en", "target": "de"}', 400),
@@ -119,6 +122,25 @@ def test_wrong_bodies(door, kind, body, status):
     said = door.send("POST", "/translate", body, Content_Type=kind)
     assert said.status == status, said.body
     assert status == 200 or said.json["error"]
+
+
+@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize(
+    ("encoding", "status"),
+    [("gzip", 400), ("deflate", 400), ("br", 415), ("zstd", 415), ("compress", 415)],
+)
+def test_a_body_that_cannot_be_unpacked_is_refused(door, face, encoding, status):
+    path, body, _ = FACES[face]
+    said = door.post(path, body, Content_Encoding=encoding)
+    assert said.status == status, said.body
+    assert encoding in str(said.json) or "gzip or deflate" in str(said.json)
+
+
+@pytest.mark.parametrize("path", ["/translate/", "//translate", "/v2/translate/"])
+def test_a_slash_too_many_is_told(door, path):
+    said = door.post(path, JOB)
+    assert said.status == 404
+    assert f'"{path}" (is there a slash too many' in said.json.get("error", said.json["message"])
 
 
 @pytest.mark.parametrize("face", FACES)

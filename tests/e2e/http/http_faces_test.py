@@ -437,6 +437,25 @@ def test_google_v2(door, answer):
     assert found["data"]["detections"][0][0]["language"] == "de"
 
 
+def test_google_reads_the_url_and_the_body(door):
+    """Its clients send the key, and some the languages, in the URL of a POST."""
+    path = "/language/translate/v2"
+    said = door.post(f"{path}?key=a&source=en&target=de&format=text", "q=%2502d+%26+%3C1%3E")
+    assert said.json == {"data": {"translations": [{"translatedText": "%02d & <1>"}]}}
+    said = door.post(f"{path}?target=fr", {"q": "1", "source": "en", "target": "de"})
+    assert said.status == 400
+    assert said.json["error"]["message"].startswith("target is in the URL and in the body")
+
+
+@pytest.mark.parametrize("path", ["/language/translate/v2", "/v1/translate"])
+def test_texts_in_urls_are_decoded_once(door, path):
+    format_ = "&format=text" if "language" in path else ""
+    said = door.get(f"{path}?q=%2502d+%2541+%26&source=en&target=de{format_}")
+    assert "%02d %41 &" in str(said.json)
+    assert door.get(f"{path}?q=caf%e9&source=en&target=de").status == 400
+    assert door.get(f"{path}?q=1&source=en&target=de&").status == 200
+
+
 def test_google_takes_128_texts(door):
     body = {"q": ["a"] * 129, "source": "en", "target": "de", "format": "text"}
     said = door.post("/language/translate/v2", body)

@@ -229,6 +229,22 @@ def small_door(open_door, server, tmp_path):
     return door, folder
 
 
+def test_warnings_of_a_file_are_told(fake, open_door):
+    server = fake()
+    one = server.reply.translations.add(text="eins")
+    one.warnings.add(reason="LANGUAGE_MISMATCH", message="as told")
+    door = open_door(server.address)
+    said = send(door, "/translate_file", "a.srt", SMALL, source="en", target="de")
+    assert said.json["warnings"] == ["line 3: as told"]
+    upload = send(door, "/v2/document", "a.srt", SMALL, source_lang="EN", target_lang="DE").json
+    key = {"document_key": upload["document_key"]}
+    said = {"status": "queued"}
+    while said["status"] in ("queued", "translating"):
+        said = door.post(f"/v2/document/{upload['document_id']}", key).json
+    assert said["status"] == "done"
+    assert said["warnings"] == ["line 3: as told"]
+
+
 def test_a_large_file_is_refused(small_door):
     door, _ = small_door
     said = send(door, "/v2/document", "a.srt", SMALL + b" " * 2000, target_lang="DE")

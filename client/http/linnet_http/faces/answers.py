@@ -15,6 +15,7 @@ from aiohttp import web
 from linnet.v1 import text_service_pb2 as api
 
 from .. import server_metrics
+from ..body import query_fields
 from ..options import Options
 from ..problem import Problem, missing
 from ..translator import LANGUAGES_SECONDS, Caller, Job, Translator
@@ -51,9 +52,9 @@ class Answers(Native):
     def _query(self, request: web.Request, known: set[str]) -> dict[str, str]:
         """The fields of the URL. A field that has no effect is refused: caches would keep an answer
         for each of its values."""
-        query = dict(request.query)
-        if len(query) < len(request.query):
-            raise Problem(400, "a field of the URL occurs twice", "MALFORMED")
+        query = query_fields(request)
+        if twice := [name for name, value in query.items() if isinstance(value, list)]:
+            raise Problem(400, f"the URL has {twice[0][:40]} twice: send it once", "MALFORMED")
         allowed = known | _TOKEN_NAMES if self.options.url_tokens else known
         if unknown := sorted(set(query) - allowed):
             raise Problem(

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from aiohttp import web
 
-from ..body import Fields
+from ..body import Fields, query_fields
 from ..glossaries import Glossary, format_tsv, language, parse
 from ..problem import Problem, invalid
 from .base import answer
@@ -126,7 +126,7 @@ class DeepLGlossaries(DeepL):
 
     async def _entries_v3(self, request: web.Request) -> web.Response:
         token, glossary = await self._owner(request, {}), request.match_info["id"]
-        source, target = _pair(Fields(dict(request.query)))
+        source, target = _pair(Fields(query_fields(request)))
         terms = self.glossaries.terms(token, glossary, source, target)
         said = {
             "source_lang": source,
@@ -146,7 +146,7 @@ class DeepLGlossaries(DeepL):
 
     async def _delete_v3(self, request: web.Request) -> web.Response:
         token, glossary = await self._owner(request, {}), request.match_info["id"]
-        self.glossaries.delete_dictionary(token, glossary, _pair(Fields(dict(request.query))))
+        self.glossaries.delete_dictionary(token, glossary, _pair(Fields(query_fields(request))))
         return web.Response(status=204)
 
 

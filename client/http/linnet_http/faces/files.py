@@ -123,6 +123,8 @@ def _said(identity: str, state: State) -> dict[str, Any]:
         said["progress"] = round(state.done / max(state.total, 1), 3)  # ours
     elif state.status == "done":
         said["billed_characters"] = state.characters
+        if state.warnings:
+            said["warnings"] = state.warnings
     else:
         said["error_message"] = said["message"] = state.error
     return said
@@ -165,7 +167,10 @@ class LibreTranslateFiles(LibreTranslate):
             raise failed(state)
         name = f"{identity}.{key}.{state.name}"
         base = request.url.origin() if request.host else ""
-        return answer({"translatedFileUrl": f"{base}/download_file/{quote(name)}"})
+        said: dict[str, Any] = {"translatedFileUrl": f"{base}/download_file/{quote(name)}"}
+        if state.warnings:
+            said["warnings"] = state.warnings
+        return answer(said)
 
     async def _download(self, request: web.Request) -> web.Response:
         identity, _, rest = request.match_info["name"].partition(".")

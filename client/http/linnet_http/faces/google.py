@@ -6,9 +6,9 @@ from typing import Any
 
 from aiohttp import web
 
-from ..body import Fields
+from ..body import Fields, query_fields
 from ..languages import name_of
-from ..problem import Problem
+from ..problem import Problem, invalid
 from ..translator import Job
 from .base import HTML, Face, answer
 from .libretranslate import LibreTranslate
@@ -41,6 +41,14 @@ class Google(Face):
             "reason": reason.get(status, "backendError" if status >= 500 else "invalid"),
         }
         return {"error": {"code": status, "message": problem.message, "errors": [detail]}}
+
+    async def fields(self, request: web.Request) -> Fields:
+        """Those of the URL and of the body, as Google has it."""
+        named, fields = query_fields(request), await super().fields(request)
+        for name in named:
+            if named[name] != fields.get(name, named[name]):
+                raise invalid(name, "is in the URL and in the body, with two values: send one")
+        return Fields({**named, **fields})
 
     def _texts(self, fields: Fields) -> list[str]:
         return fields.texts("q", min(MAX_TEXTS, self.options.max_texts))
