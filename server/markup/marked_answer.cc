@@ -1,6 +1,7 @@
 #include "server/markup/marked_answer.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
 #include <span>
 #include <utility>
@@ -164,10 +165,31 @@ std::map<char32_t, StandIn> FindStandIns(std::span<const Code> codes,
   return found;
 }
 
-std::string Escaped(absl::string_view text) {
-  std::string escaped;
-  for (const char c : text) AppendEscaped(c, escaped);
-  return escaped;
+// Appends a character of a translation, as a reference if it would be markup.
+void AppendCharacter(char c, bool as_is, std::string& out) {
+  if (as_is) {
+    out.push_back(c);
+  } else {
+    AppendEscaped(c, out);
+  }
+}
+
+// The tags of templates in a text, such as "{{ a && b }}" and "{% if a < 5 %}".
+std::vector<ByteRange> FindTemplateTags(absl::string_view text) {
+  std::vector<ByteRange> tags;
+  size_t at = 0;
+  while ((at = text.find('{', at)) != text.npos) {
+    const char second = at + 1 < text.size() ? text[at + 1] : '\0';
+    if (second != '{' && second != '%') {
+      ++at;
+      continue;
+    }
+    const size_t end = text.find(second == '{' ? "}}" : "%}", at + 2);
+    if (end == text.npos) break;
+    tags.push_back({static_cast<int>(at), static_cast<int>(end) + 2});
+    at = end + 2;
+  }
+  return tags;
 }
 
 }  // namespace
@@ -231,7 +253,13 @@ std::string MarkedAnswer::Write(const Segment& segment) const {
     const ByteRange source = text_.SourceRange(segment.begin, segment.end);
     return std::string(fragment_.substr(source.begin, source.end - source.begin));
   }
-  if (text_.AttributeAt(segment.begin) != nullptr) return Escaped(segment.translation);
+  if (text_.AttributeAt(segment.begin) != nullptr) {
+    const std::vector<bool> as_is = FindAsIs(segment);
+    std::string escaped;
+    for (size_t at = 0; at < segment.translation.size(); ++at)
+      AppendCharacter(segment.translation[at], as_is[at], escaped);
+    return escaped;
+  }
   Part part;
   WriteTranslation(
       segment,
@@ -240,12 +268,29 @@ std::string MarkedAnswer::Write(const Segment& segment) const {
   return part.text_;
 }
 
+std::vector<bool> MarkedAnswer::FindAsIs(const Segment& segment) const {
+  const absl::string_view source =
+      absl::string_view(text_.text()).substr(segment.begin, segment.end - segment.begin);
+  std::vector<bool> as_is(segment.translation.size());
+  for (const ByteRange& tag : FindTemplateTags(source)) {
+    const absl::string_view read = source.substr(tag.begin, tag.end - tag.begin);
+    if (read.find_first_of("&<>") == read.npos) continue;
+    const ByteRange place = text_.SourceRange(segment.begin + tag.begin, segment.begin + tag.end);
+    if (fragment_.substr(place.begin, place.end - place.begin) != read) continue;
+    for (size_t at = segment.translation.find(read); at != read.npos;
+         at = segment.translation.find(read, at + read.size()))
+      std::fill_n(as_is.begin() + static_cast<std::ptrdiff_t>(at), read.size(), true);
+  }
+  return as_is;
+}
+
 void MarkedAnswer::WriteTranslation(const Segment& segment, const SegmentCodes& codes,
                                     Part& part) const {
   std::string& out = part.text_;
   const absl::string_view translation = segment.translation;
   const std::map<char32_t, StandIn> stand_ins = FindStandIns(
       std::span(text_.codes()).subspan(codes.begin, codes.end - codes.begin), translation);
+  const std::vector<bool> as_is = FindAsIs(segment);
   size_t written = 0;  // bytes of the translation
   const auto write_to = [&](size_t end) {
     while (written < end) {
@@ -258,7 +303,8 @@ void MarkedAnswer::WriteTranslation(const Segment& segment, const SegmentCodes& 
         continue;
       }
       const size_t before = out.size();
-      AppendEscaped(translation[written++], out);
+      AppendCharacter(translation[written], as_is[written], out);
+      ++written;
       if (out.size() > before + 1)
         part.AddPiece(static_cast<int>(written), static_cast<int>(out.size()));
     }

@@ -68,6 +68,9 @@ class MarkedAnswer {
     int done = 0;
   };
 
+  // Marks the bytes of the translation that are written as they are: a tag of a template that the
+  // source has so, such as "{{ a && b }}". References would break it.
+  std::vector<bool> FindAsIs(const Segment& segment) const;
   void AddToAttribute(const AttributeText& attribute, const Segment& segment);
   void WriteTranslation(const Segment& segment, const SegmentCodes& codes, Part& part) const;
   // Bytes of the fragment with the translations of the attributes in them.

@@ -49,6 +49,7 @@ def parse(text: str, form: str) -> list[tuple[str, str]]:
     if form not in ("tsv", "csv"):
         raise invalid("entries_format", f'is "{form[:20]}", it must be tsv or csv')
     found: dict[str, str] = {}
+    text = text.removeprefix("\ufeff")  # a table of Excel begins with it
     for number, row in enumerate(_rows(text, form), 1):
         if not any(cell.strip() for cell in row):
             continue

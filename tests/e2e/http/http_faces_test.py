@@ -293,7 +293,7 @@ def test_deepl_glossaries_that_cannot_be_read(door, form, entries, message):
 
 def test_deepl_glossaries_have_the_columns_of_csv(door):
     pair = {"source_lang": "en", "target_lang": "de"}
-    entries = 'two,zwo,en,de\n"a, b","c"\n'
+    entries = '\ufefftwo,zwo,en,de\n"a, b","c"\n'
     body = {"name": "g", **pair, "entries": entries, "entries_format": "csv"}
     made = door.post("/v2/glossaries", body).json
     read = door.get(f"/v2/glossaries/{made['glossary_id']}/entries")
@@ -416,6 +416,19 @@ def test_one_path_tells_dialects_apart(door, answer, name):
     said = door.post("/translate", body)
     assert said.status == 200, said.body
     assert text(said.json) == answer
+
+
+def test_mtranserver_takes_html_and_lists(door, answer):
+    languages = {"from": "en", "to": "de"}
+    body = {"texts": [TAGGED, ""], "html": True, **languages}
+    tagged, empty = door.post("/translate/batch", body).json["results"]
+    assert html.unescape(re.sub("</?[bp]>", "", tagged)) == answer
+    assert re.findall("</?[bp]>", tagged) == ["<p>", "<b>", "</b>", "</p>"]
+    assert empty == ""
+    assert door.post("/translate", {"text": TAGGED, "html": True, **languages}).json["result"] == (
+        tagged
+    )
+    assert door.post("/translate", {"text": TEXT, "html": "x", **languages}).status == 400
 
 
 def test_unknown_dialect_lists_those_there_are(door):

@@ -253,6 +253,14 @@ TEST(MarkedAnswerTest, EscapesText) {
   EXPECT_EQ(Translated("a &lt; b &amp; <b>c</b> &copy; 'd'"), "A &lt; B &amp; <b>C</b> © 'D'");
 }
 
+TEST(MarkedAnswerTest, TagsOfTemplatesStayAsTheyAre) {
+  EXPECT_EQ(Translated("a {{ 1 && 2 }} <b>{% 1 < 2 %}</b> b > {{ 3 &amp; 4 }} {{ 5 & 6"),
+            "A {{ 1 && 2 }} <b>{% 1 < 2 %}</b> B &gt; {{ 3 &amp; 4 }} {{ 5 &amp; 6");
+  EXPECT_EQ(Translated("<p title='{{ 1 && 2 }} a > b'>c</p>", {.attributes = true}),
+            "<p title='{{ 1 && 2 }} A &gt; B'>C</p>");
+  EXPECT_EQ(Translated("a {% 1 > 2 %} > b", kXml), "A {% 1 > 2 %} &gt; B");
+}
+
 TEST(MarkedAnswerTest, WritesAttributes) {
   const MarkupOptions options = {.attributes = true};
   EXPECT_EQ(

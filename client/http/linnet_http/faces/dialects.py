@@ -2,7 +2,7 @@
 
 LibreTranslate      q, source, target
 DeepLX              text, source_lang, target_lang            → data, alternatives
-MTranServer, KISS   text, from, to                            → result; text, src
+MTranServer, KISS   text, from, to, html                      → result; text, src
 KISS (lists)        texts, from, to                           → translations [text, src]
 nllb-serve          source, src_lang, tgt_lang (FLORES-200)   → translation
 NeMo Curator        texts, src_lang, tgt_lang                 → translations
@@ -19,9 +19,9 @@ from aiohttp import web
 
 from ..body import Fields
 from ..languages import from_flores
-from ..problem import NO_MODEL, Problem
+from ..problem import NO_MODEL, Problem, invalid
 from ..translator import Answer, Job
-from .base import FACE, Face, answer, renamed
+from .base import FACE, HTML, Face, answer, renamed
 from .libretranslate import LibreTranslate
 
 DEEPLX_ALTERNATIVES = 3
@@ -42,6 +42,7 @@ class Dialects(Face):
     def routes(self) -> list[web.RouteDef]:
         return [
             self.route("POST", "/translate", self._translate),
+            self.route("POST", "/translate/batch", self._batch),  # MTranServer's
             # Addresses that the pages of these clients give as examples.
             self.route("POST", "/imme", self._translate),
             self.route("POST", "/kiss", self._translate),
@@ -84,11 +85,15 @@ class Dialects(Face):
     ) -> list[Answer]:
         """Translates the texts in the field `texts` with the codes in the other two. Messages name
         these fields."""
+        is_html = fields.get("html", False)
+        if is_html not in (True, False, None, "true", "false"):
+            raise invalid("html", "must be true or false")
         job = Job(
             tuple(fields.texts(texts, self.options.max_texts)),
             convert(_automatic(fields.text(source, ""))),
             convert(fields.text(target)),
             alternatives=alternatives,
+            mime_type=HTML if is_html in (True, "true") else "",
         )
         names = {"contents": texts, "source_language_code": source, "target_language_code": target}
         try:
@@ -123,6 +128,10 @@ class Dialects(Face):
         fields.text("text")
         (one,) = await self._answers(request, fields, "text", "from", "to")
         return answer(self.warned({"result": one.text, "text": one.text, "src": one.source}, one))
+
+    async def _batch(self, request: web.Request) -> web.Response:
+        answers = await self._answers(request, await self.fields(request), "texts", "from", "to")
+        return answer({"results": _plain(answers)})
 
     async def _kiss_list(self, request: web.Request, fields: Fields) -> web.Response:
         answers = await self._answers(request, fields, "texts", "from", "to")
