@@ -44,6 +44,14 @@ def test_the_last_entry_of_a_trusted_proxy_names_the_client(fake, open_door):
     assert server.forwarded == ["127.0.0.1", "203.0.113.9"]
 
 
+def test_the_scheme_of_another_authentication_is_told(door):
+    """As a browser sends it to a proxy with a password, which passes it on."""
+    said = door.post("/translate", JOB, Authorization="Basic dTpw")
+    assert said.status == 403
+    assert "the scheme Basic, not Bearer" in said.json["error"]
+    assert "dTpw" not in str(said.json)
+
+
 def preflight(door, origin: str) -> dict:
     asked = {"Access_Control_Request_Method": "POST", "Access_Control_Request_Headers": "a, b"}
     said = door.send("OPTIONS", "/translate", Origin=origin, **asked)

@@ -71,6 +71,16 @@ def test_libretranslate_translates_a_file(door, name: str):
         looks_translated(name, reply.read())
 
 
+def test_the_address_of_a_file_has_the_scheme_of_its_client(open_door, server):
+    """Behind a proxy that ends TLS. It holds the key of the file, so it must not become http."""
+    body, kind = form("a.srt", SMALL, source="en", target="de")
+    for flags, scheme in (((), "http"), (("--trusted-proxies", "127.0.0.1"), "https")):
+        door = open_door(server.grpc, *flags)
+        headers = {"Content_Type": kind, "X_Forwarded_Proto": "https", "Host": "mt.example"}
+        said = door.send("POST", "/translate_file", body, **headers)
+        assert said.json["translatedFileUrl"].startswith(f"{scheme}://mt.example/download_file/")
+
+
 def test_settings_list_the_formats(door):
     said = door.get("/frontend/settings").json
     assert said["filesTranslation"] is True

@@ -11,6 +11,7 @@ import linnet
 from aiohttp import BodyPartReader, web
 
 from ..body import Fields, in_time
+from ..caller import origin_of
 from ..documents import Documents, State, failed
 from ..glossaries import Glossaries
 from ..languages import from_libre
@@ -166,8 +167,8 @@ class LibreTranslateFiles(LibreTranslate):
             self._documents.remove(identity)
             raise failed(state)
         name = f"{identity}.{key}.{state.name}"
-        base = request.url.origin() if request.host else ""
-        said: dict[str, Any] = {"translatedFileUrl": f"{base}/download_file/{quote(name)}"}
+        origin = origin_of(request, self.options)
+        said: dict[str, Any] = {"translatedFileUrl": f"{origin}/download_file/{quote(name)}"}
         if state.warnings:
             said["warnings"] = state.warnings
         return answer(said)
