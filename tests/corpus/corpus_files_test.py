@@ -200,6 +200,16 @@ def test_unknown_endings_are_refused(tmp_path, name):
         Input.count(str(tmp_path / name), 10)
 
 
+@pytest.mark.parametrize("name", ["a.jsonl", "a.tsv.zst"])
+@pytest.mark.parametrize("kind", [pa.binary(), pa.struct([("b", pa.list_(pa.binary(3)))])])
+def test_bytes_are_no_text(tmp_path, name, kind):
+    """An image of a dataset was written as Python shows it."""
+    table = pa.table({"i": pa.nulls(1, kind), "translation": ["x"]})
+    with pytest.raises(CorpusError, match=r"the column 'i' has the type .* write a \.parquet"):
+        write_tables(iter([table]), table.schema, tmp_path / name)
+    assert not (tmp_path / name).exists()
+
+
 def test_failed_write_leaves_the_file_as_it_was(tmp_path, small_files):
     path = tmp_path / "a.txt"
     table = pa.table({"translation": ["x" * 100_000]})

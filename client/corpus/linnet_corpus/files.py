@@ -437,6 +437,12 @@ def write_tables(tables: Iterator[pa.Table], schema: pa.Schema, name: Path | str
     tables give equal bytes. A .tsv has all columns, a .txt the translations alone; tabs and line
     ends in a value become blanks there."""
     kind, compressed = format_of(name)
+    for field in schema if kind in ("jsonl", "tsv") else ():
+        if _has_bytes(field.type):
+            raise CorpusError(
+                f"the column {field.name!r} has the type {field.type}, which is no text: write a "
+                ".parquet"
+            )
     with Place.of(name).writing() as file:
         if kind == "parquet":
             with pq.ParquetWriter(file, schema, compression="zstd") as writer:
@@ -446,6 +452,17 @@ def write_tables(tables: Iterator[pa.Table], schema: pa.Schema, name: Path | str
         for table in tables:
             data = "".join(_line(row, kind) + "\n" for row in table.to_pylist()).encode()
             file.write(zstandard.ZstdCompressor().compress(data) if compressed else data)
+
+
+def _has_bytes(kind: pa.DataType) -> bool:
+    is_bytes = (
+        pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_binary_view(kind)
+        or pa.types.is_fixed_size_binary(kind)
+    )
+    inner = (kind.field(number).type for number in range(kind.num_fields))
+    return is_bytes or any(map(_has_bytes, inner))
 
 
 def _line(row: dict[str, Any], kind: str) -> str:
