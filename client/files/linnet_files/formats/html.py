@@ -42,9 +42,11 @@ _ATTRIBUTES = {"title", "alt", "placeholder", "aria-label", "summary"}
 _META = {"description", "og:title", "og:description", "twitter:title", "twitter:description"}
 
 
-# Tags of templates (Jinja, Liquid, Handlebars, ERB), in which "<" and "&" are no markup.
+# Tags of templates (Jinja, Liquid, Handlebars, ERB), in which "<" and "&" are no markup. One that
+# is not closed ends where the next begins, so a text is read in linear time.
 _TEMPLATE = re.compile(
-    r"\{\{\{.{0,999}?\}\}\}|\{\{.{0,999}?\}\}|\{%.{0,999}?%\}|<%.{0,999}?%>", re.DOTALL
+    r"\{\{\{[^{}]*+\}\}\}|\{\{(?:[^{}]++|\{[^{}]*+\})*+\}\}"
+    r"|\{%(?:[^{}%]++|%(?!\})|\{[^{}]*+\})*+%\}|<%(?:[^%<]++|%(?!>)|<(?!%))*+%>"
 )
 _BEGUN = r"(?:\{%|\{\{|<%)[-~]?[\s}]*"
 # Tags that do not stand for a word, and those between two texts of which a page has one.
