@@ -235,6 +235,20 @@ def test_messages_with_several_forms_stay_and_are_told():
         ]
 
 
+def test_lines_and_characters_of_android_are_no_part_of_a_word():
+    text = (
+        r'<resources><string name="a">First <b>line</b>.\nSecond\tcaf\u00e9.\n\n\u0020end\u0020'
+        r"</string><string name='b'><![CDATA[one\ntwo]]></string></resources>"
+    )
+    assert [it.text for it in read("a.xml", text.encode()).fragments] == [
+        *("First line.", "Secondcaf\u00e9.", "", "end", "one", "two"),
+    ]
+    out = shouted("a.xml", text.encode()).decode()
+    assert out == text.replace("First", "FIRST").replace("line<", "LINE<").replace(
+        r"Second\tcaf\u00e9", "SECOND\\tCAF\u00c9"
+    ).replace("end", "END").replace("one", "ONE").replace("two", "TWO")
+
+
 def test_quotes_around_a_string_of_android_stay():
     text = '<resources><string name="a"> "  It\\\'s a  \\"dog\\" "</string></resources>'
     out = shouted("a.xml", text.encode()).decode()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ..document import Document, FileError, Slot, Source, framed
 from ..fragment import ALONE, Code, Fragment, Part, joined
@@ -17,6 +17,8 @@ from .plurals import categories
 
 # White space within quotes stays; Android shows neither them nor other white space at the ends.
 _QUOTED = re.compile(r'(\s*")((?:[^"\\]|\\.)*)("\s*)', re.DOTALL)
+_CHARACTER = re.compile(r"\\(?:[\\nt]|u[0-9a-fA-F]{4})")
+_LETTER = re.compile(r"\\u([0-9a-fA-F]{4})")
 _ESCAPES = {r"\'": "'", r"\"": '"', r"\@": "@", r"\?": "?"}
 
 
@@ -54,14 +56,11 @@ def _string(source: Source, tokens: Sequence[Token], place: str) -> list[Slot]:
     while position < len(tokens) - 1:
         token, after = tokens[position], position + 1
         if token.kind == RAW:  # its tags are text for the program
-            parts += parts_of(_unescaped(token.raw[9:-3]), is_format=True)
+            parts += _read_text(token.raw[9:-3])
         elif token.kind == TEXT and len(tokens) == 3 and (found := _QUOTED.fullmatch(token.raw)):
-            inside = parts_of(_unescaped(html.unescape(found[2])), is_format=True)
-            parts += [Code(found[1]), *inside, Code(found[3])]
+            parts += [Code(found[1]), *_read_text(html.unescape(found[2])), Code(found[3])]
         elif token.kind == TEXT:
-            parts += parts_of(
-                _unescaped(html.unescape(re.sub(r"\s+", " ", token.raw))), is_format=True
-            )
+            parts += _read_text(html.unescape(re.sub(r"\s+", " ", token.raw)))
         elif token.name == "xliff:g" or token.kind not in (OPEN, EMPTY):
             if token.kind == OPEN:
                 after = end_of(tokens, position)
@@ -75,18 +74,48 @@ def _string(source: Source, tokens: Sequence[Token], place: str) -> list[Slot]:
             parts.append(Code(token.raw, OPENS if token.kind == OPEN else ALONE))
         position = after
     is_cdata = any(token.kind == RAW for token in tokens)
-    head, core, tail = framed(joined(_marked(parts, is_cdata)))
-    if not any(isinstance(part, str) for part in core):
+    lines = [framed(line) for line in _lines(joined(_marked(parts, is_cdata)))]
+    if not any(isinstance(part, str) for _, core, _ in lines for part in core):
         return []
 
     def write(answers: Sequence[tuple[Part, ...] | None]) -> str:
         said = "".join(
             part.raw if isinstance(part, Code) else _escaped(part, is_cdata)
-            for part in (*head, *(answers[0] or core), *tail)
+            for (head, core, tail), answer in zip(lines, answers, strict=True)
+            for part in (*head, *(answer or core), *tail)
         )
         return f"<![CDATA[{said}]]>" if is_cdata else said
 
-    return [Slot(start, end, (Fragment(core, place),), write)]
+    return [Slot(start, end, tuple(Fragment(core, place) for _, core, _ in lines), write)]
+
+
+def _read_text(text: str) -> Iterator[Part]:
+    """The parts of a text. References to letters are text; line ends, tabs, and references to other
+    characters, which authors write to keep or to see them, are codes."""
+    text = _LETTER.sub(_letter, text)
+    end = 0
+    for found in _CHARACTER.finditer(text):
+        yield from parts_of(_unescaped(text[end : found.start()]), is_format=True)
+        yield Code(found[0])
+        end = found.end()
+    yield from parts_of(_unescaped(text[end:]), is_format=True)
+
+
+def _letter(found: re.Match[str]) -> str:
+    letter = chr(int(found[1], 16))
+    return letter if letter.isalpha() else found[0]
+
+
+def _lines(parts: Sequence[Part]) -> Iterator[list[Part]]:
+    """The parts of each line, with the line end."""
+    line: list[Part] = []
+    for part in parts:
+        line.append(part)
+        if isinstance(part, Code) and part.raw == r"\n":
+            yield line
+            line = []
+    if line:
+        yield line
 
 
 def _marked(parts: Sequence[Part], is_cdata: bool) -> list[Part]:
