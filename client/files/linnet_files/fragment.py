@@ -8,6 +8,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 OPEN, ALONE, CLOSE = 1, 0, -1
+SPLITTING_TAG = "br"  # ends a text in the form as XML
+_BREAK = re.compile(
+    r"(?:\\[nrt]|[^\S ]| {3,})+|<(?:\w+:)?(?:br|hr|line-break|tab)\b.*|<.*\bctype=\"lb\".*",
+    re.DOTALL,
+)
+_WIDE = "  "  # a blank that is written twice, as behind a sentence
 
 
 @dataclass(frozen=True)
@@ -18,6 +24,11 @@ class Code:
     kind: int = ALONE  # OPEN and CLOSE are the ends of a pair
     # A variable or a name: it stands for a word of the sentence, also at its start or end.
     is_word: bool = False
+
+    @property
+    def is_break(self) -> bool:
+        """A line end, a tab or a gap: the texts on both sides are apart."""
+        return self.kind == ALONE and not self.is_word and _BREAK.fullmatch(self.raw) is not None
 
 
 Part = str | Code
@@ -70,7 +81,8 @@ def pairs(parts: Sequence[Part]) -> dict[int, int]:
 
 def to_xml(parts: Sequence[Part]) -> tuple[str, dict[str, Code]]:
     """The text as XML: `<g id="1">` for a pair, `<x id="2"/>` for a code alone, with something that
-    the server copies in it if it is a word. Also returns the code that each tag stands for."""
+    the server copies in it if it is a word, and `<br id="3"/>` for a break. Also returns the code
+    that each tag stands for."""
     ends = pairs(parts)
     closing = {end: start for start, end in ends.items()}
     said: list[str] = []
@@ -87,13 +99,16 @@ def to_xml(parts: Sequence[Part]) -> tuple[str, dict[str, Code]]:
             codes[f"</{closing[index]}>"] = part
         else:
             word = f'<x id="{index}" translate="no">{index}</x>'
-            said.append(word if part.is_word else f'<x id="{index}"/>')
+            blank = " " if part.raw == _WIDE else ""
+            name = SPLITTING_TAG if part.is_break else "x"
+            said.append(word if part.is_word else f'{blank}<{name} id="{index}"/>')
             codes[f"<{index}/>"] = part
     return "".join(said), codes
 
 
 _TAG = re.compile(
-    r'<g id="(\d+)">|(</g>)|<x id="(\d+)"\s*/>|<x id="(\d+)"(?: translate="no")?>\d*</x>|<([^>]*)>?'
+    rf'<g id="(\d+)">|(</g>)|<(?:x|{SPLITTING_TAG}) id="(\d+)"\s*/>'
+    r'|<x id="(\d+)"(?: translate="no")?>\d*</x>|<([^>]*)>?'
 )
 
 
@@ -117,6 +132,9 @@ def from_xml(text: str, codes: dict[str, Code]) -> tuple[Part, ...] | None:
         if name not in codes:
             return None
         seen.append(name)
+        if codes[name].raw == _WIDE:
+            parts[-1] = str(parts[-1]).removesuffix(" ")
+            end += text.startswith(" ", end)
         parts.append(codes[name])
     parts.append(html.unescape(text[end:]))
     return joined(parts) if sorted(seen) == sorted(codes) else None

@@ -17,7 +17,7 @@ import linnet
 from linnet.v1 import text_service_pb2 as api
 
 from .document import FileError
-from .fragment import Fragment, Part, from_xml, placed, to_xml
+from .fragment import SPLITTING_TAG, Fragment, Part, from_xml, placed, to_xml
 
 _XML = "application/xml"
 _DETECTED_CHARACTERS = 10_000
@@ -232,6 +232,7 @@ class _Asker:
         settings.CopyFrom(self.settings)
         if kind:
             settings.mime_type = kind
+            settings.markup.splitting_tags.append(SPLITTING_TAG)
         else:
             settings.line_breaks = api.LINE_BREAKS_JOIN_PARAGRAPHS
         async for number, result in self.client.translate_document(settings, asked):

@@ -17,12 +17,15 @@ BRACES = (
 )
 NAMES = (
     r"(?:https?|ftp|file)://[^\s<>\"')\]]*[^\s<>\"')\].,;:!?]"
-    r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?<![\w-])--?[a-zA-Z][\w-]*\b|\b\w+_\w+\b|\\[a-zA-Z]\w*"
+    r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?<![\w-])--?[a-zA-Z][\w-]*\b|\b\w+_\w+\b"
+    r"|\\(?![nrt](?![a-z]))[a-zA-Z]\w*"
     r"|&(?:\w+|#\w+);"
 )
 TAGS = r"</?[a-zA-Z][^<>]*>"
 ACCELERATORS = r"[_&](?=[^\W_])"
-COLUMNS = r"[ \t]{2,}|\t|[\0-\x08\x0b\x0c\x0e-\x1f]"  # and other control characters
+COLUMNS = (
+    r"[ \t]{2,}|\t|\\[nrt](?![a-z])|[\0-\x08\x0b\x0c\x0e-\x1f]"  # and other control characters
+)
 
 
 _ICU = re.compile(r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,")

@@ -69,6 +69,25 @@ def test_answers_that_lost_doubled_or_crossed_codes_are_refused():
         assert from_xml(wrong, codes) is None, wrong
 
 
+def test_breaks_split_texts():
+    """Without a blank "line.<x/>Next" is a word for the server; an element that splits is none."""
+    lines = Code("<br>"), Code(r"\n"), Code("\t"), Code("   "), Code('<x ctype="lb"/>')
+    for code in lines:
+        text, codes = to_xml(("a.", code, "B"))
+        assert text == 'a.<br id="1"/>B'
+        assert from_xml('A.<br id="1"/>B', codes) == ("A.", code, "B")
+    for code in (Code("<wbr>"), Code("<img>"), Code("<br>", is_word=True)):
+        assert "<br" not in to_xml(("a", code, "b"))[0]
+
+
+def test_a_blank_that_is_written_twice_is_a_blank():
+    twice = Code("  ")
+    text, codes = to_xml(("One.", twice, "Two"))
+    assert text == 'One. <x id="1"/>Two'
+    for said in ('Eins. <x id="1"/>Zwei', 'Eins.<x id="1"/>Zwei', 'Eins.<x id="1"/> Zwei'):
+        assert from_xml(said, codes) == ("Eins.", twice, "Zwei")
+
+
 def test_placed_codes_stand_at_words():
     bold, end = Code("<b>", OPEN), Code("</b>", CLOSE)
     assert placed(("one two ", bold, "three", end), "eins zwei drei") == (

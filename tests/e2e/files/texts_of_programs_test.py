@@ -235,6 +235,12 @@ def test_messages_with_several_forms_stay_and_are_told():
         ]
 
 
+def test_a_line_end_that_is_written_out_is_no_part_of_a_word():
+    (fragment,) = read("a.json", rb'{"a": "One\\nTwo\\tthree \\newline \\r\\nFour"}').fragments
+    assert [it.raw for it in fragment.codes] == [r"\n", r"\tthree", r"\newline", r"\r", r"\n"]
+    assert fragment.text == "OneTwo  Four"
+
+
 def test_lines_and_characters_of_android_are_no_part_of_a_word():
     text = (
         r'<resources><string name="a">First <b>line</b>.\nSecond\tcaf\u00e9.\n\n\u0020end\u0020'
