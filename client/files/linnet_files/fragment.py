@@ -10,7 +10,8 @@ from dataclasses import dataclass
 OPEN, ALONE, CLOSE = 1, 0, -1
 SPLITTING_TAG = "br"  # ends a text in the form as XML
 _BREAK = re.compile(
-    r"(?:\\[nrt]|[^\S ]| {3,})+|<(?:\w+:)?(?:br|hr|line-break|tab)\b.*|<.*\bctype=\"lb\".*",
+    r"(?:\\[nrt]| *[^\S ] *| {3,})+|(?:<|&lt;)(?:\w+:)?(?:br|hr|line-break|tab)\b.*"
+    r"|<.*\bctype=\"lb\".*",
     re.DOTALL,
 )
 _WIDE = "  "  # a blank that is written twice, as behind a sentence

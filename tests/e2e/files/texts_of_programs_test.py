@@ -216,6 +216,27 @@ def test_a_target_that_equals_its_source_is_written():
     assert b"<target>word</target>" in document.write([None, None, ("word",)])
 
 
+def test_tags_in_a_text_of_xliff_are_codes():
+    """Weblate and others keep the HTML of a page as text; Angular has a line break as <x>."""
+    source = (
+        "&lt;p&gt;a %@ &amp;amp; b&lt;/p&gt;&lt;br&gt;c   d<![CDATA[<i>e</i>]]>"
+        '<x id="L" ctype="lb"/>'
+    )
+    text = (
+        '<xliff version="1.2"><file source-language="en" target-language="de"><body>'
+        f'<trans-unit id="1"><source>{source}</source></trans-unit></body></file></xliff>'
+    )
+    (fragment,) = read("a.xlf", text.encode()).fragments
+    assert fragment.text == "a   bc   de"
+    assert [it.raw for it in fragment.codes if it.is_break] == ["&lt;br&gt;"]
+    out = shouted("a.xlf", text.encode()).decode()
+    kept = text.replace("<source>", '<source xml:space="preserve">One %@\n two')
+    (fragment,) = read("a.xlf", kept.encode()).fragments
+    assert [it.raw for it in fragment.codes if it.is_break] == ["\n ", "&lt;br&gt;"]
+    said = "&lt;p&gt;A %@ &amp;amp; B&lt;/p&gt;&lt;br&gt;C   D&lt;i&gt;E&lt;/i&gt;"
+    assert f'<target>{said}<x id="L" ctype="lb"/></target>' in out
+
+
 def test_messages_with_several_forms_stay_and_are_told():
     """Angular, Lingui and others keep ICU messages in catalogues."""
     message = "{n, plural, one {one dog} other {# dogs}}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from xml.sax.saxutils import quoteattr
 
 from ..document import Document, FileError, Slot, Source, framed
@@ -12,7 +13,7 @@ from ..fragment import ALONE, Code, Fragment, Part, joined
 from ..fragment import CLOSE as CLOSES
 from ..fragment import OPEN as OPENS
 from ..markup import CLOSE, EMPTY, OPEN, RAW, TEXT, Token, end_of, local, xml_source, xml_tokens
-from ..variables import icu_note
+from ..variables import icu_note, parts_of
 from .format import Format, Options
 
 _PAIRS = {"g", "pc", "mrk"}
@@ -80,11 +81,13 @@ def _unit(
     has_target = target and len(target) > 2 and not {state, own} & _NEW
     if has_target and not options.all_entries:
         return
-    head, core, tail = framed(_parts(source, of[1:-1]))
-    fragment = Fragment(core, place)
-    if note := icu_note(fragment.text, place):  # Angular's messages
+    raw = "".join(token.raw for token in of if token.kind in (TEXT, RAW))
+    if note := icu_note(html.unescape(raw), place):  # Angular's messages
         notes.append(note)
         return
+    keeps = any(it.attributes.get("xml:space") == "preserve" for it in (tokens[0], of[0]))
+    head, core, tail = framed(_parts(source, of[1:-1], keeps))
+    fragment = Fragment(core, place)
 
     def said(answers: Sequence[tuple[Part, ...] | None]) -> str:
         return "".join(
@@ -129,25 +132,40 @@ def _children(tokens: Sequence[Token]) -> dict[str, Sequence[Token]]:
     return found
 
 
-def _parts(source: Source, tokens: Sequence[Token]) -> tuple[Part, ...]:
+def _parts(source: Source, tokens: Sequence[Token], keeps: bool) -> tuple[Part, ...]:
+    """The parts of a text, of which `keeps` says that it keeps its line ends."""
     parts: list[Part] = []
     position = 0
     while position < len(tokens):
         token, end = tokens[position], position + 1
         name = local(token.name)
         if token.kind == TEXT:
-            parts.append(html.unescape(token.raw))
+            parts += _read_text(html.unescape(token.raw), keeps)
         elif token.kind == RAW:
-            parts.append(token.raw[9:-3])
+            parts += _read_text(token.raw[9:-3], keeps)
         elif name in _PAIRS and token.kind != EMPTY and not _is_protected(token):
             parts.append(Code(token.raw, OPENS if token.kind == OPEN else CLOSES))
         else:
             end = end_of(tokens, position)
             raw = source.text[token.start : tokens[end - 1].end]
             kind = OPENS if name in _STARTS else CLOSES if name in _ENDS else ALONE
-            parts.append(Code(raw, kind, is_word=kind == ALONE and bool(name)))
+            is_word = kind == ALONE and bool(name) and 'ctype="lb"' not in raw
+            parts.append(Code(raw, kind, is_word))
         position = end
     return joined(parts)
+
+
+def _read_text(text: str, keeps: bool) -> Iterator[Part]:
+    """The parts of a text, which may have tags and variables of a program."""
+    for line in re.split(r"([ \t]*\n\s*)", text) if keeps else (text,):
+        if keeps and "\n" in line:
+            yield Code(line)
+            continue
+        for part in parts_of(line):
+            if isinstance(part, Code) and not part.raw.isspace():
+                yield replace(part, raw=html.escape(part.raw, quote=False))
+            else:
+                yield part if isinstance(part, str) else part.raw
 
 
 def _is_protected(token: Token) -> bool:
