@@ -83,7 +83,7 @@ class SentencePiece final : public Subwords {
   int pieces() const override { return model_.pieces(); }
 
   absl::string_view Piece(TokenId token) const override {
-    const std::string_view piece = model_.piece(token);
+    const auto piece = model_.piece(token);
     return {piece.data(), piece.size()};
   }
 
