@@ -291,6 +291,12 @@ def test_android_escapes_quotes_and_keeps_placeholders():
     assert b"<![CDATA[<p>HI %s</p>]]>" in shouted("a.xml", SAMPLES["strings.xml"])
 
 
+def test_android_keeps_spaces_that_do_not_break():
+    text = "<resources><string name='a'>Prix\u00a0:\n  10\u202f000</string></resources>"
+    (fragment,) = read("a.xml", text.encode()).fragments
+    assert fragment.text == "Prix\u00a0: 10\u202f000"
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [

@@ -60,7 +60,7 @@ def _string(source: Source, tokens: Sequence[Token], place: str) -> list[Slot]:
         elif token.kind == TEXT and len(tokens) == 3 and (found := _QUOTED.fullmatch(token.raw)):
             parts += [Code(found[1]), *_read_text(html.unescape(found[2])), Code(found[3])]
         elif token.kind == TEXT:
-            parts += _read_text(html.unescape(re.sub(r"\s+", " ", token.raw)))
+            parts += _read_text(html.unescape(re.sub(r"[ \t\r\n]+", " ", token.raw)))
         elif token.name == "xliff:g" or token.kind not in (OPEN, EMPTY):
             if token.kind == OPEN:
                 after = end_of(tokens, position)
