@@ -198,15 +198,13 @@ def main() -> None:
     parser.add_argument("--peer", action="store_true", help="compare with CTranslate2")
     parser.add_argument("--target", type=int, default=30, help="tokens, with --peer")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--out", type=Path, default=machine.ROOT / "tests/bench/results")
     for name, kind in (("arm", str), ("beam", int), ("model", Path)):  # of one measurement
         parser.add_argument(f"--{name}", type=kind, help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    given = machine.parse(parser)
     os.environ.setdefault("LINNET_DECODE", str(machine.ROOT / "build/release/bin/linnet-decode"))
     if given.arm:
         measure(given.arm, given)
         return
-    machine.require_commit(given.out)
     facts = machine.facts(sorted(os.sched_getaffinity(0)))
     wanted = re.compile(r"[^\W\d_]([^\W\d_]|[ ,'-]){0,118}[.?!]?" if given.peer else r".{1,119}")
     lines = dict.fromkeys(filter(wanted.fullmatch, given.lines.read_text().splitlines()))
@@ -225,6 +223,7 @@ def main() -> None:
         texts.write_text("".join(f"{line}\n" for line in list(lines)[: given.rows]))
         command = [sys.executable, __file__, "--bundle", str(given.bundle), "--lines", str(texts)]
         command += ["--block", str(given.block), "--target", str(given.target)]
+        command += ["--out", str(given.out)]
         if given.peer:
             from peer_ctranslate2 import random_transformer
 
