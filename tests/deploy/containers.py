@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import time
 import uuid
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from replicas import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD_SECONDS = 3600  # the first build fetches and compiles everything
@@ -56,12 +56,6 @@ def run(*command: str, check: bool = True, seconds: float = 300, **environment: 
         f"{' '.join(command)} ended with {done.returncode}:\n{printed}"
     )
     return done
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def wait_until(happened, what: str, seconds: float = 120):

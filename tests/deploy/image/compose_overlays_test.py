@@ -11,7 +11,8 @@ from pathlib import Path
 
 import certificates
 import pytest
-from containers import Container, Project, free_port, run, skip, wait_until
+from containers import Container, Project, run, skip, wait_until
+from replicas import free_port
 
 pytestmark = pytest.mark.slow
 ENGLISH, GERMAN = "Where is the train station?", "Wo ist der Bahnhof?\n"

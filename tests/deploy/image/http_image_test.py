@@ -12,7 +12,8 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
-from containers import free_port, wait_until
+from containers import wait_until
+from replicas import free_port
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from containers import APT, Container, free_port, skip, wait_until
+from containers import APT, Container, skip, wait_until
+from replicas import free_port
 
 pytestmark = pytest.mark.slow
 
