@@ -39,7 +39,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--version", action="version", version=f"linnet-corpus {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
     for name, about in (
-        ("run", "translate the rows of files; the same command goes on after any end"),
+        ("run", "translate the rows of files; the same command continues an interrupted run"),
         ("score", "score the pairs of two columns: the log-probability of each target"),
         ("backtranslate", "sample a translation for each row, reproducibly"),
     ):
@@ -56,7 +56,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     command = commands.add_parser("merge", help="write a finished output to one file")
     command.add_argument("outputs", nargs="+", metavar="OUTPUT")
     command.add_argument("-o", "--output", required=True, metavar="FILE")
-    command.add_argument("--distinct", action="store_true", help="leave out rows asked before")
+    command.add_argument("--distinct", action="store_true", help="leave out repeated rows")
     given = parser.parse_args(arguments)
     if hasattr(given, "inputs") and given.bundle is None and not given.to:
         parser.error("--server needs --to: the language to translate to")
@@ -65,21 +65,21 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 
 def _add_output(command: argparse.ArgumentParser, name: str) -> None:
     add = command.add_argument
-    add("-o", "--output", required=True, metavar="OUTPUT", help="folder or address; kept, resumed")
+    add("-o", "--output", required=True, metavar="OUTPUT", help="folder or address; resumed")
     add("--shard", type=_shard, default=(0, 1), metavar="I/N", help="rows of worker I of 0 to N-1")
     add("--chunk-rows", type=_count, default=10_000, metavar="N", help="rows of a chunk [10000]")
     add("--text", action="append", metavar="COLUMN", help="column to translate (repeatable) [text]")
     if name == "score":
         add("--target", required=True, metavar="COLUMN", help="column to score")
     if name == "backtranslate":
-        add("--seed", type=int, default=1, help="of the sampling [1]; each row has its own")
+        add("--seed", type=int, default=1, help="seed of the samples; each row gets its own [1]")
     add("--language", default="", metavar="COLUMN", help="column with the language of each row")
-    add("--expect", default="", metavar="LANGUAGE", help="a text in another one is an error")
-    add("--keep", action="append", default=[], metavar="COLUMN", help="of the input [all]")
+    add("--expect", default="", metavar="LANGUAGE", help="refuse texts in another language")
+    add("--keep", action="append", default=[], metavar="COLUMN", help="column to keep [all]")
     add("--only-changed", metavar="OUTPUT", help="keep the answers of that job to equal rows")
     add("--plots", type=Path, metavar="DIR", help="write histograms of lengths and scores")
     add("--engine", choices=("ray", "spark"), help="spread the chunks over its workers")
-    add("--actors", type=_count, default=1, metavar="N", help="with --engine ray [1]")
+    add("--actors", type=_count, default=1, metavar="N", help="with --engine ray: actors [1]")
 
 
 def _add_backend(command: argparse.ArgumentParser) -> None:
@@ -88,7 +88,7 @@ def _add_backend(command: argparse.ArgumentParser) -> None:
     where.add_argument("--server", metavar="HOST:PORT,…", help="decode on these servers")
     add = command.add_argument
     add("--to", default="", metavar="LANGUAGE", help="language to translate to")
-    add("--from", dest="source", default="", metavar="LANGUAGE", help="with --server")
+    add("--from", dest="source", default="", metavar="LANGUAGE", help="with --server: of texts")
     add("--model", default="", help="with --server: [its model for the languages]")
     add("--glossary", type=Path, metavar="FILE", help="with --server: SOURCE<tab>TARGET lines")
     add("--option", type=_option, action="append", default=[], metavar="NAME=VALUE",
@@ -101,7 +101,7 @@ def _add_machine(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add("--children", type=_count, default=1, metavar="N", help="with --bundle: processes [1]")
     add("--threads", type=_count, default=len(os.sched_getaffinity(0)), metavar="N",
-        help="with --bundle: of each process [cores]")  # fmt: skip
+        help="with --bundle: threads of each process [cores]")  # fmt: skip
     add("--batch", type=_count, default=32, metavar="N", help="with --bundle: sequences [32]")
     add("--decode", type=Path, metavar="FILE", help="linnet-decode [LINNET_DECODE, or in the path]")
     add(

@@ -66,11 +66,17 @@ def parse(arguments: list[str] | None = None) -> Options:
         metavar="HOST:PORT",
         help='metrics page of linnet-server, shown on /status (default %(default)s); "" for none',
     )
-    add("--timeout", type=float, default=default.timeout, help="seconds (default %(default)s)")
+    add(
+        "--timeout",
+        type=float,
+        default=default.timeout,
+        metavar="SECONDS",
+        help="of a call to linnet-server (default %(default)s)",
+    )
     add("--listen", default=default.listen, help="HOST:PORT or unix:PATH (default %(default)s)")
     add("--workers", type=int, default=default.workers, help="processes (default %(default)s)")
     add("--tls-certificate", type=Path, help="serve HTTPS with this PEM chain")
-    add("--tls-key", type=Path, help="its key")
+    add("--tls-key", type=Path, help="private key of --tls-certificate")
     add(
         "--cors-origins",
         type=_origins,
@@ -106,8 +112,20 @@ def parse(arguments: list[str] | None = None) -> Options:
         metavar="FOLDER",
         help="keeps files to translate and their results for an hour (default %(default)s)",
     )
-    add("--max-file-bytes", type=int, default=default.max_file_bytes, help="(default %(default)s)")
-    add("--max-body-bytes", type=int, default=default.max_body_bytes, help="(default %(default)s)")
+    add(
+        "--max-file-bytes",
+        type=int,
+        default=default.max_file_bytes,
+        metavar="N",
+        help="size of a file to translate (default %(default)s)",
+    )
+    add(
+        "--max-body-bytes",
+        type=int,
+        default=default.max_body_bytes,
+        metavar="N",
+        help="size of any other request (default %(default)s)",
+    )
     add("--version", action="version", version=f"linnet-http {__version__}")
     given = parser.parse_args(arguments)
     if not 1 <= given.workers <= 64:
