@@ -288,8 +288,7 @@ TEST(SamplingTest, FollowsTheRulesOfTheSearch) {
 TEST(SamplingTest, ScoresSamplesLikeGivenTargets) {
   for (uint32_t seed = 0; seed < 500; ++seed) {
     const Scenario scenario = SamplingScenario(seed);
-    const auto drawn =
-        RunSearch(scenario.options, scenario.prefix, scenario.model, scenario.special);
+    const auto drawn = RunSearch(scenario);
     ASSERT_THAT(drawn, IsOk());
     for (Hypothesis hypothesis : drawn->hypotheses) {
       const auto scored = RunSearch(Scorer({.options = scenario.options,
@@ -305,10 +304,8 @@ TEST(SamplingTest, ScoresSamplesLikeGivenTargets) {
 TEST(SamplingTest, PartialRowsGiveTheResultsOfWholeOnes) {
   for (uint32_t seed = 0; seed < 2000; ++seed) {
     const Scenario scenario = SamplingScenario(seed);
-    const auto whole =
-        RunSearch(scenario.options, scenario.prefix, scenario.model, scenario.special);
-    const auto cut =
-        RunSearch(scenario.options, scenario.prefix, scenario.model, scenario.special, Rows::kCut);
+    const auto whole = RunSearch(scenario);
+    const auto cut = RunSearch(scenario, Rows::kCut);
     ASSERT_THAT(cut, IsOk()) << "seed " << seed;
     ASSERT_TRUE(SameBits(cut->hypotheses, whole->hypotheses)) << "seed " << seed;
   }
@@ -318,11 +315,9 @@ TEST(SamplingTest, TopKOfOneEqualsGreedySearch) {
   for (uint32_t seed = 0; seed < 500; ++seed) {
     Scenario scenario = RandomScenario(seed);
     scenario.options.beam_size = scenario.options.n_best = 1;
-    const auto greedy =
-        RunSearch(scenario.options, scenario.prefix, scenario.model, scenario.special);
+    const auto greedy = RunSearch(scenario);
     scenario.options.top_k = 1;
-    const auto drawn =
-        RunSearch(scenario.options, scenario.prefix, scenario.model, scenario.special);
+    const auto drawn = RunSearch(scenario);
     ASSERT_THAT(drawn, IsOk());
     ASSERT_TRUE(SameBits(drawn->hypotheses, greedy->hypotheses)) << "seed " << seed;
   }
@@ -332,11 +327,9 @@ TEST(SamplingTest, DrawsDoNotDependOnTheNumberOfTargets) {
   for (uint32_t seed = 0; seed < 300; ++seed) {
     Scenario scenario = SamplingScenario(seed);
     scenario.options.beam_size = scenario.options.n_best = 6;
-    const auto of_six =
-        RunSearch(scenario.options, scenario.prefix, scenario.model, scenario.special);
+    const auto of_six = RunSearch(scenario);
     scenario.options.beam_size = scenario.options.n_best = 2;
-    const auto of_two =
-        RunSearch(scenario.options, scenario.prefix, scenario.model, scenario.special);
+    const auto of_two = RunSearch(scenario);
     ASSERT_THAT(of_two, IsOk());
     std::vector<Hypothesis> six = of_six->hypotheses;
     for (const Hypothesis& one : of_two->hypotheses) {

@@ -26,8 +26,7 @@ absl::StatusOr<Outcome> Score(const Scenario& scenario, const std::vector<TokenI
 TEST(ScoringTest, ScoresEveryResultLikeTheSearch) {
   for (uint32_t seed = 0; seed < 2000; ++seed) {
     const Scenario scenario = RandomScenario(seed);
-    const auto found =
-        RunSearch(scenario.options, scenario.prefix, scenario.model, scenario.special);
+    const auto found = RunSearch(scenario);
     ASSERT_THAT(found, IsOk());
     for (Hypothesis hypothesis : found->hypotheses) {
       hypothesis.ended_by_limit = false;  // the target contains its eos

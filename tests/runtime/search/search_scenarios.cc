@@ -80,6 +80,10 @@ absl::StatusOr<Outcome> RunSearch(const SearchOptions& options, const std::vecto
       options.temperature, model, rows);
 }
 
+absl::StatusOr<Outcome> RunSearch(const Scenario& scenario, Rows rows) {
+  return RunSearch(scenario.options, scenario.prefix, scenario.model, scenario.special, rows);
+}
+
 ToyModel RandomModel(uint32_t seed, int vocabulary, float grain, float eos_bonus, TokenId eos) {
   return [=](const std::vector<TokenId>& target) {
     std::seed_seq sequence(target.begin(), target.end());

@@ -51,6 +51,8 @@ struct Scenario {
   ToyModel model;
 };
 
+absl::StatusOr<Outcome> RunSearch(const Scenario& scenario, Rows rows = Rows::kWhole);
+
 // Random options of beam search, with sizes small enough that edge cases are frequent.
 Scenario RandomScenario(uint32_t seed);
 // The same for a given vocabulary and special tokens.

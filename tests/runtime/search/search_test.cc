@@ -30,8 +30,7 @@ TEST(BeamSearchTest, EqualsReferenceSearch) {
     const Scenario scenario = RandomScenario(seed);
     const std::vector<Hypothesis> expected =
         ReferenceSearch(scenario.options, scenario.special, scenario.prefix, scenario.model);
-    const absl::StatusOr<Outcome> outcome =
-        RunSearch(scenario.options, scenario.prefix, scenario.model, scenario.special);
+    const absl::StatusOr<Outcome> outcome = RunSearch(scenario);
     ASSERT_THAT(outcome, IsOk()) << "seed " << seed;
     ASSERT_EQ(Describe(outcome->hypotheses), Describe(expected)) << "seed " << seed;
     for (size_t i = 0; i < expected.size(); ++i) {
@@ -46,10 +45,8 @@ TEST(BeamSearchTest, EqualsReferenceSearch) {
 TEST(BeamSearchTest, PartialRowsGiveTheResultsOfWholeOnes) {
   for (uint32_t seed = 0; seed < 2000; ++seed) {
     const Scenario scenario = RandomScenario(seed);
-    const auto whole =
-        RunSearch(scenario.options, scenario.prefix, scenario.model, scenario.special);
-    const auto cut =
-        RunSearch(scenario.options, scenario.prefix, scenario.model, scenario.special, Rows::kCut);
+    const auto whole = RunSearch(scenario);
+    const auto cut = RunSearch(scenario, Rows::kCut);
     ASSERT_THAT(cut, IsOk()) << "seed " << seed;
     ASSERT_TRUE(SameBits(cut->hypotheses, whole->hypotheses)) << "seed " << seed;
     ASSERT_EQ(cut->stable, whole->stable) << "seed " << seed;
@@ -113,8 +110,7 @@ TEST(BeamSearchTest, ResultsSatisfyTheOptions) {
 TEST(BeamSearchTest, StablePrefixNeverShrinksAndEndsAsTheBestResult) {
   for (uint32_t seed = 0; seed < 2000; ++seed) {
     const Scenario scenario = RandomScenario(seed);
-    const absl::StatusOr<Outcome> outcome =
-        RunSearch(scenario.options, scenario.prefix, scenario.model, scenario.special);
+    const absl::StatusOr<Outcome> outcome = RunSearch(scenario);
     ASSERT_THAT(outcome, IsOk());
     ASSERT_TRUE(StablePrefixesHold(*outcome)) << "seed " << seed;
   }

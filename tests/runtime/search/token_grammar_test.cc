@@ -151,8 +151,7 @@ TEST(TokenGrammarTest, LegalTargetKeepsItsScore) {
   for (uint32_t seed = 0; seed < 2000; ++seed) {
     const SpelledScenario scenario = RandomSpelledScenario(seed);
     if (scenario.options.beam_size > 1) continue;  // a wider beam may find other targets
-    const auto free =
-        RunSearch(scenario.options, scenario.prefix, scenario.model, scenario.special);
+    const auto free = RunSearch(scenario);
     ASSERT_THAT(free, IsOk());
     if (!IsText(free->hypotheses[0].tokens, scenario.spelling)) continue;
     const auto bound = RunSearch(
