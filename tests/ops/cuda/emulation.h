@@ -94,12 +94,7 @@ template <class T>
 T __shfl_up_sync(unsigned, T value, int by) {
   return linnet::emulated::FromLane(value, linnet::emulated::lane() - by);
 }
-template <class T>
-T __shfl_down_sync(unsigned, T value, int by) {
-  return linnet::emulated::FromLane(value, linnet::emulated::lane() + by);
-}
 inline unsigned __ballot_sync(unsigned, bool mine) { return linnet::emulated::Ballot(mine); }
-inline bool __any_sync(unsigned, bool mine) { return linnet::emulated::Ballot(mine) != 0; }
 inline bool __all_sync(unsigned, bool mine) { return linnet::emulated::Ballot(!mine) == 0; }
 inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
 inline int __ffs(int bits) { return __builtin_ffs(bits); }
