@@ -72,7 +72,7 @@ def fetched_models(program, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def has_bfloat16_gemm() -> bool:
-    """Returns what HasBfloat16Gemm does on this processor (model/ops/linear.h)."""
+    """Returns what HasBfloat16Gemm does on this processor (model/ops/pack_linear.h)."""
     found = re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     flags = set(found[1].split()) if found else set()
     return bool(flags & {"avx512_bf16", "amx_bf16", "avx_ne_convert"})

@@ -12,7 +12,7 @@
 #include <cmath>
 #include <vector>
 
-#include "model/ops/linear.h"
+#include "model/ops/pack_linear.h"
 #include "model/torch/torch_engine.h"
 #include "tests/support/status_matchers.h"
 #include "tests/torch/tiny_model.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "model/ops/graph.h"
-#include "model/ops/linear.h"
+#include "model/ops/pack_linear.h"
 #include "model/torch/torch_engine.h"
 #include "tests/support/status_matchers.h"
 #include "tests/torch/decoding.h"

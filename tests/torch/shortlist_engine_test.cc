@@ -13,7 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "model/ops/linear.h"
+#include "model/ops/pack_linear.h"
 #include "model/runtime/search/shortlist.h"
 #include "model/torch/torch_engine.h"
 #include "tests/support/status_matchers.h"

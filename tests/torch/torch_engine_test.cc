@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "model/ops/linear.h"
+#include "model/ops/pack_linear.h"
 #include "model/torch/torch_engine.h"
 #include "tests/support/status_matchers.h"
 #include "tests/torch/tiny_model.h"

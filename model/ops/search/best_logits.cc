@@ -10,6 +10,7 @@
 
 #include "model/ops/checks.h"
 #include "model/ops/linear.h"
+#include "model/ops/pack_linear.h"
 #include "model/ops/params.h"
 
 namespace linnet::ops {

@@ -12,7 +12,7 @@ namespace linnet::model {
 namespace {
 
 // The result of a row must not depend on the number of rows in the gemm. That holds for packed
-// weights (ops/linear.h), but not for the libraries that compute bfloat16 and that a GPU uses.
+// weights (ops/pack_linear.h), but not for the libraries that compute bfloat16 and that a GPU uses.
 // There steps are padded to a multiple of 4 rows, at least two threads' worth. Measured with MKL's
 // float32 (AVX2 and AVX512, 1 to 8 threads): rows are bit-identical for every multiple of 4 rows,
 // but not for other counts below 4 per thread. bfloat16 was bit-identical at any count.

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "model/ops/cpu/log_normalizer.h"
 #include "model/ops/cpu/parallel.h"
-#include "model/ops/linear.h"
+#include "model/ops/pack_linear.h"
 #include "model/ops/params.h"
 
 namespace linnet::model {

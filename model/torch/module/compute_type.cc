@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "model/ops/cpu/gemm.h"
-#include "model/ops/linear.h"
+#include "model/ops/pack_linear.h"
 
 namespace linnet::model {
 absl::StatusOr<Device> ParseDevice(absl::string_view name) {

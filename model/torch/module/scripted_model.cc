@@ -24,6 +24,7 @@
 #include "model/ops/huge_pages.h"
 #include "model/ops/linear.h"
 #include "model/ops/ops.h"
+#include "model/ops/pack_linear.h"
 #include "model/ops/packed_file.h"
 #include "model/runtime/search/search.h"
 #include "model/torch/module/catch_torch_errors.h"

@@ -78,7 +78,7 @@ struct OutputRows {
 //   min_backpointers()
 //       -> int: B while no row has taken more than B - 1 steps
 //   pack(type)
-//       -> nothing; packs the weights of linear layers for the CPU (ops/linear.h)
+//       -> nothing; packs the weights of linear layers for the CPU (ops/pack_linear.h)
 //
 // Calls throw c10::Error (see catch_torch_errors.h), and std::runtime_error if the module breaks
 // this contract. Keeps no state between calls. ScriptedEngine owns it; not thread-safe.
@@ -121,8 +121,8 @@ class ScriptedModel {
 
   at::Device device() const { return device_; }
   ComputeType compute() const { return compute_; }  // never kAuto
-  // The weights are packed for float32 or int8 (ops/linear.h): a row's result has the same bits for
-  // any number of rows in the step, and a shortlist can be used.
+  // The weights are packed for float32 or int8 (ops/pack_linear.h): a row's result has the same
+  // bits for any number of rows in the step, and a shortlist can be used.
   bool packed() const { return device_.is_cpu() && compute_ != ComputeType::kBfloat16; }
   // Sources can be encoded in blocks. Modules that were exported by an earlier version cannot.
   bool packs_sources() const { return packs_sources_; }
