@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <numeric>
 #include <tuple>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "server/markup/element_tree.h"
+#include "server/markup/link_weights.h"
 
 namespace linnet::server {
 namespace {
@@ -20,63 +20,6 @@ std::vector<bool> FindMarks(const std::vector<ByteRange>& words, absl::string_vi
     marks.push_back(IsMark(absl::ClippedSubstr(text, word.begin, word.end - word.begin)));
   return marks;
 }
-
-// The weights of the links between source and target words.
-class LinkWeights {
- public:
-  explicit LinkWeights(const WordLinks& words)
-      : begins_(words.target.size() + 1),
-        sums_(words.target.size()),
-        aligned_(words.source.size(), -1) {
-    for (const WordLink& link : words.links) {
-      ++begins_[link.target + 1];
-      sums_[link.target] += link.weight;
-    }
-    std::partial_sum(begins_.begin(), begins_.end(), begins_.begin());
-    sorted_.resize(words.links.size());
-    std::vector<int> next(begins_.begin(), begins_.end());
-    std::vector<float> best(words.source.size(), 0);
-    // A word that every target word looks at, as a full stop, says little of any of them: the
-    // squares of the shares of a target word are divided by what its source words have in all.
-    std::vector<float> all(words.source.size(), 0);
-    for (const WordLink& link : words.links) {
-      WordLink& own = sorted_[next[link.target]++] = link;
-      const float share = sums_[link.target] > 0 ? link.weight / sums_[link.target] : 0;
-      own.weight = share * share;
-      all[link.source] += own.weight;
-      if (link.weight <= best[link.source]) continue;
-      best[link.source] = link.weight;
-      aligned_[link.source] = link.target;
-    }
-    std::fill(sums_.begin(), sums_.end(), 0.0f);
-    for (WordLink& link : sorted_) {
-      if (all[link.source] > 0) link.weight /= all[link.source];
-      sums_[link.target] += link.weight;
-    }
-  }
-
-  // The weight of a target word within an element less that outside of it, from -1 to 1.
-  float ShareWithin(int word, const WordRun& source) const {
-    float inside = 0;
-    for (int i = begins_[word]; i < begins_[word + 1]; ++i) {
-      if (source.contains(sorted_[i].source)) inside += sorted_[i].weight;
-    }
-    return sums_[word] > 0 ? 2 * inside / sums_[word] - 1 : 0;
-  }
-
-  // The target word that is aligned best with a source word, if both are in the node; or -1.
-  int AlignedIn(const Node& node, int word) const {
-    if (!node.source.contains(word)) return -1;
-    const int target = aligned_[word];
-    return target >= 0 && node.target.contains(target) ? target : -1;
-  }
-
- private:
-  std::vector<int> begins_;       // the links of target word t begin at sorted_[begins_[t]]
-  std::vector<WordLink> sorted_;  // with their weights as ShareWithin counts them
-  std::vector<float> sums_;       // of these weights of each target word
-  std::vector<int> aligned_;      // the target word of each source word
-};
 
 class Projection {
  public:
@@ -382,7 +325,7 @@ class Projection {
   const std::vector<bool> target_marks_;
   const LinkWeights weights_;
   ElementTree tree_;
-  // Of each target word the sibling that has it, of those placed so far.
+  // The sibling that has each target word, among those placed so far.
   static constexpr int kNobody = -1;
   std::vector<int> owners_;
 };
