@@ -1,6 +1,7 @@
 #include "server/markup/markup_tokenizer.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -32,12 +33,9 @@ bool MarkupTokenizer::Next(MarkupToken& token) {
   token.self_closing = false;
   if (at_ >= fragment_.size()) return false;
   token.begin = static_cast<int>(at_);
-  const absl::string_view raw = raw_;
-  raw_ = {};
+  const absl::string_view raw = std::exchange(raw_, {});
   if (!raw.empty()) {
-    raw_ = raw;  // EndOfRawText reads it
-    at_ = EndOfRawText();
-    raw_ = {};
+    at_ = EndOfRawText(raw);
     if (at_ > static_cast<size_t>(token.begin)) {
       const bool references = SameName(raw, "title", syntax_) || SameName(raw, "textarea", syntax_);
       token.kind = references ? Kind::kText : Kind::kCopied;
@@ -199,26 +197,26 @@ void MarkupTokenizer::ReadTag(MarkupToken& token) {
   }
 }
 
-// True if the end tag of the element in raw_ starts at `at`.
-bool MarkupTokenizer::EndsElement(size_t at) const {
+// True if the end tag of `element` starts at `at`.
+bool MarkupTokenizer::EndsElement(absl::string_view element, size_t at) const {
   const absl::string_view rest = fragment_.substr(at + 2);
-  if (!absl::StartsWithIgnoreCase(rest, raw_) || rest.size() == raw_.size()) return false;
-  const char next = rest[raw_.size()];
+  if (!absl::StartsWithIgnoreCase(rest, element) || rest.size() == element.size()) return false;
+  const char next = rest[element.size()];
   return IsMarkupSpace(next) || next == '/' || next == '>';
 }
 
-size_t MarkupTokenizer::EndOfRawText() const {
+size_t MarkupTokenizer::EndOfRawText(absl::string_view element) const {
   const size_t size = fragment_.size();
-  if (SameName(raw_, "plaintext", syntax_)) return size;
+  if (SameName(element, "plaintext", syntax_)) return size;
   // Script data within "<!--" may have script elements, whose end tags end only these.
-  const bool script = SameName(raw_, "script", syntax_);
+  const bool script = SameName(element, "script", syntax_);
   bool escaped = false;
   bool in_script = false;
   for (size_t at = at_; at < size; ++at) {
     const char c = fragment_[at];
     if (c != '<' && c != '-') continue;
     const absl::string_view rest = fragment_.substr(at);
-    if (absl::StartsWith(rest, "</") && EndsElement(at)) {
+    if (absl::StartsWith(rest, "</") && EndsElement(element, at)) {
       if (!in_script) return at;
       in_script = false;
     } else if (!script) {

@@ -61,8 +61,8 @@ class MarkupTokenizer {
   size_t Behind(absl::string_view mark, size_t at) const;
   size_t BehindComment(size_t at) const;
   size_t BehindDoctype(size_t at) const;
-  size_t EndOfRawText() const;
-  bool EndsElement(size_t at) const;
+  size_t EndOfRawText(absl::string_view element) const;
+  bool EndsElement(absl::string_view element, size_t at) const;
 
   absl::string_view fragment_;
   MarkupSyntax syntax_;
