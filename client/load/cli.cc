@@ -168,6 +168,18 @@ absl::StatusOr<LoadFindings> Search(const LoadFlags& flags, const MakeCall& call
                       .found = search.found()};
 }
 
+// The files of a run. They are opened before it, so that an error is reported at once.
+struct OutputFiles {
+  OutputFiles(const LoadFlags& flags, absl::Duration warm_up, const std::vector<CallKind>& kinds) {
+    if (!flags.html.empty()) html.open(flags.html);
+    if (!flags.csv.empty()) csv.emplace(flags.csv, warm_up, kinds);
+  }
+  bool good() { return html && (!csv || csv->good()); }
+
+  std::ofstream html;
+  std::optional<CallTable> csv;
+};
+
 absl::StatusOr<LoadFindings> RunOnce(const LoadPlan& plan, const MakeCall& call,
                                      const std::stop_token& stop) {
   ASSIGN_OR_RETURN(LoadResult result, RunLoad(plan, call, stop));
@@ -195,6 +207,28 @@ absl::Status NameLanguage(LoadFlags* flags, const std::stop_token& stop) {
   return absl::IsUnavailable(status) || absl::IsCancelled(status) ? status : absl::OkStatus();
 }
 
+// Makes the calls of one run or of a search. Sets `plan` to that of the result.
+absl::StatusOr<LoadFindings> MakeCalls(const LoadFlags& flags, const LoadEnvironment& environment,
+                                       LoadClient& client, OutputFiles& files, LoadPlan* plan) {
+  const std::stop_callback cancel(environment.stop, [&] { client.Cancel(); });
+  const MakeCall call = [&](int64_t index, int number) { return client.Call(index, number); };
+  LiveLine live(environment.err, environment.err_is_terminal, environment.columns);
+  if (live.is_terminal()) {
+    plan->on_progress = [&](const LoadProgress& progress) { live.Show("", progress); };
+  }
+  if (files.csv) {
+    plan->on_call = [&](const CallTimes& times, const CallOutcome& outcome) {
+      files.csv->Add(times, outcome);
+    };
+  }
+  absl::StatusOr<LoadFindings> findings = flags.find_rate
+                                              ? Search(flags, call, environment.stop, &live, plan)
+                                              : RunOnce(*plan, call, environment.stop);
+  plan->on_progress = {};  // they refer to what ends here
+  plan->on_call = {};
+  return findings;
+}
+
 int Load(LoadFlags flags, const LoadEnvironment& environment) {
   const auto fail = [&](int exit, const absl::Status& status) {
     environment.err << "linnet-load: " << ErrorText(status) << "\n";
@@ -213,20 +247,16 @@ int Load(LoadFlags flags, const LoadEnvironment& environment) {
       LoadClient::Connect(flags.client, flags.channels, *std::move(kinds), flags.abandonment,
                           flags.seed, environment.stop);
   if (!client.ok()) return fail_to_reach(client.status());
-  // Read and open the files before the run, so that an error is reported at once.
   std::optional<EarlierReport> earlier;
   if (!flags.compare.empty()) {
     absl::StatusOr<EarlierReport> read = EarlierReport::Read(flags.compare);
     if (!read.ok()) return fail(kExitUsage, read.status());
     earlier = *std::move(read);
   }
-  std::ofstream html;
-  if (!flags.html.empty()) html.open(flags.html);
-  std::optional<CallTable> csv;
-  if (!flags.csv.empty()) csv.emplace(flags.csv, settings.plan.warm_up, (*client)->kinds());
-  if (!html || (csv && !csv->good())) {
-    return fail(kExitLocal,
-                absl::PermissionDeniedError("cannot write " + (html ? flags.csv : flags.html)));
+  OutputFiles files(flags, settings.plan.warm_up, (*client)->kinds());
+  if (!files.good()) {
+    return fail(kExitLocal, absl::PermissionDeniedError("cannot write " +
+                                                        (files.html ? flags.csv : flags.html)));
   }
   const absl::StatusOr<MetricsPage> before = ReadPages(flags.metrics);
   const absl::Time read = absl::Now();
@@ -235,24 +265,9 @@ int Load(LoadFlags flags, const LoadEnvironment& environment) {
                 before.status());
   }
 
-  const std::stop_callback cancel(environment.stop, [&] { (*client)->Cancel(); });
-  const MakeCall call = [&](int64_t index, int number) { return (*client)->Call(index, number); };
-  LiveLine live(environment.err, environment.err_is_terminal, environment.columns);
-  LoadPlan plan = settings.plan;
-  if (environment.err_is_terminal) {
-    plan.on_progress = [&](const LoadProgress& progress) { live.Show("", progress); };
-  }
-  if (csv) {
-    plan.on_call = [&](const CallTimes& times, const CallOutcome& outcome) {
-      csv->Add(times, outcome);
-    };
-  }
-  absl::StatusOr<LoadFindings> findings = flags.find_rate
-                                              ? Search(flags, call, environment.stop, &live, &plan)
-                                              : RunOnce(plan, call, environment.stop);
-  live.Clear();
+  absl::StatusOr<LoadFindings> findings =
+      MakeCalls(flags, environment, **client, files, &settings.plan);
   if (!findings.ok()) return fail(kExitLocal, findings.status());
-  settings.plan = plan;
   findings->models = (*client)->AnsweringModels();
   if (!flags.metrics.empty()) {
     findings->metrics_elapsed = absl::Now() - read;
@@ -268,8 +283,8 @@ int Load(LoadFlags flags, const LoadEnvironment& environment) {
   environment.out << (flags.json ? LoadReportJson(settings, *findings) + "\n"
                                  : LoadReport(settings, *findings))
                   << std::flush;
-  if (html.is_open()) html << LoadReportHtml(settings, *findings) << std::flush;
-  if (!environment.out || !html || (csv && !csv->good())) {
+  if (files.html.is_open()) files.html << LoadReportHtml(settings, *findings) << std::flush;
+  if (!environment.out || !files.good()) {
     return fail(kExitLocal, absl::DataLossError("the report could not be written completely"));
   }
   if (flags.find_rate) return findings->found ? kExitOk : kExitLocal;

@@ -108,6 +108,33 @@ void AddPlan(const LoadPlan& plan, Json* json) {
   (*json)["seed"] = plan.seed;
 }
 
+void AddSettings(const LoadSettings& settings, Json* json) {
+  (*json)["server"] = settings.server;
+  (*json)["started"] = absl::FormatTime(absl::RFC3339_sec, settings.started, absl::UTCTimeZone());
+  (*json)["task"] = settings.task;
+  (*json)["texts"] = settings.texts;
+  (*json)["channels"] = settings.channels;
+  if (settings.kinds.size() == 1) AddKind(settings.kinds[0], json);
+  if (settings.objective) {
+    (*json)["objective_ms"] = absl::ToDoubleMilliseconds(settings.objective->limit);
+    if (settings.objective->percent) (*json)["objective_percent"] = *settings.objective->percent;
+  }
+  AddPlan(settings.plan, json);
+  (*json)["client_cores"] = settings.cores;
+}
+
+Json ByStatusJson(const LoadRecord& record) {
+  Json json = Json::object();
+  for (const auto& [code, status] : record.by_status()) {
+    Json& entry = json[absl::StatusCodeToString(code)];
+    entry["calls"] = status.from_sent.count();
+    if (!status.first_message.empty()) entry["first_message"] = status.first_message;
+    entry["from_intended_ms"] = LatencyJson(status.from_intended);
+    entry["from_sent_ms"] = LatencyJson(status.from_sent);
+  }
+  return json;
+}
+
 }  // namespace
 
 std::string LoadReportJson(const LoadSettings& settings, const LoadFindings& findings) {
@@ -115,18 +142,7 @@ std::string LoadReportJson(const LoadSettings& settings, const LoadFindings& fin
   const LoadRecord& record = result.record;
   const Figures figures = ComputeFigures(record, settings.objective);
   Json json;
-  json["server"] = settings.server;
-  json["started"] = absl::FormatTime(absl::RFC3339_sec, settings.started, absl::UTCTimeZone());
-  json["task"] = settings.task;
-  json["texts"] = settings.texts;
-  json["channels"] = settings.channels;
-  if (settings.kinds.size() == 1) AddKind(settings.kinds[0], &json);
-  if (settings.objective) {
-    json["objective_ms"] = absl::ToDoubleMilliseconds(settings.objective->limit);
-    if (settings.objective->percent) json["objective_percent"] = *settings.objective->percent;
-  }
-  AddPlan(settings.plan, &json);
-  json["client_cores"] = settings.cores;
+  AddSettings(settings, &json);
   Json& models = json["models"] = Json::array();
   for (const AnsweringModel& model : findings.models) {
     models.push_back({{"name", model.name},
@@ -150,14 +166,7 @@ std::string LoadReportJson(const LoadSettings& settings, const LoadFindings& fin
   json["texts_per_second"] = figures.text_rate;
   json["source_tokens_per_second"] = figures.source_token_rate;
   json["target_tokens_per_second"] = figures.target_token_rate;
-  Json& by_status = json["by_status"] = Json::object();
-  for (const auto& [code, status] : record.by_status()) {
-    Json& entry = by_status[absl::StatusCodeToString(code)];
-    entry["calls"] = status.from_sent.count();
-    if (!status.first_message.empty()) entry["first_message"] = status.first_message;
-    entry["from_intended_ms"] = LatencyJson(status.from_intended);
-    entry["from_sent_ms"] = LatencyJson(status.from_sent);
-  }
+  json["by_status"] = ByStatusJson(record);
   if (settings.kinds.size() > 1) {
     Json& kinds = json["kinds"] = Json::object();
     for (const auto& [kind, calls] : record.by_kind()) {
