@@ -39,11 +39,8 @@ void AddNormCpu(const AddNormParams& p) {
   ParallelFor(p.rows, 8 * p.channels, [&](int64_t begin, int64_t end) {
     std::vector<float> sums(p.channels);
     for (int64_t row = begin; row < end; ++row) {
-      if (p.type == FloatType::kFloat32) {
-        AddNormRow<float>(p, row, sums.data());
-      } else {
-        AddNormRow<BFloat16>(p, row, sums.data());
-      }
+      DispatchCpuType(p.type,
+                      [&](auto element) { AddNormRow<decltype(element)>(p, row, sums.data()); });
     }
   });
 }

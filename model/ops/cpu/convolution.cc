@@ -135,12 +135,7 @@ struct Convolve {
 template <class T>
 void Run(const ConvolutionParams& p) {
   const int64_t stride = PaddedWidth(p.width);
-  std::unique_ptr<float[]> filters;
-  if (!p.dynamic) {
-    filters.reset(new float[p.heads * stride]);
-    RunBest<SoftmaxRows<T>>(static_cast<const T*>(p.weight), p.heads, p.width, stride,
-                            filters.get());
-  }
+  const std::unique_ptr<float[]> filters = LightFilters<T>(p, stride);
   const Blocks blocks(p.time);
   const int64_t items = p.batch * blocks.count * p.heads * blocks.groups;
   const int64_t flops = kTogether * p.width * (p.channels / p.heads + 8);  // 8: an exponential
@@ -154,11 +149,7 @@ void Run(const ConvolutionParams& p) {
 }  // namespace
 
 void ConvolutionCpu(const ConvolutionParams& params) {
-  if (params.type == FloatType::kFloat32) {
-    Run<float>(params);
-  } else {  // the operator's checks allow no third type on the CPU
-    Run<BFloat16>(params);
-  }
+  DispatchCpuType(params.type, [&](auto element) { Run<decltype(element)>(params); });
 }
 
 }  // namespace linnet::ops

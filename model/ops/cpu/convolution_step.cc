@@ -61,12 +61,7 @@ struct ConvolveStep {
 template <class T>
 void Run(const ConvolutionStepParams& p) {
   const int64_t stride = PaddedWidth(p.width);
-  std::unique_ptr<float[]> filters;
-  if (!p.dynamic) {
-    filters.reset(new float[p.heads * stride]);
-    RunBest<SoftmaxRows<T>>(static_cast<const T*>(p.weight), p.heads, p.width, stride,
-                            filters.get());
-  }
+  const std::unique_ptr<float[]> filters = LightFilters<T>(p, stride);
   const int64_t flops = p.width * (p.channels / p.heads + 8);  // 8: a tap's exponential
   ParallelFor(p.rows * p.heads, flops, [&](int64_t begin, int64_t end) {
     const std::unique_ptr<float[]> own_taps(new float[stride]);
@@ -79,11 +74,7 @@ void Run(const ConvolutionStepParams& p) {
 }  // namespace
 
 void ConvolutionStepCpu(const ConvolutionStepParams& params) {
-  if (params.type == FloatType::kFloat32) {
-    Run<float>(params);
-  } else {  // the operator's checks allow no third type on the CPU
-    Run<BFloat16>(params);
-  }
+  DispatchCpuType(params.type, [&](auto element) { Run<decltype(element)>(params); });
 }
 
 }  // namespace linnet::ops

@@ -49,11 +49,7 @@ void RunGatedConvStep(const GatedConvStepParams& p) {
 
 // Plain loops: on the CPU the decoder uses packed weights and dynamic_conv_step instead.
 void GatedConvStepCpu(const GatedConvStepParams& p) {
-  if (p.type == FloatType::kFloat32) {
-    RunGatedConvStep<float>(p);
-  } else {
-    RunGatedConvStep<BFloat16>(p);
-  }
+  DispatchCpuType(p.type, [&](auto element) { RunGatedConvStep<decltype(element)>(p); });
 }
 
 }  // namespace linnet::ops

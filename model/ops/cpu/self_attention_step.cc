@@ -97,11 +97,7 @@ void Run(const SelfAttentionStepParams& p) {
 }  // namespace
 
 void SelfAttentionStepCpu(const SelfAttentionStepParams& params) {
-  if (params.type == FloatType::kFloat32) {
-    Run<float>(params);
-  } else {  // the operator's checks allow no third type on the CPU
-    Run<BFloat16>(params);
-  }
+  DispatchCpuType(params.type, [&](auto element) { Run<decltype(element)>(params); });
 }
 
 }  // namespace linnet::ops

@@ -135,19 +135,12 @@ void RunWeights(const SourceAttentionParams& p, int64_t head, float* weights) {
 }  // namespace
 
 void SourceAttentionCpu(const SourceAttentionParams& params) {
-  if (params.type == FloatType::kFloat32) {
-    Run<float>(params);
-  } else {  // the operator's checks allow no third type on the CPU
-    Run<BFloat16>(params);
-  }
+  DispatchCpuType(params.type, [&](auto element) { Run<decltype(element)>(params); });
 }
 
 void SourceAttentionWeightsCpu(const SourceAttentionParams& params, int64_t head, float* weights) {
-  if (params.type == FloatType::kFloat32) {
-    RunWeights<float>(params, head, weights);
-  } else {
-    RunWeights<BFloat16>(params, head, weights);
-  }
+  DispatchCpuType(params.type,
+                  [&](auto element) { RunWeights<decltype(element)>(params, head, weights); });
 }
 
 }  // namespace linnet::ops

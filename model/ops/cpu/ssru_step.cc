@@ -78,11 +78,7 @@ void Run(const SsruStepParams& p) {
 }  // namespace
 
 void SsruStepCpu(const SsruStepParams& params) {
-  if (params.type == FloatType::kFloat32) {
-    Run<float>(params);
-  } else {  // the operator's checks allow no third type on the CPU
-    Run<BFloat16>(params);
-  }
+  DispatchCpuType(params.type, [&](auto element) { Run<decltype(element)>(params); });
 }
 
 }  // namespace linnet::ops

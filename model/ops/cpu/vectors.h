@@ -3,8 +3,10 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <memory>
 
 #include "model/ops/cpu/isa.h"
+#include "model/ops/params.h"
 
 // Vector code of the CPU kernels: a softmax over a few scores, and a sum of rows of channels
 // weighted by it. Sums are kept in float32.
@@ -364,6 +366,25 @@ void RunBest(const Args&... args) {
     case Isa::kBaseline:
       return Kernel::template Run<4>(args...);
   }
+}
+
+// Calls run(T()) with the type of an operator. Its checks allow no third one on the CPU.
+template <class Run>
+void DispatchCpuType(FloatType type, const Run& run) {
+  if (type == FloatType::kFloat32) {
+    run(float{});
+  } else {
+    run(BFloat16{});
+  }
+}
+
+// The filters of a convolution, `stride` floats apart; null if they are dynamic.
+template <class T, class Params>
+std::unique_ptr<float[]> LightFilters(const Params& p, int64_t stride) {
+  if (p.dynamic) return nullptr;
+  std::unique_ptr<float[]> filters(new float[p.heads * stride]);
+  RunBest<SoftmaxRows<T>>(static_cast<const T*>(p.weight), p.heads, p.width, stride, filters.get());
+  return filters;
 }
 
 }  // namespace linnet::ops
