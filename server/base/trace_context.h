@@ -14,9 +14,9 @@ struct TraceContext {
   std::string span_id;   // 16 of them
 };
 
-// Parses the header `traceparent` of W3C Trace Context, section 3.2. Of versions after 00, only the
-// fields of version 00 are read. Returns nullopt for an invalid header, which counts as none: one
-// that is valid may be sent back.
+// Parses the header `traceparent` of W3C Trace Context, section 3.2. Only the fields of version
+// 00 are read, also of later versions. Returns nullopt for an invalid header, which counts as none:
+// one that is valid may be sent back.
 std::optional<TraceContext> ParseTraceParent(absl::string_view header);
 
 }  // namespace linnet::server

@@ -148,7 +148,7 @@ class MarkedText::Reader {
     if (kind.splits || (!kind.empty && !kind.copied && IsApart(tag))) EndBlock();
     joint_ = !kind.empty && !kind.copied && !ended_.empty();
     ended_ = {};
-    // What is copied has no text, and neither have its attributes.
+    // A copied element has no text, and neither have its attributes.
     if (!kind.copied) {
       for (const MarkupAttribute& attribute : tag.attributes) AddAttribute(attribute);
     }

@@ -31,8 +31,8 @@ namespace {
 
 // Pause after the process has run out of sockets.
 constexpr absl::Duration kOutOfSockets = absl::Milliseconds(100);
-// Interval at which unknown connections are measured. What they send in between exceeds their
-// limits, by some megabytes in total.
+// Interval at which unknown connections are measured. In between they may exceed their limits, by
+// some megabytes in total.
 constexpr absl::Duration kRound = absl::Milliseconds(5);
 // Unknown connections that are measured each round even without an event.
 constexpr int kSwept = 64;

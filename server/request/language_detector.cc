@@ -18,12 +18,12 @@ namespace {
 
 // Min share of the main language. It leaves room for a name or a quotation in another language.
 constexpr float kMinShare = 0.9f;
-// The min lead of a language over the others. Of texts of 5 characters that reach it, 99
-// in a hundred are in the chosen one of two languages and 98 in that of five; of 20
-// characters, 99.5 and 99.0 (tests/bench/server/detection.py).
+// The min lead of a language over the others. Among texts of 5 characters that reach it, 99 in a
+// hundred are in the chosen one of two languages, and 98 in the chosen one of five; among those of
+// 20 characters, 99.5 and 99.0 (tests/bench/server/detection.py).
 constexpr double kMinMargin = 5;
-// The same against all candidates, for a language that is none of them. Of texts of 80 characters
-// that are in none, 96 in a hundred are found; names of a foreign language reach it rarely.
+// The same against all candidates, for a language that is none of them. It finds 96 in a hundred
+// texts of 80 characters in such a language; names of a foreign language reach it rarely.
 constexpr double kOtherMargin = 30;
 // CLD2's scores are logarithms with a base that it does not tell; this makes the confidence about
 // the share of texts that are right.

@@ -41,10 +41,9 @@ struct LanguageChoice {
 };
 
 // Chooses among candidates (BCP-47), which makes two or three words enough where few languages can
-// be served; figures are in tests/bench/results/detection.json. Of candidates that are varieties of
-// one language, that which the script and the letters fit better; else the one that CLDR expects
-// for the language alone ("pt-BR" of "pt-PT" and "pt-BR"), else the first. Immutable, so
-// thread-safe.
+// be served; figures are in tests/bench/results/detection.json. Among varieties of one language
+// it chooses the one that the script and the letters fit better, else the one that CLDR expects for
+// the language alone ("pt-BR" of "pt-PT" and "pt-BR"), else the first. Immutable, so thread-safe.
 class LanguageChooser {
  public:
   explicit LanguageChooser(const std::vector<std::string>& candidates);

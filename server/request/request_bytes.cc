@@ -100,8 +100,8 @@ absl::Status RefuseUnknownFields(const Message& message, absl::string_view above
 // allocator.
 constexpr int64_t kBytesPerField = 160;
 
-// Counts the fields of a message and of all nested messages, known or not. Of malformed bytes it
-// counts as many as can be read.
+// Counts the fields of a message and of all nested messages, known or not. In malformed bytes it
+// counts the fields that can be read.
 int64_t CountFields(absl::string_view bytes, const Descriptor* descriptor) {
   google::protobuf::io::CodedInputStream in(reinterpret_cast<const uint8_t*>(bytes.data()),
                                             static_cast<int>(bytes.size()));

@@ -32,8 +32,8 @@ struct TextLanguages {
 // Detects the language of each text of a request among `choices`, the source languages that could
 // be served, and the target language (empty: none), in steps. A text that is too short to tell is
 // taken to be in the language of most of the others, or of all texts read together, or in the only
-// choice. Of fragments with markup the plain text is read. The texts must outlive it. One thread at
-// a time may call it.
+// choice. The plain text of a fragment with markup is read. The texts must outlive it. One thread
+// at a time may call it.
 class LanguageDetection {
  public:
   // `field` is the request's name for its source language, for the error: LANGUAGE_UNKNOWN.

@@ -376,7 +376,7 @@ class WriteMarkupStage final : public MarkupStage {
   bool assembled_ = false;
   int next_ = 0;                    // translation
   std::unique_ptr<Answer> answer_;  // of it
-  // Of the stream: the plain text of the current segment, from this byte of the content on.
+  // In a stream: the plain text of the current segment, from this byte of the content on.
   std::string text_;
   int dropped_ = 0;
   std::unique_ptr<FragmentWriter> writer_;

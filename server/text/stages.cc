@@ -342,7 +342,7 @@ class FromPivotStage final : public Stage {
   TranslateResponse& response_;
   size_t next_ = 0;  // text
   TextFindings findings_;
-  // Of the stream: bytes of the answer before the segment.
+  // In a stream: bytes of the answer before the segment.
   int begin_ = 0;
   bool gap_sent_ = false;
 };

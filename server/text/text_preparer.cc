@@ -132,7 +132,7 @@ struct TextPreparer::State {
   std::vector<model::ProtectedSpan> terms = {};  // of the glossary, ascending
   int64_t next_term = 0;                         // the first one that is not in `spans`
   std::vector<model::ProtectedSpan> spans = {};  // of a text that is split
-  // Of a text that is not split into segments.
+  // For a text that is not split into segments.
   TextChunks chunks;
   std::vector<TokenizedPart> parts;
   size_t added = 0;  // parts

@@ -31,7 +31,7 @@ from .table import Columns, translate_table
 
 MakeBackend = Callable[[], Backend]
 
-# Of this Python worker, by how they are made.
+# Those of this Python worker, by how they are made.
 _backends: dict[bytes, tuple[Backend, Memory]] = {}
 _workers: dict[bytes, Worker] = {}
 

@@ -1,9 +1,9 @@
 """linnet-model info: says what a bundle, or a model of another toolkit, is.
 
 Reads a folder with a bundle, a folder of Hugging Face or of Marian, or a checkpoint of fairseq, and
-prints family, sizes, languages, types and licence as `name: value`. Of a model that can be imported
-it prints the command; of another it says what the importer would refuse, with exit status 1. The
-import also compares every weight with the configuration, which this does not.
+prints family, sizes, languages, types and licence as `name: value`. For a model that can be
+imported it prints the command; for another it ends with status 1 and says what the importer would
+refuse. Only the import itself compares every weight with the configuration.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """MODEL_CARD.md of a bundle, from its manifest, training.json, scores.json and judgements.json.
 
-A card has a few hundred words. What it leaves out is in these files, and in ATTRIBUTION.md.
+A card has a few hundred words. These files and ATTRIBUTION.md have the rest.
 """
 
 from __future__ import annotations

@@ -74,8 +74,8 @@ def random_bundle(
 ) -> int:
     """Writes a bundle of the preset `name` and returns its number of parameters. The same seed
     gives the same weights. Its limits are `source_tokens` and `target_tokens`; with `candidates` it
-    has a random shortlist. Of several `languages` it has all pairs, with language tokens: the last
-    ids of the vocabulary."""
+    has a random shortlist. With several `languages` it has all their pairs, with language tokens:
+    the last ids of the vocabulary."""
     require(
         candidates <= vocabulary,
         f"--shortlist is {candidates} and the vocabulary has {vocabulary} tokens, lower it",

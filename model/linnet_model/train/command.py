@@ -134,8 +134,8 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def start(options: argparse.Namespace) -> None:
-    """Trains the stages of the recipe that are not finished. What can be wrong in any of them is
-    found before the first, not after hours, but for what depends on the vocabulary."""
+    """Trains the stages of the recipe that are not finished. A mistake in any of them is found
+    before the first begins, not after hours, unless it depends on the vocabulary."""
     check_out(options.out)
     stages = read_stages(options.recipe, options.set)
     if any(stage.recipe.bundle.task in SERVED for stage in stages):  # the bundle's card needs it

@@ -19,7 +19,7 @@ struct ScriptedEngineOptions {
   bool one_shape = false;
   // Gemms of the device's steps use the fastest algorithm for their shape (ops/gemm_choice.h).
   bool time_gemms = false;
-  // Of packed weights, whose results do not depend on the threads; otherwise all are used.
+  // For packed weights, whose results do not depend on the threads; otherwise all are used.
   std::optional<StepThreads> threads = std::nullopt;
 };
 

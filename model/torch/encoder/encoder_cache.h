@@ -67,8 +67,8 @@ class EncoderCache {
   // batches that do not fit into memory are encoded in parts.
   std::shared_ptr<const EncoderCall> Encode(std::vector<Source> sources, bool one_by_one);
 
-  // True while a call on the encoder's thread has not ended. Of a device that has failed it says
-  // false; the next step reports it.
+  // True while a call on the encoder's thread has not ended. False for a device that has
+  // failed; the next step reports it.
   bool encoding() const;
 
   // Per layer, [blocks + 1, kBlockTokens, 2, d]; the last block takes the padding.

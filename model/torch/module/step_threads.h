@@ -23,7 +23,7 @@ class StepThreads {
   int threads() const { return threads_; }
   // `outputs` is the number of logits of all rows together.
   int OfStep(int64_t rows, int64_t outputs) const;
-  // Of an encoder call before a step of that size: it wakes the threads if the step does.
+  // For an encoder call before a step of that size: it wakes the threads if the step does.
   int OfEncoderCall(int64_t tokens, int64_t rows, int64_t outputs) const;
 
  private:

@@ -8,8 +8,8 @@ files of rows are written, with a sentence on both sides of each, for linnet-div
   english_debates.tsv   from those of the European Parliament (domain europarl_english), a folder of
                         files ep-*.txt with the markup of Europarl (Koehn 2005)
 
-Of each, whole sentences of at most --max-words that no test, no validation and no everyday sentence
-of the cards has, and of those as many as --rows, chosen at random.
+Each file has --rows whole sentences, chosen at random among those of at most --max-words that are
+in no test, in no validation and not among the everyday sentences of the cards.
 """
 
 from __future__ import annotations

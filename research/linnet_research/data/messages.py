@@ -51,7 +51,7 @@ TALK_AROUND_POINT = (3, 10)  # sentences, least and most
 NEWS_SHARE = 0.3  # of the messages of single sentences
 WRITTEN_SHARE, POINT_SHARE = 0.4, 0.4  # of all rows
 LEAD_SHARE = 0.4  # of the points of news that stand first
-# Who reads a message wants to know what it asks for, what happened, and when, how many or how much.
+# A reader wants to know what a message asks for, what happened, and when, how many or how much.
 REQUEST = re.compile(
     r"^(?:Please|Could you|Can you|Would you mind|Don't forget|Make sure|Let me know|Remember to|"
     r"(?:I|We) need|You (?:need to|must|have to|should)|We (?:must|have to|should)|"

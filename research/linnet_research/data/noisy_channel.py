@@ -86,8 +86,8 @@ def rerank_texts(
     flags: Sequence[str] = (),
 ) -> list[str]:
     """Returns the chosen translation of each text. `flags` are those of linnet-decode for both
-    models. Of a text all of whose hypotheses are empty, too long for the model of the other
-    direction or below its `min_score`, it is empty."""
+    models. The translation is empty if all hypotheses of a text are empty, too long for the model
+    of the other direction, or below its `min_score`."""
     search = ("--beam", str(channel.hypotheses), "--n-best", str(channel.hypotheses))
     searched = hypotheses_of(command, bundle, [{"text": text} for text in texts], (*flags, *search))
     pairs = [

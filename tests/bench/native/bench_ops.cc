@@ -325,7 +325,7 @@ BENCHMARK(Attention)
     ->UseRealTime();
 
 // The most multiply-adds that a core does, in int8 (sums of int32) or float32: 16 sums in
-// registers, no memory. Of float32 nothing needs VNNI.
+// registers, no memory. In float32 nothing needs VNNI.
 #ifndef __clang__  // see gemm.cc
 template <class Number>
 __attribute__((target("avx512f,avx512vnni"))) Number SumInRegisters(int64_t rounds) {
