@@ -47,6 +47,15 @@ void EndEach(SharedRun::Sequences sequences, const absl::Status& status) {
 }  // namespace
 
 struct Batcher::Taken {
+  void Add(const Sequence& sequence) {
+    calls[sequence.caller.call] += sequence.rows;
+    clients[sequence.caller.client] += sequence.rows;
+    rows += sequence.rows;
+    if (sequence.caller.priority != Priority::kBatch) return;
+    batch_rows += sequence.rows;
+    batch_tokens += sequence.source_tokens;
+  }
+
   std::map<uint64_t, int> calls;             // rows
   std::map<absl::string_view, int> clients;  // rows
   int rows = 0, batch_rows = 0, batch_tokens = 0;
@@ -261,13 +270,7 @@ std::vector<WaitingQueue::Ticket> Batcher::FindEligible(const Sequence*& full, S
     tokens += std::ssize(sequence.input.source);
     if (!inputs.empty() && tokens > options_.max_encode_tokens) break;
     inputs.push_back(std::move(sequence.input));
-    taken.calls[sequence.caller.call] += sequence.rows;
-    taken.clients[sequence.caller.client] += sequence.rows;
-    taken.rows += sequence.rows;
-    if (sequence.caller.priority == Priority::kBatch) {
-      taken.batch_rows += sequence.rows;
-      taken.batch_tokens += sequence.source_tokens;
-    }
+    taken.Add(sequence);
     eligible.push_back(at.ticket());
     at.Take();
   }
