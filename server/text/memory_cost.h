@@ -17,10 +17,6 @@ namespace linnet::server {
 inline constexpr int64_t kEncodeBytesPerByte = 256;
 inline constexpr int64_t kMaxEncodedBytes = 16 << 10;
 
-// Working memory of the language detector. It belongs to a thread of the text pool, so few calls
-// use it at a time, and no permit holds it.
-inline constexpr int64_t kDetectorBytes = 256 << 10;
-
 // A TextItem and its paths.
 inline constexpr int64_t kBytesPerItem = 2 * sizeof(TextItem) + 128;
 // Memory of a text of that many bytes after it is split and tokenised, without its segments.

@@ -21,6 +21,10 @@ using linnet::v1::TranslateRequest;
 using linnet::v1::TranslateResponse;
 using test::Allocations;
 
+// Working memory of the language detector. It belongs to a thread of the text pool, so few calls
+// use it at a time, and no permit holds it.
+constexpr int64_t kDetectorBytes = 256 << 10;
+
 std::string Many(const std::string& word, int times) {
   std::string text;
   for (int i = 0; i < times; ++i) text += word;
