@@ -2,7 +2,7 @@
 # choppa-srx 1.0.0 (PyPI) with LanguageTool's rules, which it ships, cuts nothing in languages that these rules do not know, such as
 # Czech, Turkish and Vietnamese. A text comes back as one segment, without an error.
 #
-# Guess before the run: a language without rules of its own is cut by general rules, at marks that end a sentence, or is refused.
+# Guess before the run: every language is cut at its own full stops, Hindi and Thai too, and a code that is not known is refused.
 # Seen (choppa-srx 1.0.0, regex 2026.11.19, Python 3.11), segments of the same three sentences:
 #
 #   3    sv_two    Det är bra. Hur mår du? Vi går.

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # docx2python 3.7.1 (PyPI) leaves out the no-break hyphens of Word, and returns text that was moved at its old place too.
 #
-# Guess before the run: a no-break hyphen is a hyphen or U+2011, and of tracked changes the text is what remains when all are accepted, as
-# it is for insertions and deletions.
+# Guess before the run: inserted text is there and deleted text is not. No guess was written down on no-break hyphens and moved text.
+# What one expects is a hyphen or U+2011, and the text at its new place only.
 # Seen (docx2python 3.7.1, lxml 6.1.3, Python 3.11), paragraphs as Word shows them and as docx2python returns them:
 #
 #   'Take 10‑20 drops.'     'Take 1020 drops.'

@@ -2,7 +2,8 @@
 # chrF and chrF++ of sacrebleu 2.6.0 (PyPI) do not count what a system writes for a line whose reference is empty. A corpus with an
 # invented sentence on each such line scores 100.
 #
-# Guess before the run: every n-gram of a hypothesis counts for precision, so that text for an empty reference costs points.
+# No guess was written down before the run. What one expects: every n-gram of a hypothesis counts for precision, so that text for an
+# empty reference costs points.
 # Seen (sacrebleu 2.6.0, Python 3.11), for four lines, two of which are empty in the reference:
 #
 #   metric    lines left empty    a sentence invented for each

@@ -2,7 +2,8 @@
 # sentencepiece 0.2.3 (PyPI) refuses out_type="immutable_proto" and names "proto" as its replacement. The fields begin and end, which were
 # characters, are then bytes of UTF-8.
 #
-# Guess before the run: the replacement has the same fields with the same meaning, so that text[begin:end] is the surface of a piece.
+# Guess before the run: begin and end of immutable_proto are positions of characters. None was written down on its replacement, from which
+# one expects the same.
 # Seen (sentencepiece 0.2.1 and 0.2.3, protobuf 7.36.2, Python 3.11, x86-64), text[begin:end] for each piece of two texts:
 #
 #   0.2.1: ['the', ' café', ' sells', ' crème', ' brûlée']
