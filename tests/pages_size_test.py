@@ -1,7 +1,8 @@
-"""Pages stay short: the words of README, of a page, of a record, and of all pages together."""
+"""Pages stay short: README, a page, a record, and all together; and the tree stays small."""
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ MAX_WORDS = 44_850
 MAX_README = 1_000
 MAX_PAGE = 1_500
 MAX_RECORD = 400
+MAX_TREE_BYTES = 42 << 20
 # Lists in which readers look something up, with their own limits.
 REFERENCES = {
     "docs/METRICS.md": 1_800,
@@ -58,6 +60,14 @@ def test_changelog_is_short():
 
 def test_decisions_are_few():
     assert len(list((ROOT / "docs/decisions").glob("*.md"))) <= 15
+
+
+def test_tree_is_small():
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode != 0:
+        pytest.skip("only git tells which files are tracked")
+    total = sum((ROOT / name).lstat().st_size for name in listed.stdout.split("\0")[:-1])
+    assert total <= MAX_TREE_BYTES, f"{total} bytes: delete a result or a file that nobody needs"
 
 
 def test_words_are_counted(tmp_path: Path):
