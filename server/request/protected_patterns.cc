@@ -31,8 +31,9 @@ constexpr const char* kBuiltIn =
     // $t(key), {% if x %}, <%= name %>, {!! $name !!}, [[name]].
     R"re(\{\{[^{}\n]+\}\}\}?|\{\{\{[^{}\n]+\}\}\}|[$%#@]\{[^{}\n]+\}|\$t\([^()\n]+\))re"
     R"re(|\{%[^{}\n]*%\}|<%[^%\n]*%>|\{!![^{}\n]*!!\}|\[\[[^\[\]\s]+\]\])re"
-    // $name, %name%, $NAME$, :name, and names and tags in angle brackets: <name>, </b>, <a b="c">.
-    R"re(|\$[A-Za-z_]\w+\$?|%[A-Za-z_]\w+%|:[A-Za-z_]\w+:?)re"
+    // $name, %name%, %%name%%, ##name##, $NAME$, :name, and names and tags in angle brackets:
+    // <name>, </b>, <a b="c">.
+    R"re(|\$[A-Za-z_]\w+\$?|%%[A-Za-z_]\w+%%|%[A-Za-z_]\w+%|##[A-Za-z_]\w+##|:[A-Za-z_]\w+:?)re"
     R"re(|<</?[A-Za-z][\w:.\-]*>>|</?[A-Za-z][\w:.\-]*(?:[ \t]+[\w:.\-]+=(?:"[^"<>\n]*"|'[^'<>\n]*'))*[ \t]*/?>)re"
     // Code in marks, and references: `name`, &amp;.
     R"re(|`[^`\s](?:[^`\n]{0,100}[^`\s])?`|&(?:[A-Za-z]\w{1,30}|#[0-9A-Fa-fx]{1,8});)re"
@@ -138,7 +139,8 @@ absl::string_view Accepted(absl::string_view text, absl::string_view match) {
   if (first == '%') {
     const bool variable = second == '(' || match.find('$') != absl::string_view::npos ||
                           match == "%s" || match == "%d";
-    return absl::ascii_isdigit(before) || (!variable && in_word(after)) ? "" : match;
+    const bool amount = absl::ascii_isdigit(before) && match != "%%";  // 50% de
+    return amount || (!variable && in_word(after)) ? "" : match;
   }
   if (first == '@' || first == '#') return in_word(before) || before == '&' ? "" : match;
   if (match.find("://") != absl::string_view::npos || absl::StartsWith(match, "www.") ||

@@ -56,6 +56,8 @@ TEST(ProtectedTextTest, FindsVariablesOfFrameworks) {
   EXPECT_THAT(
       Found("Hi {!! $name !!}, @{user}, $name, $NAME$, %NAME%, :count and [[+x]]: it"),
       ElementsAre("{!! $name !!}", "@{user}", "$name", "$NAME$", "%NAME%", ":count", "[[+x]]"));
+  EXPECT_THAT(Found("Dear %%first_name%%, ##order## is 100%% sure: 50% de"),
+              ElementsAre("%%first_name%%", "##order##", "%%"));
   EXPECT_THAT(Found("%1 of %L2, %Y-%m-%d, %d%%, {/name} {@name} {a|upper} /home/$USER/.a"),
               ElementsAre("%1", "%L2", "%Y-%m-%d", "%d", "%%", "{/name}", "{@name}", "{a|upper}",
                           "/home/$USER/.a"));

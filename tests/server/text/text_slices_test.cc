@@ -232,10 +232,11 @@ TEST_F(TextSlicesTest, MarkupIsReadInSlices) {
     const Call& victim = Start("victim", "A dog runs.", Priority::kInteractive);
     EXPECT_LE(SlicesUntilSubmitted(victim), 2);
     EXPECT_FALSE(call.done) << fragment;
-    RunUntilDone(victim);
     call.context.cancelled->Cancel();
-    EXPECT_LE(RunUntilDone(call), 1);
+    EXPECT_LE(RunUntilDone(call), 2) << "one of them may be the other call's";
     EXPECT_THAT(call.status, StatusIs(absl::StatusCode::kCancelled)) << fragment;
+    RunUntilDone(victim);
+    EXPECT_THAT(victim.status, IsOk());
   }
   // Its text is refused as early as any other.
   const Call& large = StartRequest("hostile", html("<p>Z. "));
