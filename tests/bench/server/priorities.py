@@ -1,10 +1,14 @@
-"""Measures interactive calls beside a batch file, beside the programs of an earlier commit.
+"""Measures interactive calls beside a batch file, for one or several models.
 
-Each round starts a server of each version in turn, with two threads, and measures: one interactive
-call a second alone; a file at batch priority alone; both together; ten files of one client at beam
-8 and the interactive calls of another. Wall times of a shared machine say little: compare latencies
-with those alone of the same server, and the pace of the file by the server's CPU time, less that of
-the interactive calls. Writes DIR/MACHINE/priorities.json and priorities.md.
+Each round starts a server of each model in turn, with two threads, and measures for a time: one
+interactive call a second alone; a file at batch priority alone; both together; ten files of one
+client at beam 8 and the interactive calls of another. With --before it also measures the programs
+of an earlier commit with the bundle. Wall times of a shared machine say little: compare
+latencies with those alone of the same server, and the pace of the file by the server's CPU time,
+less that of the interactive calls. --family adds a model of families.py, whose random weights end
+no answer: all have TARGET tokens.
+
+Writes DIR/MACHINE/priorities.json and priorities.md.
 """
 
 from __future__ import annotations
@@ -13,21 +17,27 @@ import argparse
 import json
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "engine"))
 import machine
+from families import FAMILIES, write_bundle
 from sentences import sentences
 
 FILES = 10  # of one client
+WARM_SECONDS = 3
+TARGET = 31  # tokens
 
 
 @contextmanager
@@ -73,7 +83,11 @@ def interactive(options: argparse.Namespace, port: str, seconds: float) -> dict[
 
 
 def start_file(
-    options: argparse.Namespace, port: str, text: Path, *flags: str
+    options: argparse.Namespace,
+    port: str,
+    text: Path,
+    *flags: str,
+    stdout: Any = subprocess.DEVNULL,
 ) -> subprocess.Popen[bytes]:
     command = [str(options.programs / "linnet"), "translate", "--server", f"127.0.0.1:{port}"]
     command += ["--from", options.source, "--to", options.target, "--document"]
@@ -81,52 +95,81 @@ def start_file(
     return subprocess.Popen(command, stdout=subprocess.DEVNULL)
 
 
-def measure(options: argparse.Namespace, programs: Path, folder: Path) -> dict[str, Any]:
+@contextmanager
+def ended(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    """The process, which is killed at the end."""
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def target_tokens(page: str) -> float:
+    """Those that the engines have written, of a metrics page."""
+    text = urllib.request.urlopen(page, timeout=10).read().decode()
+    return sum(map(float, re.findall(r"^linnet_target_tokens_total\{.*\} (\S+)$", text, re.M)))
+
+
+def measure(
+    options: argparse.Namespace, programs: Path, bundle: Path, folder: Path
+) -> dict[str, Any]:
     text, long = folder / "lines.txt", folder / "long.txt"
     lines = sentences(7000)
-    text.write_text("\n".join((lines * 100)[: options.lines]) + "\n")
+    text.write_text("\n".join(lines * 10) + "\n")  # more than are translated
     long.write_text("\n".join(" ".join(lines[i : i + 4]) for i in range(0, 7000, 4)) + "\n")
     flags = ("--threads", "2", "--compute", options.compute)
-    with server(programs, options.bundle, *flags) as (process, port, _):
+    with server(programs, bundle, *flags) as (process, port, page):
         interactive(options, port, 5)
-        before = cpu_seconds(process)
+        before, tokens = cpu_seconds(process), target_tokens(page)
         alone = interactive(options, port, options.seconds)
-        own = (cpu_seconds(process) - before) / alone["calls"]["OK"]
+        own_cpu = (cpu_seconds(process) - before) / alone["calls"]["OK"]
+        own_tokens = (target_tokens(page) - tokens) / alone["calls"]["OK"]
 
         def file_and(beside: bool) -> dict[str, Any]:
-            begin, before = time.monotonic(), cpu_seconds(process)
-            file = start_file(options, port, text)
-            calls = []
-            while beside and file.poll() is None:
-                calls.append(interactive(options, port, options.seconds))
-            assert file.wait() == 0
-            answered = sum(each["calls"]["OK"] for each in calls)
-            cpu = cpu_seconds(process) - before - own * answered
-            result = {"lines_per_cpu_second": options.lines / cpu}
-            if beside:
-                return result | calls[0]
-            return result | {"seconds": time.monotonic() - begin}
+            calls: dict[str, Any] = {"calls": {"OK": 0}}
+            with ended(start_file(options, port, text)) as file:
+                time.sleep(WARM_SECONDS)
+                before, tokens = cpu_seconds(process), target_tokens(page)
+                if beside:
+                    calls = interactive(options, port, options.seconds)
+                else:
+                    time.sleep(options.seconds)
+                cpu = cpu_seconds(process) - before - own_cpu * calls["calls"]["OK"]
+                tokens = target_tokens(page) - tokens - own_tokens * calls["calls"]["OK"]
+                if file.poll() is not None:
+                    raise SystemExit("error: the file ended before its time")
+            return calls | {"tokens_per_cpu_second": tokens / cpu}
 
         file_alone = file_and(beside=False)
         together = file_and(beside=True)
-        files = [start_file(options, port, long, "--beam", "8") for _ in range(FILES)]
-        try:
-            time.sleep(3)
+        with ExitStack() as files:
+            for _ in range(FILES):
+                files.enter_context(ended(start_file(options, port, long, "--beam", "8")))
+            time.sleep(WARM_SECONDS)
             others = interactive(options, port, options.seconds)
-        finally:
-            for each in files:
-                each.kill()
-                each.wait()
     return {
         "alone_p50_ms": alone["p50_ms"],
         "alone_p99_ms": alone["p99_ms"],
         "p50_times": together["p50_ms"] / alone["p50_ms"],
         "p99_times": together["p99_ms"] / alone["p99_ms"],
-        "file_pace": together["lines_per_cpu_second"] / file_alone["lines_per_cpu_second"],
+        "file_pace": together["tokens_per_cpu_second"] / file_alone["tokens_per_cpu_second"],
         "files_p50_times": others["p50_ms"] / alone["p50_ms"],
         "files_p99_times": others["p99_ms"] / alone["p99_ms"],
         "files_failed": sum(n for name, n in others["calls"].items() if name != "OK"),
     }
+
+
+def write_family(name: str, folder: Path) -> Path:
+    """Writes the bundle of a family, whose answers have at most TARGET tokens."""
+    bundle = folder / re.sub(r"\W+", "-", name)
+    write_bundle(FAMILIES[name], folder / "original", bundle)
+    shutil.rmtree(folder / "original")
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    manifest["limits"]["max_target_tokens"] = TARGET + 1
+    manifest["default_options"]["max_target_tokens"] = TARGET
+    (bundle / "manifest.json").write_text(json.dumps(manifest))
+    return bundle
 
 
 def markdown(data: dict[str, Any]) -> str:
@@ -135,25 +178,27 @@ def markdown(data: dict[str, Any]) -> str:
         "alone_p99_ms": "alone, p99, ms",
         "p50_times": "beside a file, p50, times alone",
         "p99_times": "beside a file, p99, times alone",
-        "file_pace": "lines of the file per CPU second, times alone",
+        "file_pace": "tokens of the file per CPU second, times alone",
         "files_p50_times": f"beside {FILES} files of one client, p50, times alone",
         "files_p99_times": f"beside {FILES} files of one client, p99, times alone",
         "files_failed": f"beside {FILES} files of one client, failed",
     }
+    before = f"; before is {data['before']}" if data["before"] else ""
+    columns = data["columns"]
     lines = [
         "# Interactive calls beside batch work",
         "",
-        f"{machine.sentence(data['machine'])}. `tests/bench/server/priorities.py`: {data['bundle']}"
-        f" in {data['compute']}, two threads, one interactive call a second for {data['seconds']} "
-        f"s; before is {data['before']}; medians of {data['rounds']} rounds in turn. The machine "
-        f"had other work: load average {data['load_average']:.1f}.",
+        f"{machine.sentence(data['machine'])}. `tests/bench/server/priorities.py`: "
+        f"{data['compute']}, two threads, one interactive call a second for {data['seconds']} "
+        f"s{before}; medians of {data['rounds']} rounds in turn; load average "
+        f"{data['load_average']:.1f}.",
         "",
-        "| | before | after |",
-        "|---|---:|---:|",
+        f"| | {' | '.join(columns)} |",
+        "|---|" + "---:|" * len(columns),
     ]
     for key, words in rows.items():
-        cells = [data["versions"][name][key] for name in ("before", "after")]
-        lines.append(f"| {words} | {' | '.join(f'{cell:.2f}' for cell in cells)} |")
+        cells = [f"{measured[key]:.2f}" for measured in columns.values()]
+        lines.append(f"| {words} | {' | '.join(cells)} |")
     return "\n".join([*lines, ""])
 
 
@@ -167,35 +212,37 @@ def add_server(parser: argparse.ArgumentParser) -> None:
 def parse(words: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     add = parser.add_argument
-    add("--before", type=Path, required=True, help="programs of an earlier commit")
-    add("--before-version", required=True, help="and that commit")
+    add("--before", type=Path, help="programs of an earlier commit")
+    add("--before-version", default="", help="and that commit")
     add_server(parser)
+    add("--family", choices=FAMILIES, default=[], nargs="+", metavar="NAME", help="of families.py")
     add("--compute", default="int8")
-    add("--seconds", type=float, default=60, help="of the interactive calls")
-    add("--lines", type=int, default=20_000, help="of the file, which takes longer than that")
+    add("--seconds", type=float, default=60, help="of each measurement")
     add("--rounds", type=int, default=2)
     return machine.parse(parser, words)
 
 
 def main(words: list[str] | None = None) -> int:
     options = parse(words)
-    programs = {"before": options.before, "after": options.programs}
-    rounds: dict[str, list[dict[str, Any]]] = {name: [] for name in programs}
+    columns = {machine.bundle_name(options.bundle): (options.programs, options.bundle)}
+    if options.before is not None:
+        columns = {"before": (options.before, options.bundle)} | columns
     with tempfile.TemporaryDirectory() as folder:
+        for name in options.family:
+            columns[name] = (options.programs, write_family(name, Path(folder)))
+        rounds: dict[str, list[dict[str, Any]]] = {name: [] for name in columns}
         for turn in range(options.rounds):
-            for name in sorted(programs, reverse=turn % 2 == 0):
-                rounds[name].append(measure(options, programs[name], Path(folder)))
+            for name in list(columns) if turn % 2 == 0 else reversed(columns):
+                rounds[name].append(measure(options, *columns[name], Path(folder)))
                 print(name, json.dumps(rounds[name][-1]), flush=True)
     data = {
         "machine": machine.facts(),
-        "bundle": machine.bundle_name(options.bundle),
         "compute": options.compute,
         "seconds": options.seconds,
         "rounds": options.rounds,
-        "lines": options.lines,
         "before": options.before_version,
         "load_average": os.getloadavg()[1],
-        "versions": {
+        "columns": {
             name: {key: statistics.median(each[key] for each in all_) for key in all_[0]}
             for name, all_ in rounds.items()
         },
