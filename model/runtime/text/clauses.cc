@@ -233,12 +233,12 @@ absl::StatusOr<std::optional<int>> SentenceCutter::CutBetweenGraphemes(int known
 absl::StatusOr<std::optional<TextSegment>> SentenceCutter::Next(int known, bool ends) {
   if (ends && begin_ >= known) return std::nullopt;
   FindCuts(known, ends);
-  const std::optional<int> unfit = FindLimit(known, ends);
-  if (!unfit.has_value()) return std::nullopt;
-  int cut = *unfit > known ? known : CutThatFits(Between(clauses_, begin_, *unfit));
-  if (cut < 0) cut = CutThatFits(Between(words_, begin_, *unfit));
+  const std::optional<int> limit = FindLimit(known, ends);
+  if (!limit.has_value()) return std::nullopt;
+  int cut = *limit > known ? known : CutThatFits(Between(clauses_, begin_, *limit));
+  if (cut < 0) cut = CutThatFits(Between(words_, begin_, *limit));
   if (cut < 0) {
-    ASSIGN_OR_RETURN(const std::optional<int> found, CutBetweenGraphemes(known, ends, *unfit));
+    ASSIGN_OR_RETURN(const std::optional<int> found, CutBetweenGraphemes(known, ends, *limit));
     if (!found.has_value()) return std::nullopt;
     cut = *found;
   }

@@ -128,6 +128,7 @@ bool Tokenizer::Impl::HasUnspellableCharacter(absl::string_view text) const {
   });
   UErrorCode error = U_ZERO_ERROR;
   const UNormalizer2* const composed = unorm2_getNFKCInstance(&error);
+  if (U_FAILURE(error)) return false;  // its tokens say it as well
   for (int at = 0; at < std::ssize(text);) {
     const Character character = CharacterAt(text, at);
     const UChar32 c = character.code_point;
