@@ -16,13 +16,12 @@ import statistics
 import subprocess
 import sys
 import time
-import urllib.request
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import machine
-from priorities import add_server, server
+from started import add_server, metric, server
 
 ROOT = Path(__file__).resolve().parents[3]
 FEW, MANY = 100, 10_000
@@ -34,13 +33,6 @@ REFUSALS = ("DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED")
 def resident(process: int) -> int:
     status = Path(f"/proc/{process}/status").read_text()
     return 1024 * int(status.split("VmRSS:")[1].split()[0])
-
-
-def in_flight(page: str) -> float:
-    with urllib.request.urlopen(page, timeout=60) as reply:
-        lines = reply.read().decode().splitlines()
-    values = (line.split()[-1] for line in lines if line.startswith("linnet_requests_in_flight"))
-    return sum(map(float, values))
 
 
 def start(options: argparse.Namespace, port: str, *flags: str) -> subprocess.Popen[str]:
@@ -66,7 +58,7 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
         load = start(options, port, "--concurrency", str(MANY), "--calls", str(MANY), "--seed", "2")
         looks = [(0.0, before)]
         while load.poll() is None:
-            looks.append((in_flight(page), resident(process)))
+            looks.append((metric(page, "linnet_requests_in_flight"), resident(process)))
             time.sleep(LOOKS_APART)
         seconds = time.monotonic() - begin
         statuses = result(load)["by_status"]

@@ -11,19 +11,17 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import machine
-from priorities import add_server, cpu_seconds, server
+from started import add_server, cpu_seconds, metric, server
 
 ROOT = Path(__file__).resolve().parents[3]
 BUSY = 4
@@ -47,10 +45,7 @@ def copies(bundle: Path, number: int, folder: Path) -> Path:
 
 
 def target_tokens(page: str) -> float:
-    with urllib.request.urlopen(page) as reply:
-        text = reply.read().decode()
-    found = re.findall(r'^linnet_client_tokens_total{[^}]*kind="target"} (\S+)', text, re.MULTILINE)
-    return sum(float(value) for value in found)
+    return metric(page, "linnet_client_tokens_total", 'kind="target"')
 
 
 def tokens_a_second(options: argparse.Namespace, port: str, page: str, models: int) -> float:

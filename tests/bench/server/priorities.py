@@ -23,7 +23,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -34,32 +33,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "engine"))
 import machine
 from families import FAMILIES, write_bundle
 from sentences import sentences
+from started import add_server, cpu_seconds, metric, server
 
 FILES = 10  # of one client
 WARM_SECONDS = 3
 TARGET = 31  # tokens
-
-
-@contextmanager
-def server(programs: Path, models: Path, *flags: str) -> Iterator[tuple[int, str, str]]:
-    """The process, the port and the metrics page of a server that is ready."""
-    command = [str(programs / "linnet-server"), "--models", str(models), *flags]
-    command += ["--listen", "[::]:0", "--metrics-listen", "127.0.0.1:0", "--log-level", "warning"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        ready = re.match(r"ready grpc=\S+:(\d+) metrics=(\S+)", process.stdout.readline())
-        if ready is None:
-            raise SystemExit(f"error: the server ended with {process.wait()}")
-        yield process.pid, ready[1], f"http://{ready[2]}/metrics"
-    finally:
-        process.terminate()
-        process.wait(60)
-
-
-def cpu_seconds(process: int) -> float:
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+TOKENS = "linnet_target_tokens_total"
 
 
 def interactive(options: argparse.Namespace, port: str, seconds: float) -> dict[str, Any]:
@@ -83,11 +62,7 @@ def interactive(options: argparse.Namespace, port: str, seconds: float) -> dict[
 
 
 def start_file(
-    options: argparse.Namespace,
-    port: str,
-    text: Path,
-    *flags: str,
-    stdout: Any = subprocess.DEVNULL,
+    options: argparse.Namespace, port: str, text: Path, *flags: str
 ) -> subprocess.Popen[bytes]:
     command = [str(options.programs / "linnet"), "translate", "--server", f"127.0.0.1:{port}"]
     command += ["--from", options.source, "--to", options.target, "--document"]
@@ -105,12 +80,6 @@ def ended(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]
         process.wait()
 
 
-def target_tokens(page: str) -> float:
-    """Those that the engines have written, of a metrics page."""
-    text = urllib.request.urlopen(page, timeout=10).read().decode()
-    return sum(map(float, re.findall(r"^linnet_target_tokens_total\{.*\} (\S+)$", text, re.M)))
-
-
 def measure(
     options: argparse.Namespace, programs: Path, bundle: Path, folder: Path
 ) -> dict[str, Any]:
@@ -121,22 +90,22 @@ def measure(
     flags = ("--threads", "2", "--compute", options.compute)
     with server(programs, bundle, *flags) as (process, port, page):
         interactive(options, port, 5)
-        before, tokens = cpu_seconds(process), target_tokens(page)
+        before, tokens = cpu_seconds(process), metric(page, TOKENS)
         alone = interactive(options, port, options.seconds)
         own_cpu = (cpu_seconds(process) - before) / alone["calls"]["OK"]
-        own_tokens = (target_tokens(page) - tokens) / alone["calls"]["OK"]
+        own_tokens = (metric(page, TOKENS) - tokens) / alone["calls"]["OK"]
 
         def file_and(beside: bool) -> dict[str, Any]:
             calls: dict[str, Any] = {"calls": {"OK": 0}}
             with ended(start_file(options, port, text)) as file:
                 time.sleep(WARM_SECONDS)
-                before, tokens = cpu_seconds(process), target_tokens(page)
+                before, tokens = cpu_seconds(process), metric(page, TOKENS)
                 if beside:
                     calls = interactive(options, port, options.seconds)
                 else:
                     time.sleep(options.seconds)
                 cpu = cpu_seconds(process) - before - own_cpu * calls["calls"]["OK"]
-                tokens = target_tokens(page) - tokens - own_tokens * calls["calls"]["OK"]
+                tokens = metric(page, TOKENS) - tokens - own_tokens * calls["calls"]["OK"]
                 if file.poll() is not None:
                     raise SystemExit("error: the file ended before its time")
             return calls | {"tokens_per_cpu_second": tokens / cpu}
@@ -200,13 +169,6 @@ def markdown(data: dict[str, Any]) -> str:
         cells = [f"{measured[key]:.2f}" for measured in columns.values()]
         lines.append(f"| {words} | {' | '.join(cells)} |")
     return "\n".join([*lines, ""])
-
-
-def add_server(parser: argparse.ArgumentParser) -> None:
-    """Adds the server, and the pair of languages that its bundle translates."""
-    machine.add_server(parser)
-    parser.add_argument("--source", default="en")
-    parser.add_argument("--target", default="de")
 
 
 def parse(words: list[str] | None) -> argparse.Namespace:
