@@ -34,7 +34,7 @@ constexpr absl::string_view kInvisible[] = {"area",     "link",   "meta",   "noe
                                             "template", "track",  "wbr"};
 constexpr absl::string_view kTextAttributes[] = {"title", "alt", "placeholder", "aria-label"};
 
-// What the HTML standard says of an element.
+// How an element of HTML is read.
 struct HtmlElement {
   bool block = false;
   bool empty = false;

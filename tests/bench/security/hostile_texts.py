@@ -245,7 +245,7 @@ def search(
         measured = cost(server, changed, size, 1)
         if measured["status"] not in ACCEPTED:
             found = sorted([*found, (measured["cpu_s_per_mb"], changed)], reverse=True)[:50]
-    # Of many measured once, the costliest are those that were disturbed.
+    # Other work makes a text look costly that is measured once.
     again = [(cost(server, text, size, rounds)["cpu_s_per_mb"], text) for _, text in found[:8]]
     return sorted(again, reverse=True)
 

@@ -256,10 +256,10 @@ def markdown(results: dict[str, Any]) -> str:
         lines.append(f"| {name} | {' | '.join(map(number, cells))} |")
     lines += [
         "",
-        f"Of the calls of both clients {both['refused'].get('late', 0):.0f} were admitted and "
-        "missed their deadline. Goodput counts answers within the deadline from the due time of a "
-        "call; answered/s counts "
-        "those within the deadline from its sending. The fair queue shares the cost of admitted "
+        f"Calls of the two clients that were admitted and missed their deadline: "
+        f"{both['refused'].get('late', 0):.0f}. Goodput counts answers within the deadline from "
+        "the due time of a call; answered/s counts those within the deadline from its sending. "
+        "The fair queue shares the cost of admitted "
         "sequences equally (OverloadSimulationTest): a sequence whose answer is late counts as "
         "well.",
     ]
