@@ -59,8 +59,7 @@ class Memory:
 
     def __init__(self, settings: linnet.TranslateRequest, path: Path | None = None):
         self._path = path
-        self._answers: dict[tuple[str, str], str] = {}
-        self._warnings: dict[tuple[str, str], tuple[str, ...]] = {}
+        self._answers: dict[tuple[str, str], tuple[str, tuple[str, ...]]] = {}  # with warnings
         self._asked = settings.SerializeToString(deterministic=True).hex()
         self._file: TextIO | None = None
         if path and path.exists():
@@ -73,18 +72,17 @@ class Memory:
             except ValueError:
                 continue  # the line that was being written
             if asked == self._asked:
-                self._answers[kind, text] = said
-                self._warnings[kind, text] = tuple(warnings)
+                self._answers[kind, text] = said, tuple(warnings)
 
     def get(self, kind: str, text: str) -> str | None:
-        return self._answers.get((kind, text))
+        known = self._answers.get((kind, text))
+        return None if known is None else known[0]
 
     def warnings(self, kind: str, text: str) -> tuple[str, ...]:
-        return self._warnings.get((kind, text), ())
+        return self._answers.get((kind, text), ("", ()))[1]
 
     def put(self, kind: str, text: str, said: str, warnings: tuple[str, ...]) -> None:
-        self._answers[kind, text] = said
-        self._warnings[kind, text] = warnings
+        self._answers[kind, text] = said, warnings
         if self._path is None:
             return
         line = json.dumps([self._asked, kind, text, said, warnings], ensure_ascii=False)
