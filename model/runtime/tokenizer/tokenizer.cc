@@ -1,9 +1,6 @@
 #include "model/runtime/tokenizer/tokenizer.h"
 
-#include <unicode/unorm2.h>
-
 #include <algorithm>
-#include <atomic>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -20,6 +17,7 @@
 #include "model/runtime/tokenizer/lower_capitals.h"
 #include "model/runtime/tokenizer/moses.h"
 #include "model/runtime/tokenizer/names.h"
+#include "model/runtime/tokenizer/spellings.h"
 #include "model/runtime/tokenizer/subwords.h"
 #include "model/runtime/tokenizer/terms.h"
 #include "proto/status_macros.h"
@@ -56,6 +54,7 @@ bool IsInside(const TextRun& run, std::span<const ProtectedSpan> spans) {
 
 struct Tokenizer::Impl {
   std::unique_ptr<Subwords> subwords;
+  std::optional<Spellings> spellings;  // by the subwords
   std::optional<MosesWords> words;
   std::string capitals_mark;
   Names stand_ins;                          // the placeholders, then those of CodeStandIns
@@ -68,13 +67,6 @@ struct Tokenizer::Impl {
     return std::binary_search(control_ids.begin(), control_ids.end(), token);
   }
 
-  // The spelling of a part of a text by the subwords. That of a single character is kept. A symbol
-  // that they read as another one, as "TM" for "™", is unspellable.
-  Spelling ClassifySpelling(absl::string_view text) const;
-  Spelling FindSpelling(absl::string_view text) const;
-  // True if one of the characters is in no piece, and unspellable by itself: then the text is, and
-  // need not be tokenised to see it.
-  bool HasUnspellableCharacter(absl::string_view text) const;
   // The text as Read describes it. `whole` contains it.
   std::string Readable(absl::string_view whole, int begin, int end) const;
   // The parts of a text to protect, in order, with their stand-ins.
@@ -83,12 +75,6 @@ struct Tokenizer::Impl {
   // Ids of a text, with its capitals marked.
   absl::StatusOr<std::vector<TokenId>> EncodeMarked(absl::string_view text) const;
   bool separates_words = true;
-  // By code points of the first two planes: 0, or the Spelling and one. Threads that find it at the
-  // same time write the same.
-  mutable std::vector<std::atomic<uint8_t>> spellings = std::vector<std::atomic<uint8_t>>(0x20000);
-  mutable std::once_flag made_characters;
-  // By code points of the first two planes: whether a piece has it.
-  mutable std::vector<bool> characters;
   std::once_flag made_continuations;
   std::shared_ptr<const std::vector<TokenId>> continuations;
   std::once_flag made_marks;
@@ -97,71 +83,6 @@ struct Tokenizer::Impl {
   std::vector<std::string> spelled;                     // by token: what it adds to a text
   std::vector<std::pair<std::string, TokenId>> spells;  // the same without empty ones, ascending
 };
-
-Spelling Tokenizer::Impl::ClassifySpelling(absl::string_view text) const {
-  const Character first = text.empty() ? Character() : CharacterAt(text, 0);
-  if (first.end != std::ssize(text) || first.code_point < 0 ||
-      std::cmp_greater_equal(first.code_point, spellings.size()))
-    return HasUnspellableCharacter(text) ? Spelling::kUnspellable : FindSpelling(text);
-  std::atomic<uint8_t>& known = spellings[first.code_point];
-  uint8_t spelling = known.load(std::memory_order_relaxed);
-  if (spelling == 0) {
-    spelling = static_cast<uint8_t>(FindSpelling(text)) + 1;
-    known.store(spelling, std::memory_order_relaxed);
-  }
-  return static_cast<Spelling>(spelling - 1);
-}
-
-bool Tokenizer::Impl::HasUnspellableCharacter(absl::string_view text) const {
-  std::call_once(made_characters, [this] {
-    std::vector<bool> found(spellings.size());
-    for (TokenId token = 0; token < subwords->pieces(); ++token) {
-      const absl::string_view piece = subwords->Piece(token);
-      for (int at = 0; at < std::ssize(piece);) {
-        const Character character = CharacterAt(piece, at);
-        at = character.end;
-        if (character.code_point >= 0 && std::cmp_less(character.code_point, found.size()))
-          found[character.code_point] = true;
-      }
-    }
-    characters = std::move(found);
-  });
-  UErrorCode error = U_ZERO_ERROR;
-  const UNormalizer2* const composed = unorm2_getNFKCInstance(&error);
-  if (U_FAILURE(error)) return false;  // its tokens say it as well
-  for (int at = 0; at < std::ssize(text);) {
-    const Character character = CharacterAt(text, at);
-    const UChar32 c = character.code_point;
-    const absl::string_view part = text.substr(at, character.end - at);
-    at = character.end;
-    if (c < 0x80 || std::cmp_greater_equal(c, characters.size()) || characters[c]) continue;
-    // Together with its neighbours it may become another character.
-    const UChar32 next = at < std::ssize(text) ? CharacterAt(text, at).code_point : ' ';
-    if (!unorm2_hasBoundaryBefore(composed, c) || !unorm2_hasBoundaryBefore(composed, next))
-      continue;
-    if (ClassifySpelling(part) == Spelling::kUnspellable) return true;
-  }
-  return false;
-}
-
-Spelling Tokenizer::Impl::FindSpelling(absl::string_view text) const {
-  const absl::StatusOr<std::vector<TokenId>> tokens = subwords->Encode(text);
-  bool nothing = true;
-  for (TokenId token : tokens.value_or(std::vector<TokenId>{})) {
-    const TokenGrammar::Class kind = subwords->ClassOf(token);
-    if (kind == TokenGrammar::kControl || kind >= TokenGrammar::kByte80)
-      return Spelling::kUnspellable;
-    nothing = nothing && kind == TokenGrammar::kBlank;
-  }
-  if (nothing) return Spelling::kNothing;
-  constexpr uint32_t kSymbols = U_GC_SO_MASK | U_GC_NO_MASK | U_GC_SM_MASK | U_GC_SC_MASK;
-  const Character first = CharacterAt(text, 0);
-  const bool symbol = first.end == std::ssize(text) && first.code_point >= 0x80 &&
-                      (U_GET_GC_MASK(first.code_point) & kSymbols) != 0;
-  return symbol && absl::StripAsciiWhitespace(subwords->Decode(*tokens)) != text
-             ? Spelling::kUnspellable
-             : Spelling::kSpelled;
-}
 
 std::string Tokenizer::Impl::Readable(absl::string_view whole, int begin, int end) const {
   std::string read;
@@ -174,12 +95,12 @@ std::string Tokenizer::Impl::Readable(absl::string_view whole, int begin, int en
     if (c < 0x80) {
       read += whole[character.begin];
     } else if (IsInvisible(c)) {
-      if (IsNeededJoiner(whole, character) && ClassifySpelling(part) == Spelling::kSpelled)
+      if (IsNeededJoiner(whole, character) && spellings->Of(part) == Spelling::kSpelled)
         absl::StrAppend(&read, part);
     } else if (IsTypographicHyphen(c)) {
       read += '-';
     } else {
-      const bool rare = IsWhiteSpace(c) && ClassifySpelling(part) == Spelling::kUnspellable;
+      const bool rare = IsWhiteSpace(c) && spellings->Of(part) == Spelling::kUnspellable;
       absl::StrAppend(&read, rare ? " " : part);
     }
   }
@@ -195,7 +116,7 @@ std::vector<TextRun> Tokenizer::Impl::Unspellable(absl::string_view text) const 
     if (std::all_of(part.begin(), part.end(), absl::ascii_isprint)) return Spelling::kSpelled;
     const UChar32 first = CharacterAt(part, 0).code_point;
     if (IsInvisible(first)) return Spelling::kNothing;
-    return IsTypographicHyphen(first) ? Spelling::kSpelled : ClassifySpelling(part);
+    return IsTypographicHyphen(first) ? Spelling::kSpelled : spellings->Of(part);
   });
 }
 
@@ -264,9 +185,10 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Load(const TokenizerSpec& 
   impl->capitals_mark = spec.capitals_mark;
   impl->control_ids = spec.control_ids;
   impl->subwords = std::move(subwords);
+  impl->spellings.emplace(*impl->subwords);
   impl->special = special;
   for (const char* code : CodeStandIns()) {
-    if (impl->ClassifySpelling(code) == Spelling::kSpelled) stand_ins.emplace_back(code);
+    if (impl->spellings->Of(code) == Spelling::kSpelled) stand_ins.emplace_back(code);
   }
   impl->stand_ins = Names(std::move(stand_ins));
   if (spec.word_tokenizer == linnet::v1::WORD_TOKENIZER_MOSES) {
