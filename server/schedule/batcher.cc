@@ -51,14 +51,16 @@ struct Batcher::Taken {
     calls[sequence.caller.call] += sequence.rows;
     clients[sequence.caller.client] += sequence.rows;
     rows += sequence.rows;
-    if (sequence.caller.priority != Priority::kBatch) return;
-    batch_rows += sequence.rows;
-    batch_tokens += sequence.source_tokens;
+    if (sequence.caller.priority == Priority::kInteractive) return;
+    lower_rows += sequence.rows;
+    lower_tokens += sequence.source_tokens;
+    if (sequence.caller.priority == Priority::kBatch) batch_rows += sequence.rows;
   }
 
   std::map<uint64_t, int> calls;             // rows
   std::map<absl::string_view, int> clients;  // rows
-  int rows = 0, batch_rows = 0, batch_tokens = 0;
+  int rows = 0, batch_rows = 0;
+  int lower_rows = 0, lower_tokens = 0;  // of a lower priority than interactive
 };
 
 Batcher::Batcher(model::Engine& engine, const BatcherOptions& options)
@@ -234,10 +236,12 @@ bool Batcher::MayTake(WaitingQueue::Queue::Cursor& at, Taken& taken) const {
   }
   bool may = waiting_clients_ < 2 ||
              !exceeds(clients_.at(caller.client).rows + taken.clients[caller.client]);
-  if (may && caller.priority == Priority::kBatch) {
-    const int batch_rows = held(Priority::kBatch).rows + taken.batch_rows;
-    may = !(pause_.leaves_rows() && exceeds(batch_rows)) &&
-          pause_.Admits(engine_.rows_in_use() + taken.rows, batch_rows, taken.batch_tokens);
+  const int batch_rows = held(Priority::kBatch).rows;
+  if (may && caller.priority == Priority::kBatch)
+    may = !(pause_.leaves_rows() && exceeds(batch_rows + taken.batch_rows));
+  if (may && caller.priority != Priority::kInteractive) {
+    const int lower_rows = batch_rows + held(Priority::kNormal).rows + taken.lower_rows;
+    may = pause_.Admits(engine_.rows_in_use() + taken.rows, lower_rows, taken.lower_tokens);
   }
   if (!may) at.SkipClient();
   return may;
@@ -325,7 +329,7 @@ void Batcher::AdmitAndEncode(const std::vector<WaitingQueue::Ticket>& group,
     std::unique_ptr<Sequence> added = waiting_.Serve(which);
     Count(added->caller, {.waiting = -1, .running = 1, .rows = added->rows});
     calls_.at(added->caller.call).started = true;
-    if (added->caller.priority == Priority::kBatch) pause_.Added(added->source_tokens);
+    if (added->caller.priority != Priority::kInteractive) pause_.Added(added->source_tokens);
     inputs.push_back(std::move(added->input));
     const std::string key = added->key;
     const model::SequenceId id = inputs.back().id;
@@ -375,24 +379,27 @@ void Batcher::Encode(std::span<const model::SequenceInput> inputs,
 
 void Batcher::ChooseRuns(int wanted, absl::Time now, StepReport& report) {
   ObserveClasses(now);
-  int higher = 0;
+  int interactive = 0;
   for (const auto& [id, run] : running_) {
-    if (run.priority() != Priority::kBatch) higher += run.first().rows;
-  }
-  pause_.Choose(higher, wanted);
-  for (auto& [id, run] : running_) {
     report.running_source_tokens += run.first().source_tokens;
     report.running_steps += run.Steps(steps_);
-    const bool decodes = run.priority() != Priority::kBatch || pause_.Decodes(run.first().rows);
-    if (decodes) {
-      ++report.sequences;
-      report.rows += run.first().rows;
-    } else {
-      report.full = false;  // it says nothing about the rows of a full engine
+    if (run.priority() == Priority::kInteractive) interactive += run.first().rows;
+  }
+  pause_.Choose(interactive, wanted);
+  for (const Priority priority : {Priority::kInteractive, Priority::kNormal, Priority::kBatch}) {
+    for (auto& [id, run] : running_) {
+      if (run.priority() != priority) continue;
+      const bool decodes = priority == Priority::kInteractive || pause_.Decodes(run.first().rows);
+      if (decodes) {
+        ++report.sequences;
+        report.rows += run.first().rows;
+      } else {
+        report.full = false;  // it says nothing about the rows of a full engine
+      }
+      if (decodes != run.paused()) continue;
+      run.SetPaused(!decodes, steps_);
+      decodes ? engine_.Resume(id) : engine_.Pause(id);
     }
-    if (decodes != run.paused()) continue;
-    run.SetPaused(!decodes, steps_);
-    decodes ? engine_.Resume(id) : engine_.Pause(id);
   }
 }
 

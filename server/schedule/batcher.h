@@ -28,10 +28,10 @@ namespace linnet::server {
 //
 // A waiting sequence is added between two steps, in the order of FairQueue, when its rows and
 // encoder cache are free and EncodePolicy allows an encoder call. It is overtaken only while its
-// call, its client or batch work holds max_rows_ratio of the rows, or PausePolicy makes batch work
-// wait. A running sequence leaves the batch at the step in which it finishes, is cancelled or
-// expires. ShedPolicy may end the waiting sequences of calls that have not started. A caller
-// without rows is spared while a client holds more than its share.
+// call, its client or batch work holds max_rows_ratio of the rows, or PausePolicy makes work of a
+// lower priority than interactive wait. A running sequence leaves the batch at the step in which it
+// finishes, is cancelled or expires. ShedPolicy may end the waiting sequences of calls that have
+// not started. A caller without rows is spared while a client holds more than its share.
 //
 // Identical sequences (Sequence::key) wait separately, each in its own turn, so none waits longer
 // because of another. As soon as one of them is added, the others join its run (SharedRun), and

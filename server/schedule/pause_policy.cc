@@ -35,11 +35,11 @@ absl::Duration PausePolicy::EncodingTime(int tokens) const {
   return absl::Seconds(tokens * token_seconds_.value());
 }
 
-bool PausePolicy::Admits(int rows, int batch_rows, int tokens) const {
+bool PausePolicy::Admits(int rows, int lower_rows, int tokens) const {
   if (runs_) return left_ >= EncodingTime(tokens);
   if (waits_) return false;
   return !recently_ || (EncodingTime(tokens) < Target() &&
-                        steps_.Of(rows) - steps_.Of(rows - batch_rows) < Target());
+                        steps_.Of(rows) - steps_.Of(rows - lower_rows) < Target());
 }
 
 void PausePolicy::Added(int tokens) { left_ -= EncodingTime(tokens); }

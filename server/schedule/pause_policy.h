@@ -6,15 +6,15 @@
 
 namespace linnet::server {
 
-// Decides which running batch sequences a step decodes, and how much batch work is admitted, so
-// that interactive calls are nearly as fast as without batch work. It learns how long a step takes
-// by its rows, an encoder call by its tokens, and an interactive sequence.
+// Decides which running sequences of lower priority than interactive a step decodes, and how much
+// of that lower work is admitted, so that interactive calls are nearly as fast as alone. It learns
+// how long a step takes by its rows, an encoder call by its tokens, and an interactive sequence.
 //
-// - While an interactive sequence runs, batch work gets a fifth of the time (kShare). Its sequences
-//   are decoded, oldest first, as long as the step owes them time.
-// - While an interactive sequence waits for rows, the oldest batch sequences that hold these rows
+// - While an interactive sequence runs, lower work gets a fifth of the time (kShare). Its sequences
+//   are decoded, normal before batch and oldest first, as long as the step owes them time.
+// - While an interactive sequence waits for rows, the oldest lower sequences that hold these rows
 //   are decoded, so that they end soonest.
-// - If an interactive sequence was there within kRecently, batch work lengthens a step by at most
+// - If an interactive sequence was there within kRecently, lower work lengthens a step by at most
 //   the time of an interactive sequence. The next one waits for half of that on average.
 // - Otherwise all are decoded.
 //
@@ -23,7 +23,7 @@ namespace linnet::server {
 // Not thread-safe: the batcher owns it.
 class PausePolicy {
  public:
-  // The time of batch work by that of the steps of interactive sequences.
+  // The time of lower work by that of the steps of interactive sequences, as the classes' weights.
   static constexpr double kShare = 0.25;
   // Somebody who has read an answer asks again within this time.
   static constexpr absl::Duration kRecently = absl::Minutes(1);
@@ -37,16 +37,16 @@ class PausePolicy {
 
   // True while, and for some time after, a higher class is there: batch work leaves rows free.
   bool leaves_rows() const { return leaves_rows_; }
-  // True if another batch sequence may be added. `rows` are held, `batch_rows` of them by batch
-  // sequences, and `tokens` source tokens of batch sequences are added before it.
-  bool Admits(int rows, int batch_rows, int tokens) const;
-  // A batch sequence of so many source tokens was added.
+  // True if another lower sequence may be added. `rows` are held, `lower_rows` of them by lower
+  // sequences, and `tokens` source tokens of lower sequences are added before it.
+  bool Admits(int rows, int lower_rows, int tokens) const;
+  // A lower sequence of so many source tokens was added.
   void Added(int tokens);
 
-  // Starts to choose the sequences of a step. `rows` of other classes are decoded; an interactive
-  // sequence waits for `wanted` rows.
+  // Starts to choose the sequences of a step. `rows` of interactive ones are decoded; another
+  // interactive sequence waits for `wanted` rows.
   void Choose(int rows, int wanted);
-  // True if the step decodes the next batch sequence, which has so many rows.
+  // True if the step decodes the next lower sequence, which has so many rows.
   bool Decodes(int rows);
 
   void RecordStep(int rows, absl::Duration time, absl::Time now) { steps_.Record(rows, time, now); }
@@ -54,7 +54,7 @@ class PausePolicy {
   void RecordInteractive(absl::Duration time);
 
  private:
-  // Max time by which batch work lengthens a step while no interactive sequence runs.
+  // Max time by which lower work lengthens a step while no interactive sequence runs.
   absl::Duration Target() const;
   absl::Duration EncodingTime(int tokens) const;
 
@@ -63,7 +63,7 @@ class PausePolicy {
   // When an interactive sequence was there, and one of any higher class.
   absl::Time interactive_ = absl::InfinitePast(), higher_ = absl::InfinitePast();
   bool waits_ = false, runs_ = false, recently_ = false, leaves_rows_ = false;
-  absl::Duration left_;  // for batch work; below zero, it has had too much
+  absl::Duration left_;  // for lower work; below zero, it has had too much
   int rows_ = 0;         // of the step so far
   int wanted_ = 0;
 };

@@ -223,8 +223,8 @@ Client Interactive() {
   return {.name = "reader", .priority = Priority::kInteractive, .think = absl::Seconds(1)};
 }
 // A document: so many of its lines are in the window.
-Client File() {
-  return {.name = "file", .priority = Priority::kBatch, .calls = 96, .max_tokens = 40};
+Client File(Priority priority = Priority::kBatch) {
+  return {.name = "file", .priority = priority, .calls = 96, .max_tokens = 40};
 }
 
 TEST(ClassesSimulationTest, InteractiveCallsAreFastBesideAFileThatKeepsItsPace) {
@@ -233,15 +233,19 @@ TEST(ClassesSimulationTest, InteractiveCallsAreFastBesideAFileThatKeepsItsPace) 
   const struct {
     const char* name;
     Costs costs;
+    Priority priority;
     double pace;
-  } engines[] = {{"small", kSmall, 0.85}, {"large", kLarge, 0.85}, {"gpu", kGpu, 0.8}};
-  for (const auto& [name, costs, least] : engines) {
+  } cases[] = {
+      {"small", kSmall, Priority::kBatch, 0.85}, {"small", kSmall, Priority::kNormal, 0.85},
+      {"large", kLarge, Priority::kBatch, 0.85}, {"large", kLarge, Priority::kNormal, 0.85},
+      {"gpu", kGpu, Priority::kBatch, 0.8},      {"gpu", kGpu, Priority::kNormal, 0.8}};
+  for (const auto& [name, costs, priority, least] : cases) {
     // Steps of a GPU are short, so that there are many.
     const absl::Duration time =
         costs.row < absl::Microseconds(1) ? absl::Seconds(20) : absl::Minutes(2);
     Client alone = Simulation(costs, {Interactive()}).Run(time)[0];
-    Client file = Simulation(costs, {File()}).Run(time)[0];
-    std::vector<Client> both = Simulation(costs, {Interactive(), File()}).Run(time);
+    Client file = Simulation(costs, {File(priority)}).Run(time)[0];
+    std::vector<Client> both = Simulation(costs, {Interactive(), File(priority)}).Run(time);
     const auto times = [&](double part) {
       return absl::FDivDuration(both[0].Percentile(part), alone.Percentile(part));
     };
@@ -251,7 +255,8 @@ TEST(ClassesSimulationTest, InteractiveCallsAreFastBesideAFileThatKeepsItsPace) 
         static_cast<double>(both[0].latencies.size()) / static_cast<double>(alone.latencies.size());
     const double pace = static_cast<double>(both[1].tokens) / static_cast<double>(file.tokens) /
                         (1 - absl::FDivDuration(own, time));
-    std::printf("%s: alone %.1f ms, p50 %.2f times, p99 %.2f times, file %.1f %%\n", name,
+    std::printf("%s, %s file: alone %.1f ms, p50 %.2f times, p99 %.2f times, file %.1f %%\n", name,
+                std::string(PriorityName(priority)).c_str(),
                 absl::ToDoubleMilliseconds(alone.Percentile(0.5)), times(0.5), times(0.99),
                 100 * pace);
     EXPECT_LE(times(0.5), 2) << name;
@@ -260,16 +265,18 @@ TEST(ClassesSimulationTest, InteractiveCallsAreFastBesideAFileThatKeepsItsPace) 
   }
 }
 
-TEST(ClassesSimulationTest, BatchWorkGoesOnUnderConstantInteractiveLoad) {
+TEST(ClassesSimulationTest, LowerWorkGoesOnUnderConstantInteractiveLoad) {
   for (const int readers : {1, 8, 60}) {
     Client reader = Interactive();
     reader.think = absl::ZeroDuration();
     reader.calls = readers;
     const absl::Duration time = absl::Seconds(20);
     const Client alone = Simulation(kSmall, {reader}).Run(time)[0];
-    const std::vector<Client> both = Simulation(kSmall, {reader, File()}).Run(time);
-    EXPECT_GT(both[0].tokens, 0.75 * alone.tokens) << readers;
-    EXPECT_GT(both[1].tokens, 0.08 * alone.tokens) << readers;
+    for (const Priority priority : {Priority::kBatch, Priority::kNormal}) {
+      const std::vector<Client> both = Simulation(kSmall, {reader, File(priority)}).Run(time);
+      EXPECT_GT(both[0].tokens, 0.75 * alone.tokens) << readers;
+      EXPECT_GT(both[1].tokens, 0.08 * alone.tokens) << readers;
+    }
   }
 }
 

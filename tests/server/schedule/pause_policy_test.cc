@@ -1,4 +1,4 @@
-// Which batch sequences pause beside interactive ones.
+// Which sequences pause beside interactive ones.
 #include "server/schedule/pause_policy.h"
 
 #include <memory>
@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 
 const absl::Time kNow = absl::FromUnixSeconds(1'000'000);
 
-// The number of batch sequences of `rows` rows that a step decodes beside `higher` rows.
+// The number of lower sequences of `rows` rows that a step decodes beside `higher` rows.
 int Decoded(PausePolicy& policy, int higher, int rows, int wanted = 0) {
   policy.Choose(higher, wanted);
   int decoded = 0;
@@ -44,7 +44,7 @@ TEST(PausePolicyTest, DecodesAllWithoutInteractiveWork) {
   EXPECT_FALSE(policy.leaves_rows());
 }
 
-TEST(PausePolicyTest, BatchWorkGetsAFifthOfTheTime) {
+TEST(PausePolicyTest, LowerWorkGetsAFifthOfTheTime) {
   PausePolicy policy = Learned();
   policy.Observe({.interactive_runs = true}, kNow);
   int decoded = 0;
@@ -162,6 +162,27 @@ TEST(BatcherPauseTest, BatchSequencesPauseAndGoOn) {
     EXPECT_EQ(report.finished_steps, 21 * report.finished);
   }
   for (const Outcome& each : batch) EXPECT_TRUE(each.result->ok());
+}
+
+TEST(BatcherPauseTest, NormalSequencesPauseLessThanBatchSequences) {
+  std::vector<Outcome> batch(4), normal(4);
+  Outcome reader;
+  BatcherFixture fixture({.rows = 64}, {.encode = {.encode_call_steps = 0}});
+  for (size_t i = 0; i < batch.size(); ++i) {
+    const std::vector<model::TokenId> words(12, 5 + static_cast<int>(i));
+    fixture.Add(Of(Priority::kBatch, Say(words, batch[i], 4)));
+    fixture.Add(Of(Priority::kNormal, Say(words, normal[i], 4)));
+  }
+  for (int i = 0; i < 5; ++i) StepOfItsRows(fixture);
+  EXPECT_EQ(fixture.engine.rows.back(), 32);
+  fixture.Add(Of(Priority::kInteractive, Say(std::vector<model::TokenId>(40, 9), reader, 4)));
+  int decoded = 0;
+  while (!reader.done()) decoded += StepOfItsRows(fixture).rows - 4;
+  EXPECT_TRUE(normal.front().done()) << "the oldest";
+  // It takes 41 steps of 5 ms alone, and a row 1 ms.
+  EXPECT_LE(decoded, 41 * 5 * PausePolicy::kShare + 4);
+  for (const Outcome& each : batch) EXPECT_FALSE(each.done());
+  fixture.StepsUntilIdle();
 }
 
 TEST(BatcherPauseTest, RunThatAnInteractiveSequenceJoinsGoesOn) {
