@@ -7,8 +7,7 @@ takes all work. Fragments that begin with a tag are HTML. With --search the frag
 until they are refused are searched for by random changes.
 
 Then the eight costliest of these texts are in flight all the time, each from a client of its own,
-but for those that the engine translates, which are work like any other. Meanwhile another client
-translates a sentence at interactive priority: its wait is the processor time that all threads of
+at normal priority; some of them are translated. Meanwhile another client translates a sentence at interactive priority: its wait is the processor time that all threads of
 the server spend, also on other cores, so that other work on the machine does not count, and the
 time on the clock. *More than alone* is what a call waits beyond the median of calls without such
 texts. The eight clients are a process of their own with a low priority, because they are not what
@@ -76,7 +75,6 @@ SEEDS = [
 ]
 IN_FLIGHT = 8
 DEADLINE_SECONDS = 5  # enough to read a megabyte, and too little to translate it on one thread
-MAX_ENGINE_CPU_SECONDS = 0.01
 TRIES = 20  # until the server has room for a text
 ACCEPTED = ("OK", "DEADLINE_EXCEEDED")  # the latter while it is translated
 TRANSLATE = "/linnet.v1.TextService/Translate"
@@ -149,7 +147,6 @@ def text_of(fragment: str, size: int) -> str:
 def cost(server: Server, fragment: str, size: int, rounds: int) -> dict[str, Any]:
     """The processor time that the text takes beside the engine, per MB."""
     text, costs, status = text_of(fragment, size), [], ""
-    engine = server.engine_cpu_seconds()
     for _ in range(rounds):
         for _ in range(TRIES):
             before = server.text_cpu_seconds()
@@ -160,8 +157,7 @@ def cost(server: Server, fragment: str, size: int, rounds: int) -> dict[str, Any
         costs.append((server.text_cpu_seconds() - before) / (len(text.encode()) / 1e6))
     # Behind a text that is translated the next one may be refused before it is read.
     read = costs[:1] if "may take" in status else costs
-    engine = server.engine_cpu_seconds() - engine
-    return {"cpu_s_per_mb": min(read), "status": status, "engine_cpu_s": engine}
+    return {"cpu_s_per_mb": min(read), "status": status}
 
 
 def cost_of_prose(programs: Path, options: argparse.Namespace) -> dict[str, Any]:
@@ -250,11 +246,6 @@ def search(
     return sorted(again, reverse=True)
 
 
-def is_read(text: dict[str, Any]) -> bool:
-    """True for a text that is not translated: refused, or copied to the answer."""
-    return text["status"] not in ACCEPTED or text["engine_cpu_s"] < MAX_ENGINE_CPU_SECONDS
-
-
 def measure(programs: Path, options: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         server = Server(programs, options.bundle, Path(folder))
@@ -265,8 +256,7 @@ def measure(programs: Path, options: argparse.Namespace) -> dict[str, Any]:
             worst = []
             if options.search:
                 worst = search(server, options.search, options.bytes, options.rounds, options.seed)
-            read = [text for text in FRAGMENTS if is_read(texts[text])]
-            costs = [*worst, *((texts[it]["cpu_s_per_mb"], it) for it in read)]
+            costs = [*worst, *((texts[it]["cpu_s_per_mb"], it) for it in FRAGMENTS)]
             hostile = [fragment for _, fragment in sorted(costs, reverse=True)[:IN_FLIGHT]]
             attacked = beside(server, hostile, options.bytes, options.calls)
         finally:
