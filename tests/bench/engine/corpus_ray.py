@@ -171,11 +171,15 @@ def measure(arm: str, given: argparse.Namespace) -> None:
         (cpu - before.get(pid, (0.0, 0.0))[0], busy - before.get(pid, (0.0, 0.0))[1])
         for pid, (cpu, busy) in after.items()
     ]
-    busy = max(busy for _, busy in spent)
-    if arm in PEERS:  # the second call may begin before the first block is here
-        busy = min(end - begin, sum(sum(table["seconds"].to_pylist()) for table in blocks))
+    wall, used, busy = end - begin, sum(cpu for cpu, _ in spent), max(busy for _, busy in spent)
+    if arm in PEERS:
+        # The second call begins before the first block is here, and delays it. Calls follow one
+        # another, so that they take at least their sum; so much CPU time is added in proportion.
+        busy = sum(sum(table["seconds"].to_pylist()) for table in blocks)
+        wall = max(end - begin, busy)
+        used *= wall / (end - begin)
     tokens = sum(tokens_of(block, given) for block in blocks)
-    print(json.dumps([tokens, end - begin, sum(cpu for cpu, _ in spent), busy]))
+    print(json.dumps([tokens, wall, used, busy]))
 
 
 def shares(speeds: dict[str, float], has_peer: bool) -> dict[str, float]:
