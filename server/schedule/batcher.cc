@@ -98,6 +98,7 @@ absl::Status Batcher::Add(std::unique_ptr<Sequence>& sequence, absl::Time now) {
     sequence->input.report_stable = true;  // for those that share the result
     if (Share(sequence, now)) return absl::OkStatus();
   }
+  if (!calls_.contains(sequence->caller.call)) shed_.Arrived();
   Count(sequence->caller, {.waiting = 1});
   const bool started = calls_.at(sequence->caller.call).started;
   waiting_.Push(std::move(sequence), started);
@@ -328,7 +329,7 @@ void Batcher::AdmitAndEncode(const std::vector<WaitingQueue::Ticket>& group,
   for (const WaitingQueue::Ticket& which : group) {
     std::unique_ptr<Sequence> added = waiting_.Serve(which);
     Count(added->caller, {.waiting = -1, .running = 1, .rows = added->rows});
-    calls_.at(added->caller.call).started = true;
+    if (!std::exchange(calls_.at(added->caller.call).started, true)) shed_.Started();
     if (added->caller.priority != Priority::kInteractive) pause_.Added(added->source_tokens);
     inputs.push_back(std::move(added->input));
     const std::string key = added->key;

@@ -18,8 +18,8 @@ struct EncodeOptions {
 
 // When the batcher ends waiting calls (ShedPolicy).
 struct ShedOptions {
-  // The engine is overloaded once calls have waited without a break for this long. By default it
-  // never is.
+  // The engine is overloaded once calls have waited without a break for this long, unless hardly
+  // any come. By default it never is.
   absl::Duration interval = absl::InfiniteDuration();
   // While it is overloaded, the max time that a call waits for its first sequence to be added to
   // the batch.

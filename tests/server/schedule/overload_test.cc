@@ -29,6 +29,44 @@ TEST(ShedPolicyTest, ShedsWhileTheQueueNeverEmpties) {
   EXPECT_EQ(policy.max_wait(kNow + absl::Seconds(9)), absl::InfiniteDuration());
 }
 
+TEST(ShedPolicyTest, ShedsNoQueueThatIsWorkedOff) {
+  // Of so many calls that come while 100 start, in each second after a burst of 1,000.
+  const auto sheds = [](int come) {
+    ShedPolicy policy(kShed);
+    for (int i = 0; i < 1000; ++i) policy.Arrived();
+    absl::Time now = kNow;
+    for (int step = 0; step < 900; ++step) {
+      now += absl::Milliseconds(10);
+      policy.Started();
+      if (step * come / 100 < (step + 1) * come / 100) policy.Arrived();
+      policy.Step(true, now);
+    }
+    return policy.max_wait(now) < absl::InfiniteDuration();
+  };
+  EXPECT_FALSE(sheds(0));
+  EXPECT_FALSE(sheds(50));
+  EXPECT_TRUE(sheds(90));
+  EXPECT_TRUE(sheds(200));
+}
+
+TEST(BatcherShedTest, CallsOfABurstAreAllAnswered) {
+  std::vector<test::Outcome> burst(30);
+  test::EchoEngine engine({.rows = 1});
+  Batcher batcher(engine, {.shed = kShed});
+  absl::Time now = kNow;
+  for (test::Outcome& outcome : burst) {
+    auto sequence = test::Say({5, 6}, outcome);
+    ASSERT_THAT(batcher.Add(sequence, now), IsOk());
+  }
+  int shed = 0;
+  while (!batcher.idle()) {
+    now += absl::Milliseconds(100);
+    shed += batcher.Step([&] { return now; }).shed;
+  }
+  EXPECT_EQ(shed, 0);
+  EXPECT_GT(now, kNow + absl::Seconds(8));
+}
+
 TEST(BatcherShedTest, ABurstAfterIdleTimeIsNotOverload) {
   test::EchoEngine engine({.rows = 1});
   Batcher batcher(engine, {.shed = kShed});
