@@ -1,26 +1,18 @@
 #include "server/request/text_request.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "model/runtime/bundle/language_code.h"
-#include "model/runtime/search/search_options.h"
 #include "proto/status_macros.h"
 #include "server/base/errors.h"
-#include "server/request/decoding_options.h"
-#include "server/request/glossary.h"
 #include "server/request/request_fields.h"
-#include "server/request/source_languages.h"
-#include "server/request/summary_length.h"
+#include "server/request/request_models.h"
 
 namespace linnet::server {
 namespace {
 
-using linnet::v1::DecodingOptions;
-
-constexpr absl::string_view kTargetPrefix = "target_prefix";
 constexpr size_t kMaxTargetPrefixBytes = 16 << 10;
 
 std::string Item(absl::string_view field, int index) {
@@ -52,206 +44,22 @@ absl::StatusOr<std::vector<TextItem>> MakeItems(
   return items;
 }
 
-// The settings of a request, with the field names of its method.
-struct Asked {
-  linnet::v1::Task task;
-  absl::string_view items_field = "contents";
-  absl::string_view model;
-  std::string source_language;     // canonical, if it is a language code
-  absl::string_view source_field;  // name of the field
-  std::string target_language;     // as source_language
-  DecodingOptions options;
-  bool keeps_target = false;  // a text that is in the target language already is not translated
-  std::map<std::string, std::string> paths = {};  // of options that are set in other fields
-  const linnet::v1::Glossary* glossary = nullptr;
-  const linnet::v1::SummaryLength* length = nullptr;
-  bool direct_only = true;  // two models never answer together
-  std::optional<MarkupOptions> markup = std::nullopt;
-  absl::string_view target_prefix = {};
-};
-
-// Checks that the settings make sense for a translation through a third language.
-absl::Status CheckPivot(const Asked& asked, absl::string_view source_language,
-                        absl::string_view language) {
-  const auto message = [&](absl::string_view what) {
-    return absl::StrCat(what,
-                        " cannot be carried through a third language, and no model translates ",
-                        source_language, " to ", asked.target_language, " directly, only through ",
-                        language, ": leave it out");
-  };
-  if (asked.options.has_n_best())
-    return BadField("options.n_best", Reason::kBadOption, message("an n-best list"));
-  if (asked.glossary != nullptr)
-    return BadField("glossary", Reason::kBadGlossary, message("a glossary"));
-  if (!asked.target_prefix.empty())
-    return BadField(kTargetPrefix, Reason::kBadSetting, message("the start of an answer"));
-  return absl::OkStatus();
-}
-
 // A language code of a request in its canonical form; one that is none is refused by the catalog.
 std::string Canonical(const std::string& code) {
   return model::CanonicalLanguage(code).value_or(code);
 }
 
-// The error of a model that was not found, for a language that was detected in the text of this
-// name.
-absl::Status WithDetected(const absl::Status& status, const Asked& asked,
-                          absl::string_view source_language, absl::string_view detected_in) {
-  const std::string seen = absl::StrCat(asked.source_field, " is not set and ", detected_in,
-                                        " seems to be in \"", source_language, "\"");
-  if (absl::IsNotFound(status))
-    return NoSuchModel(source_language, absl::StrCat(seen, ": ", status.message()));
-  return WithMore(absl::StrCat(" (", seen, ")"), status);
-}
-
-// The request for the model that reads the translations of the first one.
-TextRequest MakeSecond(const TextRequest& first, const Catalog::Found& found,
-                       ResolvedOptions options, bool use_cache) {
-  TextRequest second;
-  second.model = found.model;
-  second.languages = found.languages;
-  second.language_code = found.languages->source_language_code();
-  second.options = std::move(options);
-  second.split = true;
-  second.word_scores = first.word_scores;
-  second.alignments = first.alignments;
-  second.use_cache = use_cache;
-  second.detected = first.detected;
-  second.may_be_empty = true;
-  return second;
-}
-
-// Finds the model for a source language and checks the options that depend on it. `detected_in` is
-// the name of a text in which the language was detected; it is empty if the request has the
-// language. `checked` has what the texts of a request have in common, and those that are in this
-// language.
+// The fields that all methods have.
 template <typename Request>
-absl::StatusOr<TextRequest> CheckModel(const Request& request, const Asked& asked,
-                                       const std::string& source_language,
-                                       absl::string_view detected_in, TextRequest checked,
-                                       const Catalog& catalog) {
-  absl::StatusOr<Catalog::Found> found = catalog.Find(asked.task, asked.model, source_language,
-                                                      asked.target_language, asked.source_field);
-  std::optional<Catalog::Pivot> pivot;
-  if (absl::IsNotFound(found.status()) && asked.model.empty() && !asked.direct_only) {
-    pivot = catalog.FindPivot(source_language, asked.target_language);
-    if (pivot.has_value()) found = pivot->first;
-  }
-  if (!detected_in.empty() && !found.ok())
-    return WithDetected(found.status(), asked, source_language, detected_in);
-  RETURN_IF_ERROR(found.status());
-  const std::shared_ptr<ServedModel>& model = found->model;
-  DecodingOptions options = asked.options;
-  ResolvedOptions second_options;
-  if (pivot.has_value()) {
-    RETURN_IF_ERROR(CheckPivot(asked, source_language, found->languages->target_language_code()));
-    ASSIGN_OR_RETURN(second_options, ResolveOptions(options, *pivot->second.model, asked.paths));
-    options.clear_min_target_tokens();
-    options.clear_max_target_tokens();
-  }
-  ASSIGN_OR_RETURN(checked.options, ResolveOptions(options, *model, asked.paths));
-  if (asked.length != nullptr) {
-    RETURN_IF_ERROR(ApplySummaryLength(*asked.length, *model,
-                                       found->languages->source_language_code(), options));
-    checked.options = ResolvedOptions(model->bundle, options);
-    checked.length = *asked.length;
-  }
-  if (asked.glossary != nullptr) {
-    RETURN_IF_ERROR(CheckGlossary(*asked.glossary));
-    checked.glossary = asked.glossary;
-  }
-  checked.model = model;
-  checked.languages = found->languages;
-  checked.language_code = found->languages->source_language_code();
-  checked.list_hypotheses = asked.options.has_n_best();
-  checked.word_scores = request.word_scores();
-  checked.alignments = request.alignments();
-  // Sampled answers are kept only on request.
-  const auto use_cache = [&request](const ResolvedOptions& options) {
-    return request.has_use_cache() ? request.use_cache() : !options.sampling();
-  };
-  checked.use_cache = use_cache(checked.options);
-  if (pivot.has_value()) {
-    const bool kept = use_cache(second_options);
-    checked.second = std::make_shared<const TextRequest>(
-        MakeSecond(checked, pivot->second, std::move(second_options), kept));
-  }
-  return checked;
-}
-
-// The request for the texts of each language, of which the first has the others.
-template <typename Request>
-absl::StatusOr<TextRequest> CheckLanguages(const Request& request, const Asked& asked,
-                                           TextRequest checked, TextLanguages languages,
-                                           const Catalog& catalog) {
-  checked.detected = languages.shared;
-  const bool is_alone = checked.items.size() == 1;
-  checked.items.clear();
-  std::vector<TextRequest> groups;
-  for (LanguageGroup& group : languages.groups) {
-    TextRequest part;
-    part.priority = checked.priority;
-    part.detected = checked.detected;
-    part.max_segments = checked.max_segments;
-    part.items = std::move(group.items);
-    for (const TextItem& item : part.items) part.text_bytes += item.bytes();
-    std::string detected_in;
-    const auto named = std::find_if(part.items.begin(), part.items.end(),
-                                    [](const TextItem& item) { return item.detected.has_value(); });
-    if (named != part.items.end()) detected_in = is_alone ? "the text" : named->path;
-    ASSIGN_OR_RETURN(
-        part, CheckModel(request, asked, group.language, detected_in, std::move(part), catalog));
-    groups.push_back(std::move(part));
-  }
-  if (!groups.empty()) {
-    checked = std::move(groups.front());
-    groups.erase(groups.begin());
-    checked.others = std::move(groups);
-  }
-  checked.unchanged = std::move(languages.unchanged);
-  return checked;
-}
-
-// Checks what the requests have in common. Without `items` the language is not detected, and the
-// model may stay unknown.
-template <typename Request>
-absl::StatusOr<TextRequest> Check(const Request& request,
-                                  std::optional<std::vector<TextItem>> items, const Asked& asked,
-                                  const Catalog& catalog, const TextLimits& limits,
-                                  std::unique_ptr<LanguageDetection>* later = nullptr) {
-  TextRequest checked;
-  checked.max_segments = limits.max_segments;
-  if (items.has_value()) {
-    checked.items = *std::move(items);
-    RETURN_IF_ERROR(CheckItems(asked.items_field, checked.items, limits, checked.text_bytes));
-  }
-  RETURN_IF_ERROR(CheckLabels(request.labels()));
-  RETURN_IF_ERROR(CheckPriority(request.priority(), checked.priority));
-  if (!asked.source_language.empty()) {
-    return CheckModel(request, asked, asked.source_language, /*detected_in=*/"", std::move(checked),
-                      catalog);
-  }
-  ASSIGN_OR_RETURN(const auto choices,
-                   catalog.SourceLanguages(asked.task, asked.model, asked.target_language,
-                                           /*with_pivots=*/!asked.direct_only));
-  // A named model that reads one language needs no detection.
-  if (!asked.model.empty() && choices.size() <= 1)
-    return CheckModel(request, asked, "", /*detected_in=*/"", std::move(checked), catalog);
-  if (checked.items.empty()) return checked;
-  // A score compares two texts, so a source in the target language is scored as it is.
-  const std::string target = asked.keeps_target ? asked.target_language : "";
-  std::unique_ptr<LanguageDetection> detection = later == nullptr ? nullptr : std::move(*later);
-  if (detection == nullptr) {
-    detection = std::make_unique<LanguageDetection>(checked.items, asked.markup, choices, target,
-                                                    asked.source_field);
-    if (later != nullptr) {
-      *later = std::move(detection);
-      return absl::UnavailableError("the languages of its texts are to be detected first");
-    }
-    detection->Step(std::numeric_limits<int64_t>::max());
-  }
-  ASSIGN_OR_RETURN(TextLanguages languages, detection->Take());
-  return CheckLanguages(request, asked, std::move(checked), std::move(languages), catalog);
+Asked AskedBy(const Request& request) {
+  Asked asked;
+  asked.model = request.model();
+  asked.labels = &request.labels();
+  asked.priority = request.priority();
+  asked.word_scores = request.word_scores();
+  asked.alignments = request.alignments();
+  if (request.has_use_cache()) asked.use_cache = request.use_cache();
+  return asked;
 }
 
 // Applies `apply` to the request for each language.
@@ -292,48 +100,37 @@ absl::StatusOr<TextRequest> CheckTranslate(const linnet::v1::TranslateRequest& r
                                            std::optional<std::vector<TextItem>> items,
                                            const Catalog& catalog, const TextLimits& limits,
                                            std::unique_ptr<LanguageDetection>* later = nullptr) {
-  ASSIGN_OR_RETURN(const std::optional<MarkupOptions> markup, CheckMarkup(request));
-  ASSIGN_OR_RETURN(const std::shared_ptr<const ProtectedPatterns> protects,
-                   ProtectedPatterns::Make(request.protected_patterns()));
+  Asked asked = AskedBy(request);
+  ASSIGN_OR_RETURN(asked.markup, CheckMarkup(request));
+  ASSIGN_OR_RETURN(asked.protects, ProtectedPatterns::Make(request.protected_patterns()));
   RETURN_IF_ERROR(
       CheckTargetPrefix(request, items.has_value() ? static_cast<int>(items->size()) : -1));
   if (request.target_language_code().empty())
     return BadField("target_language_code", Reason::kMissing, "is required");
   if (!linnet::v1::LineBreaks_IsValid(request.line_breaks()))
     return UnknownValue("line_breaks", request.line_breaks());
-  auto checked =
-      Check(request, std::move(items),
-            {.task = linnet::v1::TASK_TRANSLATE,
-             .model = request.model(),
-             .source_language = Canonical(request.source_language_code()),
-             .source_field = "source_language_code",
-             .target_language = Canonical(request.target_language_code()),
-             .options = request.options(),
-             .keeps_target = true,
-             .glossary = request.glossary().entries().empty() ? nullptr : &request.glossary(),
-             .direct_only = request.direct_only(),
-             .markup = markup,
-             .target_prefix = request.target_prefix()},
-            catalog, limits, later);
-  if (!checked.ok()) return checked;
-  if (!request.target_prefix().empty() && !checked->unchanged.empty()) {
+  asked.task = linnet::v1::TASK_TRANSLATE;
+  asked.source_language = Canonical(request.source_language_code());
+  asked.source_field = "source_language_code";
+  asked.target_language = Canonical(request.target_language_code());
+  asked.options = request.options();
+  asked.keeps_target = true;
+  if (!request.glossary().entries().empty()) asked.glossary = &request.glossary();
+  asked.direct_only = request.direct_only();
+  asked.target_prefix = request.target_prefix();
+  ASSIGN_OR_RETURN(auto checked, FindModels(asked, std::move(items), catalog, limits, later));
+  if (!request.target_prefix().empty() && !checked.unchanged.empty()) {
     return BadField(kTargetPrefix, Reason::kBadSetting,
                     "is set for a text that seems to be in the target language already, and comes "
                     "back unchanged: set source_language_code, or leave it out");
   }
-  RETURN_IF_ERROR(ForEachLanguage(*checked, [&](TextRequest& each) -> absl::Status {
+  RETURN_IF_ERROR(ForEachLanguage(checked, [&](TextRequest& each) -> absl::Status {
     each.split = true;
     each.target_prefix = request.target_prefix();
-    each.markup = markup;
-    each.protects = protects;
-    if (each.second != nullptr) {
-      auto second = std::make_shared<TextRequest>(*each.second);
-      second->protects = protects;
-      each.second = std::move(second);
-    }
+    each.markup = asked.markup;
     // The lines of a fragment are joined already: each block is one.
-    each.join_lines =
-        !markup.has_value() && request.line_breaks() == linnet::v1::LINE_BREAKS_JOIN_PARAGRAPHS;
+    each.join_lines = !asked.markup.has_value() &&
+                      request.line_breaks() == linnet::v1::LINE_BREAKS_JOIN_PARAGRAPHS;
     each.language_check = limits.language_check;
     return absl::OkStatus();
   }));
@@ -367,13 +164,13 @@ absl::StatusOr<TextRequest> CheckSummarize(const linnet::v1::SummarizeRequest& r
                                            std::optional<std::vector<TextItem>> items,
                                            const Catalog& catalog, const TextLimits& limits,
                                            std::unique_ptr<LanguageDetection>* later = nullptr) {
-  Asked asked = {.task = linnet::v1::TASK_SUMMARIZE,
-                 .model = request.model(),
-                 .source_language = Canonical(request.language_code()),
-                 .source_field = "language_code",
-                 .target_language = "",
-                 .options = request.options(),
-                 .length = request.has_length() ? &request.length() : nullptr};
+  Asked asked = AskedBy(request);
+  asked.task = linnet::v1::TASK_SUMMARIZE;
+  asked.source_language = Canonical(request.language_code());
+  asked.source_field = "language_code";
+  asked.options = request.options();
+  asked.protects = std::make_shared<const ProtectedPatterns>();
+  if (request.has_length()) asked.length = &request.length();
   auto twice = [](absl::string_view field, absl::string_view option) {
     return BadField(field, Reason::kSetTwice,
                     absl::StrCat("is the same setting as options.", option, ": set one of them"));
@@ -393,12 +190,10 @@ absl::StatusOr<TextRequest> CheckSummarize(const linnet::v1::SummarizeRequest& r
   if (!linnet::v1::LongInput_IsValid(request.long_input()))
     return UnknownValue("long_input", request.long_input());
   RETURN_IF_ERROR(CheckStyle(request.style()));
-  ASSIGN_OR_RETURN(auto checked, Check(request, std::move(items), asked, catalog, limits, later));
-  const auto protects = std::make_shared<const ProtectedPatterns>();
+  ASSIGN_OR_RETURN(auto checked, FindModels(asked, std::move(items), catalog, limits, later));
   // The settings of a document may come before its language is known, and so its model.
   RETURN_IF_ERROR(ForEachLanguage(checked, [&](TextRequest& each) -> absl::Status {
     each.language_check = limits.language_check;
-    each.protects = protects;
     if (request.long_input() != linnet::v1::LONG_INPUT_UNSPECIFIED)
       each.long_input = request.long_input();
     return ApplyStyle(request.style(), each);
@@ -442,13 +237,12 @@ absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::SummarizeRequest& req
 absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::ScoreRequest& request,
                                          const Catalog& catalog, const TextLimits& limits,
                                          std::unique_ptr<LanguageDetection>* later) {
-  Asked asked = {.task = linnet::v1::TASK_TRANSLATE,
-                 .items_field = "pairs",
-                 .model = request.model(),
-                 .source_language = Canonical(request.source_language_code()),
-                 .source_field = "source_language_code",
-                 .target_language = Canonical(request.target_language_code()),
-                 .options = {}};
+  Asked asked = AskedBy(request);
+  asked.task = linnet::v1::TASK_TRANSLATE;
+  asked.items_field = "pairs";
+  asked.source_language = Canonical(request.source_language_code());
+  asked.source_field = "source_language_code";
+  asked.target_language = Canonical(request.target_language_code());
   if (!request.model().empty()) {
     // The model may be of any task: summaries can be scored too.
     ASSIGN_OR_RETURN(const auto model, catalog.Named(request.model()));
@@ -465,7 +259,7 @@ absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::ScoreRequest& request
   if (options.has_temperature()) asked.options.set_temperature(options.temperature());
   RETURN_IF_ERROR(CheckStyle(request.style()));
   ASSIGN_OR_RETURN(std::vector<TextItem> items, MakeItems(request.pairs(), limits));
-  ASSIGN_OR_RETURN(auto checked, Check(request, std::move(items), asked, catalog, limits, later));
+  ASSIGN_OR_RETURN(auto checked, FindModels(asked, std::move(items), catalog, limits, later));
   if (!checked.others.empty()) {
     return BadField("source_language_code", Reason::kLanguageUnknown,
                     "is not set, and the source texts seem to be in several languages: set it, or "
