@@ -54,6 +54,41 @@ def test_a_paragraph_is_wrapped_again_at_its_width():
     assert said.replace("\r\n", "\n") == expected
 
 
+TABLE = """\
+     The Price List
+
+  Item            Price     In stock
+  --------------------------------
+  apple juice     2.50      yes
+  tea               10      no, not until
+                            next week
+
+A sentence.   Another one that is so long that it is
+wrapped at a width.
+-   a point of a list, which may go on
+    in another line
+10)   one with a number, and (a)
+"""
+
+
+def test_cells_of_a_row_are_texts_and_keep_their_columns():
+    document = read("a.txt", TABLE.encode())
+    said = [it.text for it in document.fragments]
+    assert said == [
+        *("The Price List", "Item", "Price", "In stock", "--------------------------------"),
+        *("apple juice", "2.50", "yes", "tea", "10", "no, not until", "next week"),
+        "A sentence.   Another one that is so long that it is\nwrapped at a width.",
+        "-   a point of a list, which may go on\n    in another line",
+        "10)   one with a number, and (a)",
+    ]
+    assert document.write([None] * len(said)).decode() == TABLE
+    assert document.write([(it,) for it in said]).decode() == TABLE
+    words = {"apple juice": "Apfelsaft", "tea": "ein Tee mit Zucker", "yes": "ja"}
+    written = document.write([(words[it],) if it in words else None for it in said]).decode()
+    assert "  Apfelsaft       2.50      ja\n" in written
+    assert "  ein Tee mit Zucker   10   no, not until\n" in written
+
+
 @pytest.mark.parametrize("ending", ["", "\n", "\r", "\r\n"])
 def test_a_file_may_be_empty_or_blank(ending: str):
     for text in ("", " \t", "\ufeff", " \n\n\n"):

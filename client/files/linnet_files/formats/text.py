@@ -1,23 +1,26 @@
-"""Plain text: lines, and paragraphs that were wrapped at a width.
+"""Plain text: lines, paragraphs that were wrapped at a width, and rows of a table.
 
-The server tells which lines are a paragraph (docs/TRANSLATION.md, line breaks); it gets lines
-that may be one together. A paragraph is wrapped again at its width."""
+The cells of a row have three blanks or more between them. The server tells which lines are a
+paragraph (docs/TRANSLATION.md, line breaks); it gets lines that may be one together. A paragraph is
+wrapped again at its width."""
 
 from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from ..document import BLANKS, Document, Source, one
+from ..document import BLANKS, Document, Slot, Source, one
 from ..fragment import Fragment, Part
 from .format import Format, Options
 
 _LINE_END = re.compile(r"\r\n?|\n")
 # A line that is no continuation of the line before.
 _BEGINS = re.compile(r"(?:[-*•]|\d{1,3}[.)]|\(?[a-z]\))\s|[>#|]")
+# Blanks between the cells of a row; not behind a sentence or the mark of a list.
+_GAP = re.compile(r"(?<![\s.!?])(?<!^[-*•])(?<!^.\))(?<!^..\)) {3,}(?=\S)")
 _SENTENCE_END = re.compile(r"[.!?:。！？]\W?$")
 # A block of lines is cut into texts that the server takes: at the first end of a sentence from the
 # first number of lines on, and in any case at the second.
@@ -40,6 +43,11 @@ def _read(data: bytes, options: Options) -> Document:
     source = Source.of(data, options.encoding)
     slots = []
     for start, end, indent in _texts(source.text):
+        if cells := _cells(source.text[start:end]):
+            place = source.place(start)
+            fragments = tuple(Fragment((text,), place) for _, text in cells)
+            slots.append(Slot(start, end, fragments, _write_row(cells)))
+            continue
         text = _LINE_END.sub("\n", source.text[start:end])
         fragment = Fragment((text,), source.place(start))
         slots.append(one(start, end, fragment, _write(source.text[start:end], indent)))
@@ -62,9 +70,32 @@ def _texts(text: str) -> Iterator[tuple[int, int, str]]:
 def _goes_on(lines: list[_Line], line: _Line) -> bool:
     if not line.text or _BEGINS.match(line.text) or len(lines) >= _MAX_LINES:
         return False
+    if _cells(line.text) or _cells(lines[-1].text):
+        return False
     if len(lines) >= _LINES and _SENTENCE_END.search(lines[-1].text[-2:]):
         return False
     return len(lines) == 1 or line.indent == lines[-1].indent
+
+
+def _cells(line: str) -> list[tuple[int, str]]:
+    """The cells of a row and their columns; none if it is no row."""
+    begins = [0, *(gap.end() for gap in _GAP.finditer(line))]
+    if len(begins) == 1 or _LINE_END.search(line):
+        return []
+    return [(begin, line[begin:end].rstrip()) for begin, end in pairwise([*begins, len(line)])]
+
+
+def _write_row(cells: list[tuple[int, str]]) -> Callable[[Sequence[tuple[Part, ...] | None]], str]:
+    """Writes the answers to cells in their columns, or behind a cell that has become longer."""
+
+    def write(answers: Sequence[tuple[Part, ...] | None]) -> str:
+        row = ""
+        for (column, text), answer in zip(cells, answers, strict=True):
+            row = row and (row + "   ").ljust(column)
+            row += text if answer is None else " ".join("".join(map(str, answer)).split("\n"))
+        return row
+
+    return write
 
 
 def _write(source: str, indent: str) -> Callable[[tuple[Part, ...]], str]:
