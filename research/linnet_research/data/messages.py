@@ -16,7 +16,7 @@ The rows go to summarize/messages.tsv of the data folder, in the domains
   message_title, message_sentence, message_paragraph
 
 None has a sentence of the tests or of the validation of en-de. Tests of these domains go beside
-them: the messages of texts/messages-test-en.txt.
+them: the messages of texts/messages-test-en.txt.xz.
 """
 
 from __future__ import annotations

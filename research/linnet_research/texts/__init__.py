@@ -1,6 +1,6 @@
-"""Texts that were written for Linnet, one per line. The everyday sentences, which are in
-tests/data, and messages-test-en were written before any was decoded; messages-en and points-en are
-training texts (linnet_research.data.messages). These two are compressed: `xzcat` shows them."""
+"""Texts that were written for Linnet, one per line; `xzcat` shows them. The everyday sentences,
+which are in tests/data, and messages-test-en were written before any was decoded; messages-en and
+points-en are training texts (linnet_research.data.messages)."""
 
 from __future__ import annotations
 
