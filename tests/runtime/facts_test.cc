@@ -40,7 +40,7 @@ TEST(FactsTest, NumbersAreComparedByValue) {
   EXPECT_EQ(Differences("at 2 pm", "um 14 Uhr"), "|");
   EXPECT_EQ(Differences("at 7 a.m.", "um 7:00 Uhr"), "|");
   EXPECT_EQ(Differences("at 3 p.m.", "um 15:00 Uhr"), "|");
-  EXPECT_EQ(Differences("at 3 p.m.", "um 15:30 Uhr"), "| 30");
+  EXPECT_EQ(Differences("at 3 p.m.", "um 15:30 Uhr"), "| 15:30");
 }
 
 TEST(FactsTest, LostAndAddedNumbersAreFound) {
@@ -50,6 +50,39 @@ TEST(FactsTest, LostAndAddedNumbersAreFound) {
   EXPECT_EQ(Differences("1,234", "1.243"), "1,234 | 1.243");
   EXPECT_EQ(Differences("a", "a 12"), "| 12");
   EXPECT_EQ(Differences("1.000.000 dogs", "1.000.000.000 Hunde"), "1.000.000 | 1.000.000.000");
+}
+
+TEST(FactsTest, TimesAndRatiosAreComparedAsAWhole) {
+  EXPECT_EQ(Differences("at 10:00:00", "um 10:00 Uhr"), "10:00:00 | 10:00");
+  EXPECT_EQ(Differences("at 10:00:00", "um 10 Uhr"), "10:00:00 |");
+  EXPECT_EQ(Differences("1:30:00 long", "1:30 lang"), "1:30:00 | 1:30");
+  EXPECT_EQ(Differences("16:9", "9:16"), "16:9 | 9:16");
+  EXPECT_EQ(Differences("a ratio of 16:9", "ein Verhältnis von 16.9"), "16:9 | 16.9");
+  EXPECT_EQ(Differences("at 10:00:00", "um 10.00 Uhr"), "10:00:00 |");
+  EXPECT_EQ(Differences("from 10:30 to 11:45", "von 10:45 bis 11:30"), "10:30 11:45 | 10:45 11:30");
+  EXPECT_EQ(Differences("at 10:30", "um 10:03 Uhr"), "10:30 | 10:03");
+}
+
+TEST(FactsTest, TimesMayBeWrittenInAnotherWay) {
+  for (const char* answer :
+       {"um 10:00 Uhr", "um 10 Uhr", "um 10.00 Uhr", "um 22:00 Uhr", "um 22 Uhr", "um zehn Uhr"})
+    EXPECT_EQ(Differences("at 10:00", answer), "|") << answer;
+  EXPECT_EQ(Differences("at 3:30 p.m.", "um 15:30 Uhr"), "|");
+  EXPECT_EQ(Differences("at 3:30 p.m.", "um 15.30 Uhr"), "|");
+  EXPECT_EQ(Differences("um 15.30 Uhr", "at 3:30 p.m.", "de-en"), "|");
+  EXPECT_EQ(Differences("10:00-12:30", "10-12.30 Uhr"), "|");
+  EXPECT_EQ(Differences("00:05:00 of 1:30:00", "5:00 von 01:30:00"), "|");
+  EXPECT_EQ(Differences("John 3:16", "Johannes 3,16"), "|");
+  EXPECT_EQ(Differences("a map of 1:25,000", "eine Karte 1:25.000"), "|");
+  EXPECT_EQ(Differences("Chapter 5: 10 rules", "Kapitel 5: 10 Regeln"), "|");
+  EXPECT_EQ(Differences("at 2:30", "um halb drei"), "|");
+  EXPECT_EQ(Differences("at 12:30", "um halb eins"), "|");
+  EXPECT_EQ(Differences("at half past two", "um 14:30 Uhr"), "|");
+  EXPECT_EQ(Differences("at quarter to three", "um 2:45 Uhr"), "|");
+  EXPECT_EQ(Differences("on May 30", "in diesem Halbjahr"), "30 |");
+  EXPECT_EQ(Differences("within 30 days", "innerhalb von Tagen"), "30 |");
+  EXPECT_EQ(Differences("at 2:30", "um halb vier"), "2:30 |");
+  EXPECT_EQ(Differences("lasts 1:30:00", "dauert 1 h 30 min 0 s"), "|");
 }
 
 TEST(FactsTest, NumbersMayBeWrittenInWords) {

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "model/runtime/text/characters.h"
 
@@ -25,6 +26,10 @@ struct Number {
   std::string value;
   std::string other = {};
   std::vector<std::string> parts = {};  // of "10.30", which may be a time or of a date
+  bool may_be_time = false;             // it has two digits behind the point
+  // Of 10:30, in which this is a group; empty for other numbers.
+  TextRun time = {};
+  bool is_minutes = false;  // the last group of two
 
   bool Equals(const Number& number) const {
     return value == number.value || (!other.empty() && other == number.value) ||
@@ -84,6 +89,7 @@ void AddNumbers(const Groups& groups, std::vector<Number>& numbers) {
     if (decimal) {
       number.value = Value(join(begin, end), digits[end]);
       if (end - begin == 1) number.parts = {Value(digits[begin], ""), Value(digits[end], "")};
+      number.may_be_time = digits[end].size() == 2;
       number.place.end = groups.places[end++].end;
     } else if (end - begin == 2 && !blanks) {
       number.other = Value(digits[begin], digits[begin + 1]);
@@ -105,6 +111,23 @@ void Walk(const FactText& in, const auto& visit, const auto& skip) {
     const Character character = CharacterAt(in.text, at);
     visit(character);
     at = character.end;
+  }
+}
+
+// Marks the groups of times, durations and ratios: 10:30, 1:05:00, 16:9.
+void MarkTimes(absl::string_view text, std::vector<Number>& numbers) {
+  const auto joined = [&](size_t i) {
+    const int from = numbers[i - 1].place.end, to = numbers[i].place.begin;
+    const absl::string_view between = text.substr(from, to - from);
+    return between == ":" || between == "\u2236" || between == "\uFF1A";
+  };
+  for (size_t begin = 0, end = 0; begin < numbers.size(); begin = end) {
+    end = begin + 1;
+    while (end < numbers.size() && joined(end)) ++end;
+    if (end == begin + 1) continue;
+    for (size_t i = begin; i < end; ++i)
+      numbers[i].time = {numbers[begin].place.begin, numbers[end - 1].place.end};
+    numbers[begin + 1].is_minutes = end == begin + 2;
   }
 }
 
@@ -149,14 +172,41 @@ std::vector<Number> FindNumbers(const FactText& in) {
   };
   Walk(in, visit, finish);
   finish();
+  MarkTimes(in.text, numbers);
   return numbers;
 }
+
+// The begin of the words for 30 and 15 minutes: "halb drei" is 2:30.
+struct PartsOfAnHour {
+  absl::string_view language;
+  const char16_t* half;
+  const char16_t* quarter;
+};
+constexpr PartsOfAnHour kPartsOfAnHour[] = {
+    {"da", u"halv", u"kvart"},  {"de", u"halb", u"viertel"}, {"en", u"half", u"quarter"},
+    {"es", u"medi", u"cuarto"}, {"fr", u"demi", u"quart"},   {"it", u"mezz", u"quart"},
+    {"nb", u"halv", u"kvart"},  {"nl", u"half", u"kwart"},   {"pt", u"mei", u"quart"},
+    {"sv", u"halv", u"kvart"}};
 
 // Spells numbers in words.
 class Speller {
  public:
   explicit Speller(absl::string_view language_code) : language_code_(language_code) {}
 
+  // The text contains the number in words; that of a time also as a part of an hour.
+  bool SpellsNumber(const std::string& text, const Number& number) {
+    if (Spells(text, number.value)) return true;
+    if (number.time == TextRun{}) return false;
+    const bool half = HasPart(&PartsOfAnHour::half), quarter = HasPart(&PartsOfAnHour::quarter);
+    if (number.value == "30") return half;
+    if (number.value == "15" || number.value == "45") return quarter;
+    const bool is_hour = number.time.begin == number.place.begin && number.value.size() <= 2;
+    if (!is_hour || (!half && !quarter)) return false;
+    const int hour = std::stoi(number.value) % 12;
+    return Spells(text, absl::StrCat(hour + 1)) || (hour > 0 && Spells(text, absl::StrCat(hour)));
+  }
+
+ private:
   // The text contains the number in words, or the start of the ordinal ("drit" of "dritten").
   bool Spells(const std::string& text, const std::string& value) {
     if (value.size() > kMaxSpelled || value.find('.') != std::string::npos) return false;
@@ -183,11 +233,29 @@ class Speller {
     return false;
   }
 
- private:
+  // A word of the text, which Spells has folded, begins with that of the part.
+  bool HasPart(const char16_t* PartsOfAnHour::*part) const {
+    for (const PartsOfAnHour& parts : kPartsOfAnHour) {
+      if (!absl::StartsWith(language_code_, parts.language)) continue;
+      const icu::UnicodeString word(parts.*part);
+      for (int at = folded_.indexOf(word); at >= 0; at = folded_.indexOf(word, at + 1)) {
+        if (at == 0 || u_isalpha(folded_.char32At(at - 1)) == 0) return true;
+      }
+    }
+    return false;
+  }
+
   absl::string_view language_code_;
   icu::UnicodeString folded_;
   std::unique_ptr<icu::RuleBasedNumberFormat> rules_;
 };
+
+// True for 2 and 14.
+bool IsOtherHour(const std::string& a, const std::string& b) {
+  if (a.size() > 2 || b.size() > 2 || a.find('.') < 2 || b.find('.') < 2) return false;
+  const int hour = std::stoi(a), other = std::stoi(b);
+  return std::min(hour, other) <= 12 && std::abs(hour - other) == 12;
+}
 
 // True for 5 and 5000000, and for 2 and 14.
 bool IsOtherForm(const Number& a, const Number& b) {
@@ -206,11 +274,66 @@ bool IsOtherForm(const Number& a, const Number& b) {
            longer.find_first_not_of('0', shorter.size()) == std::string::npos &&
            (longer.size() - shorter.size()) % 3 == 0;
   };
-  if (scaled(a.value, b.value) || scaled(b.value, a.value)) return true;
-  if (a.value.size() > 2 || b.value.size() > 2 || a.value.find('.') < 2 || b.value.find('.') < 2)
-    return false;
-  const int hour = std::stoi(a.value), other = std::stoi(b.value);
-  return std::min(hour, other) <= 12 && std::abs(hour - other) == 12;
+  return scaled(a.value, b.value) || scaled(b.value, a.value) || IsOtherHour(a.value, b.value);
+}
+
+// A time, duration or ratio, or a number like 10.30 that may be one: numbers [begin, end).
+struct Time {
+  std::vector<std::string> groups;  // without zeros before the first of two
+  size_t begin = 0;
+  size_t end = 0;
+  bool has_colons = false;
+
+  // True for 3:30 and 15:30, and for 0:05:00 and 5:00, but not for 5:00 and 5:00:00.
+  bool IsSame(const Time& other) const {
+    return groups.size() == other.groups.size() && (has_colons || other.has_colons) &&
+           std::equal(groups.begin() + 1, groups.end(), other.groups.begin() + 1) &&
+           (groups.front() == other.groups.front() ||
+            IsOtherHour(groups.front(), other.groups.front()));
+  }
+};
+
+std::vector<Time> FindTimes(const std::vector<Number>& numbers) {
+  std::vector<Time> times;
+  for (size_t begin = 0, end = 0; begin < numbers.size(); begin = end) {
+    const TextRun place = numbers[begin].time;
+    end = begin + 1;
+    Time time;
+    time.begin = begin;
+    if (numbers[begin].may_be_time) time.groups = numbers[begin].parts;
+    if (place != TextRun{}) {
+      time.has_colons = true;
+      time.groups = {numbers[begin].value};
+      for (; end < numbers.size() && numbers[end].time == place; ++end) {
+        if (time.groups.size() > 1 && time.groups.front() == "0")
+          time.groups.erase(time.groups.begin());
+        time.groups.push_back(numbers[end].value);
+      }
+    }
+    time.end = end;
+    if (!time.groups.empty()) times.push_back(std::move(time));
+  }
+  return times;
+}
+
+// Removes each time that both have. Those that are left may be written without their colons in the
+// other text, but are no other times of it.
+void RemoveTimes(std::vector<Number>& source, std::vector<Number>& answer) {
+  std::vector<Time> others = FindTimes(answer);
+  std::vector<bool> in_answer(source.size()), in_source(answer.size());
+  for (const Time& time : FindTimes(source)) {
+    const auto found =
+        std::ranges::find_if(others, [&](const Time& other) { return time.IsSame(other); });
+    if (found == others.end()) continue;
+    std::fill(in_answer.begin() + time.begin, in_answer.begin() + time.end, true);
+    std::fill(in_source.begin() + found->begin, in_source.begin() + found->end, true);
+    others.erase(found);
+  }
+  const auto remove = [](std::vector<Number>& numbers, const std::vector<bool>& known) {
+    std::erase_if(numbers, [&](const Number& number) { return known[&number - numbers.data()]; });
+  };
+  remove(source, in_answer);
+  remove(answer, in_source);
 }
 
 // Removes each number that both have.
@@ -229,8 +352,9 @@ void RemoveSplit(std::vector<Number>& numbers, std::vector<Number>& others) {
   std::erase_if(numbers, [&](const Number& number) {
     std::vector<Number> left = others;
     for (const std::string& part : number.parts) {
-      const auto found = std::find_if(left.begin(), left.end(),
-                                      [&](const Number& other) { return other.value == part; });
+      const auto found = std::find_if(left.begin(), left.end(), [&](const Number& other) {
+        return other.value == part && (number.may_be_time || other.time == TextRun{});
+      });
       if (found == left.end()) return false;
       left.erase(found);
     }
@@ -241,10 +365,8 @@ void RemoveSplit(std::vector<Number>& numbers, std::vector<Number>& others) {
 }
 
 // True for the minutes of "7:00", where another language writes "7".
-bool IsFullHour(const FactText& in, const Number& number) {
-  const auto [begin, end] = number.place;
-  return number.value == "0" && end - begin == 2 && begin > 1 && in.text[begin - 1] == ':' &&
-         absl::ascii_isdigit(in.text[begin - 2]);
+bool IsFullHour(const Number& number) {
+  return number.is_minutes && number.value == "0" && number.place.end - number.place.begin == 2;
 }
 
 // Brackets and quotation marks, by kind.
@@ -286,23 +408,36 @@ FactDifferences CompareFacts(const FactText& source, const FactText& answer, boo
                          [&](const Number& other) { return number.Equals(other); });
     });
   }
-  RemoveCommon(lost, added, [](const Number& a, const Number& b) { return a.Equals(b); });
+  if (whole) RemoveTimes(lost, added);
+  const auto compare = [](const auto& same) {
+    return [&same](const Number& a, const Number& b) {
+      return (a.time == TextRun{} || b.time == TextRun{}) && same(a, b);
+    };
+  };
+  const auto equal = [](const Number& a, const Number& b) { return a.Equals(b); };
+  RemoveCommon(lost, added, compare(equal));
   if (!lost.empty() || !added.empty()) {
     lost.resize(std::min(lost.size(), kMaxDifferences));
     added.resize(std::min(added.size(), kMaxDifferences));
     RemoveSplit(lost, added);
     RemoveSplit(added, lost);
-    RemoveCommon(lost, added, IsOtherForm);
-    std::erase_if(lost, [&](const Number& number) { return IsFullHour(source, number); });
-    std::erase_if(added, [&](const Number& number) { return IsFullHour(answer, number); });
+    RemoveCommon(lost, added, compare(IsOtherForm));
+    std::erase_if(lost, IsFullHour);
+    std::erase_if(added, IsFullHour);
     Speller in_answer(answer.language_code), in_source(source.language_code);
     const std::string source_text(source.text), answer_text(answer.text);
-    std::erase_if(lost, [&](const Number& n) { return in_answer.Spells(answer_text, n.value); });
-    std::erase_if(added, [&](const Number& n) { return in_source.Spells(source_text, n.value); });
+    std::erase_if(lost, [&](const Number& n) { return in_answer.SpellsNumber(answer_text, n); });
+    std::erase_if(added, [&](const Number& n) { return in_source.SpellsNumber(source_text, n); });
   }
-  for (const Number& number : added) differences.added.push_back(number.place);
+  const auto append = [](const std::vector<Number>& numbers, std::vector<TextRun>& to) {
+    for (const Number& number : numbers) {
+      const TextRun place = number.time == TextRun{} ? number.place : number.time;
+      if (to.empty() || to.back() != place) to.push_back(place);
+    }
+  };
+  append(added, differences.added);
   if (!whole) return differences;
-  for (const Number& number : lost) differences.lost.push_back(number.place);
+  append(lost, differences.lost);
 
   const auto of_source = FindMarks(source), of_answer = FindMarks(answer);
   // Adds what one text has more of a kind than the other. A quotation may be in single marks in one
