@@ -97,6 +97,7 @@ ElementKind ClassifyElement(const MarkupToken& start_tag, const MarkupOptions& o
                                 (SameName(name, "svg", syntax) || SameName(name, "math", syntax)))
            : start_tag.self_closing;
   kind.visible = (kind.empty || kind.copied) && !standard.invisible;
+  kind.joins = kind.empty && Has(options.non_splitting_tags, name, syntax);
   return kind;
 }
 

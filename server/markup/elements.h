@@ -25,6 +25,8 @@ struct ElementKind {
   bool copied = false;  // its content is not translated
   // Takes a place in a line, as an image does; other tags without content have no width.
   bool visible = false;
+  // Words that touch it on both sides are one, as the options say.
+  bool joins = false;
 };
 
 // The kind of the element that a start tag begins. In XML all elements are inline, and only the

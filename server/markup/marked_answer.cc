@@ -165,6 +165,17 @@ std::map<char32_t, StandIn> FindStandIns(std::span<const Code> codes,
   return found;
 }
 
+// The other side of the blank between two words that begins or ends at byte `at`; `at` if there is
+// none.
+size_t BlankBetween(absl::string_view text, size_t at) {
+  const auto is_blank = [&](size_t place) {
+    return place > 0 && place + 1 < text.size() && text[place] == ' ' &&
+           MarkedText::AreWords(text[place - 1], text[place + 1]);
+  };
+  if (is_blank(at)) return at + 1;
+  return at > 0 && is_blank(at - 1) ? at - 1 : at;
+}
+
 // Appends a character of a translation, as a reference if it would be markup.
 void AppendCharacter(char c, bool as_is, std::string& out) {
   if (as_is) {
@@ -291,7 +302,8 @@ void MarkedAnswer::WriteTranslation(const Segment& segment, const SegmentCodes& 
   const std::map<char32_t, StandIn> stand_ins = FindStandIns(
       std::span(text_.codes()).subspan(codes.begin, codes.end - codes.begin), translation);
   const std::vector<bool> as_is = FindAsIs(segment);
-  size_t written = 0;  // bytes of the translation
+  size_t written = 0;                       // bytes of the translation
+  size_t without_blank = translation.npos;  // where a code between words took its place
   const auto write_to = [&](size_t end) {
     while (written < end) {
       if (stand_ins.contains(MarkedText::StandInAt(translation, written))) {
@@ -333,8 +345,18 @@ void MarkedAnswer::WriteTranslation(const Segment& segment, const SegmentCodes& 
         out += Copy(code.source.begin, code.source.end);
         continue;
       }
-      const bool joins = written > 0 && written < translation.size() &&
-                         translation[written - 1] != ' ' && translation[written] != ' ';
+      const size_t blank = code.between_words ? BlankBetween(translation, written) : written;
+      if (blank > written || (blank < written && absl::EndsWith(out, " "))) {  // it goes there
+        if (blank < written) out.pop_back();
+        written = without_blank = std::max(written, blank);
+        const auto place = static_cast<int>(out.size());
+        out += Copy(code.source.begin, code.source.end);
+        part.AddPiece(static_cast<int>(written), place);
+        continue;
+      }
+      const bool joins = written == without_blank ||
+                         (written > 0 && written < translation.size() &&
+                          translation[written - 1] != ' ' && translation[written] != ' ');
       if (code.visible && code.space_before && (placed.behind || joins)) out += ' ';
       out += Copy(code.source.begin, code.source.end);
       // A comma behind it needs no blank.

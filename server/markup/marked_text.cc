@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace linnet::server {
@@ -13,6 +15,13 @@ int64_t CapacityBytes(const std::vector<T>& items) {
 }
 
 }  // namespace
+
+bool MarkedText::AreWords(char before, char behind) {
+  const auto in_word = [](char c) {
+    return absl::ascii_isalnum(c) || static_cast<uint8_t>(c) >= 0x80;
+  };
+  return (in_word(before) || absl::StrContains(".,:;!?", before)) && in_word(behind);
+}
 
 char32_t MarkedText::StandInAt(absl::string_view text, size_t at) {
   if (text.size() - at < kStandInBytes || text[at] != '\xF3') return 0;

@@ -29,6 +29,8 @@ struct Code {
   bool visible = false;
   bool space_before = false;
   bool space_after = false;
+  // AreWords on its two sides, and the plain text has a blank between them.
+  bool between_words = false;
   // It closes an element that this block does not open, so it belongs to the word on its left.
   bool closes = false;
   bool link = false;  // <a> of HTML, which must not be in another one
@@ -79,6 +81,9 @@ class MarkedText {
   static constexpr char32_t kFirstStandIn = 0xF0000;
   static constexpr char32_t kLastStandIn = 0xFFFFD;
   static constexpr int kStandInBytes = 4;
+  // True for the end of a word, or of a clause, and the begin of one, which a code with a place in
+  // the line keeps apart: "one<br/>two" in XML, "one<img>two".
+  static bool AreWords(char before, char behind);
   // The stand-in whose UTF-8 begins at text[at]; 0 if there is none.
   static char32_t StandInAt(absl::string_view text, size_t at);
 

@@ -154,7 +154,9 @@ class MarkedText::Reader {
     }
     const ByteRange bytes = {tag.begin, tag.end};
     if (kind.empty) {
-      if (!kind.splits) AddCode(Code::Kind::kEmpty, bytes, kind.visible);
+      if (kind.splits) return;
+      AddCode(Code::Kind::kEmpty, bytes, kind.visible);
+      if (kind.joins) apart_ = false;
       return;
     }
     if (kind.copied) {
@@ -280,6 +282,7 @@ class MarkedText::Reader {
     joint_ = false;
     ended_ = {};
     last_visible_ = static_cast<int>(out_.codes_.size()) - 1;
+    apart_ = true;
     space_ = false;
   }
 
@@ -292,9 +295,23 @@ class MarkedText::Reader {
       EndBlock();
     joint_ = false;
     ended_ = {};
+    if (apart_ && !block_.empty() && AreWords(block_.back(), bytes.front())) SeparateWords();
     AddTo(block_, block_pieces_, bytes, source, same);
     last_visible_ = -1;
+    apart_ = false;
     space_ = false;
+  }
+
+  // Adds a blank in place of the last codes, unless a stand-in is there.
+  void SeparateWords() {
+    const Code& last = out_.codes_[last_visible_];
+    if (last.stand_in != 0) return;
+    if (absl::StrContains(".!?", block_.back())) EndSentence();
+    for (int i = last_visible_; i >= 0 && out_.codes_[i].line == line_; --i) {
+      if (out_.codes_[i].at != last.at || out_.codes_[i].stand_in != 0) break;
+      out_.codes_[i].between_words = out_.codes_[i].visible;
+    }
+    AddTo(block_, block_pieces_, " ", last.source, /*same=*/false);
   }
 
   static void AddTo(std::string& text, std::vector<Piece>& pieces, absl::string_view bytes,
@@ -397,6 +414,7 @@ class MarkedText::Reader {
     if (PlainSize() > begin) out_.text_.push_back('\n');
     block_attributes_.clear();
     last_visible_ = -1;
+    apart_ = false;
     space_ = true;
     ++line_;
   }
@@ -433,6 +451,7 @@ class MarkedText::Reader {
   size_t placed_ = 0;      // codes before this block
   int line_ = 0;           // blocks before this one, empty ones too
   int last_visible_ = -1;  // the code after which no text came so far
+  bool apart_ = false;     // words before and behind it are two
   bool space_ = true;      // white space or the begin of the line is on the left of this place
   std::string decoded_;
   absl::string_view ended_;       // the name of the element that ended here

@@ -27,10 +27,8 @@ def test_tags_leave_the_translation_as_it_is(server, answer):
 def test_xml_has_no_elements_of_html(server):
     said = server.translate("<a>one<br/>two</a>", mime_type="application/xml").translations[0]
     assert len(said.segments) == 1
-    assert (
-        TAGS.sub("", said.text.replace("<br/>", ""))
-        == server.translate("onetwo").translations[0].text
-    )
+    text = TAGS.sub("", said.text.replace("<br/>", " "))
+    assert text.split() == server.translate("one two").translations[0].text.split()
 
 
 def test_stream_has_the_tags(server, answer):

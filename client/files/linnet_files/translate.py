@@ -231,6 +231,7 @@ class _Asker:
         if kind:
             settings.mime_type = kind
             settings.markup.splitting_tags.append(SPLITTING_TAG)
+            settings.markup.non_splitting_tags.append("x")  # a bookmark may be in a word
         else:
             settings.line_breaks = api.LINE_BREAKS_JOIN_PARAGRAPHS
         async for number, result in self.client.translate_document(settings, asked):

@@ -70,6 +70,20 @@ TEST(MarkedTextTest, TextsSideBySideAreApart) {
   EXPECT_EQ(PlainText("<i><n>Red shoe</n><p>10</p><p>5</p></i>", kXml), "Red shoe\n105\n");
 }
 
+TEST(MarkedTextTest, EmptyElementsKeepWordsApart) {
+  EXPECT_EQ(PlainText("one<br/>two <br/>three<x/><y/>four.<br/>Five", kXml),
+            "one two three four. Five\n");
+  EXPECT_EQ(PlainText("one<b/>,(<b/>two<b></b>s", kXml), "one,(twos\n") << "beside a mark";
+  EXPECT_EQ(PlainText("one<img>two<wbr>s<input>"), "one twos\n");
+  EXPECT_EQ(PlainText("one<x/>two<br/>three",
+                      {.syntax = MarkupSyntax::kXml, .non_splitting_tags = {"x"}}),
+            "onetwo three\n");
+  EXPECT_EQ(
+      PlainText("a<code>1</code>b<code>2</code>c<code>3</code>d<code>4</code>e<code>5</code>f"),
+      "a b c d e f\n")
+      << "more than have a stand-in";
+}
+
 TEST(MarkedTextTest, DigitsAboveAndBelowTheLineAreCopied) {
   EXPECT_EQ(PlainText("H<sub>2</sub>O, m<SUP>-1</SUP>, the 4<sup>th</sup>"),
             "H\U000F0000O, m\U000F0001, the 4th\n");
@@ -195,6 +209,16 @@ TEST(MarkedAnswerTest, EmptyElementsGoBeforeTheWordOnTheirRight) {
   const std::string fragment = "see <img src=a> x and <i></i> y";
   EXPECT_EQ(Translated(fragment), "SEE <img src=a> X AND <i></i>Y");
   EXPECT_EQ(Translated(fragment, kHtml, {3, 2, 1, 0}), "<i></i>Y AND <img src=a> X SEE");
+}
+
+TEST(MarkedAnswerTest, EmptyElementsStayWithoutBlanks) {
+  for (const char* fragment :
+       {"one<br/>two", "one<br/>two <i/> three<x/><y/>four", "one.<br/>Two", "a <b>one<br/>two</b>",
+        "one<br/><b>two</b> three", "<b>one</b><br/>two", "one,<br/>two<br/>"}) {
+    const std::string answer = Translated(fragment, kXml);
+    EXPECT_EQ(absl::AsciiStrToLower(answer), absl::AsciiStrToLower(fragment));
+  }
+  EXPECT_EQ(Translated("one<img>two three", kHtml, {2, 1, 0}), "THREE<img>TWO ONE");
 }
 
 TEST(MarkedAnswerTest, NoteMarksStayBehindTheirWord) {
