@@ -56,7 +56,11 @@ TEST_F(CliFilesTest, ReadsGlossaryFile) {
       {"a\tb\n\na\tc\n", "has the term of line 1 of "},
       {"caf\xE9\n", "is not UTF-8"},
       {"\n", "has no term in it"},
+      {"dog,Hund\n\"cat\",Katze\n", "seems to be CSV: each line has a \",\" and none has a tab"},
+      {"dog;Hund\n\n", "has a \";\" and none has a tab; write a tab between a term"},
   };
+  for (const char* kept : {"Acme, Inc.\nDog,Cat\n", "dog,Hund\nLinnet\n", "a,b\tc\n", ";\n"})
+    EXPECT_EQ(Translate({"--glossary", File("kept.tsv", kept), "One."}), kExitOk) << err_;
   for (const auto& [content, message] : wrong) {
     EXPECT_EQ(Translate({"--glossary", File("wrong.tsv", content), "One."}), kExitUsage);
     EXPECT_THAT(err_, AllOf(HasSubstr("--glossary"), HasSubstr(message)));
