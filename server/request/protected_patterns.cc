@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "model/runtime/tokenizer/protected_spans.h"
 #include "server/base/errors.h"
 
 namespace linnet::server {
@@ -31,10 +32,14 @@ constexpr const char* kBuiltIn =
     // $t(key), {% if x %}, <%= name %>, {!! $name !!}, [[name]].
     R"re(\{\{[^{}\n]+\}\}\}?|\{\{\{[^{}\n]+\}\}\}|[$%#@]\{[^{}\n]+\}|\$t\([^()\n]+\))re"
     R"re(|\{%[^{}\n]*%\}|<%[^%\n]*%>|\{!![^{}\n]*!!\}|\[\[[^\[\]\s]+\]\])re"
+    // PHP, FreeMarker, Jinja's comments, Svelte and Smarty: <?= $x ?>, <#if x>, {# x #}, {#if x},
+    // {if $x}.
+    R"re(|<\?(?:php\b|=)[^\n]*?\?>|</?#[a-z]\w*[^<>\n]*>|\{#[^{}\n]*#\}|\{[#:/][a-z]+ [^{}\n]*\})re"
+    R"re(|\{(?:else)?(?:if|for|foreach) [^{}\n]*\$[^{}\n]*\})re"
     // $name, %name%, %%name%%, ##name##, $NAME$, :name, and names and tags in angle brackets:
-    // <name>, </b>, <a b="c">.
+    // <name>, </b>, <a b="c">, <0>.
     R"re(|\$[A-Za-z_]\w+\$?|%%[A-Za-z_]\w+%%|%[A-Za-z_]\w+%|##[A-Za-z_]\w+##|:[A-Za-z_]\w+:?)re"
-    R"re(|<</?[A-Za-z][\w:.\-]*>>|</?[A-Za-z][\w:.\-]*(?:[ \t]+[\w:.\-]+=(?:"[^"<>\n]*"|'[^'<>\n]*'))*[ \t]*/?>)re"
+    R"re(|<</?[A-Za-z][\w:.\-]*>>|</?[A-Za-z][\w:.\-]*(?:[ \t]+[\w:.\-]+=(?:"[^"<>\n]*"|'[^'<>\n]*'))*[ \t]*/?>|</?\d{1,2}/?>)re"
     // Code in marks, and references: `name`, &amp;.
     R"re(|`[^`\s](?:[^`\n]{0,100}[^`\s])?`|&(?:[A-Za-z]\w{1,30}|#[0-9A-Fa-fx]{1,8});)re"
     // Lines to fill in, and leaders of dots.
@@ -54,6 +59,16 @@ constexpr const char* kBuiltIn =
     R"re(|\+\d{1,3}(?:[ \-]?\(?\d{1,8}\)?){1,6}\b|\(0?\d{2,4}\) ?\d{3,8}(?:[ \-]\d{2,8})*\b)re"
     R"re(|\b\d{4}(?:[ \-]\d{4}){2,4}\b|\b97[89] \d{1,5} \d{1,7} \d{1,7} [\dX]\b)re"
     R"re(|(?:[A-Za-z]+[-_./:])*[A-Za-z]*[0-9][A-Za-z0-9]*(?:[-_./:][A-Za-z0-9]+)*)re";
+
+// Of those, the tags that say what of a text is shown, by their begin.
+constexpr const char* kTags =
+    R"re(^(?:\{%[-+~]?\s*(?:end|if|el(?:se|if|sif)|for|unless|case|when|with|block|plural|filter|set|assign|comment|macro|switch))re"
+    R"re(|\{\{[-~]?\s*(?:[#/^!]|else\b|(?:if|range|with|block|define)\s)|\{#|\{/|\{:(?:else|then|catch)\b)re"
+    R"re(|\{(?:else\}|(?:else)?(?:if|for|foreach) )|<%(?:[^=\-]|-\s*(?:if|unless|el|end|for|while|case|when)\b))re"
+    R"re(|<\?php\s*(?:if|else|end|for|while|switch|case|\})|</?#)re"
+    // </b>, <b x="y">, <b>; <file>, <x/> and <x y="z"/> may stand for words.
+    R"re(|</\w|<[A-Za-z][^<>]*=[^<>]*[^/<>]>|<(?:abbr|[abiqspu]|big|br|cite|code|d[dlt]|div|em|font|h[1-6r])re"
+    R"re(|kbd|li|[ou]l|pre|small|span|strong|su[bp]|t[dhrt]|table)\s*/?>))re";
 
 bool IsDigits(absl::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
@@ -131,9 +146,8 @@ absl::string_view Accepted(absl::string_view text, absl::string_view match) {
   if (first == '[') return match;
   if (first == '$' || first == '`') return in_word(before) ? "" : match;
   if (first == ':') return before == ' ' || before == '(' || before == '"' ? match : "";
-  // A tag or reference beside a word is not for the model either, but its word is.
-  if (first == '&' || (first == '<' && second != '%'))
-    return in_word(before) || in_word(after) ? "" : match;
+  // A reference beside a word is not for the model either, but its word is.
+  if (first == '&') return in_word(before) || in_word(after) ? "" : match;
   if (first == '<' || (first == '.' && absl::StartsWith(match, "...."))) return match;
   if (first == '_') return in_word(before) || in_word(after) ? "" : match;
   if (first == '%') {
@@ -157,6 +171,21 @@ absl::string_view Accepted(absl::string_view text, absl::string_view match) {
     return digits >= 6 ? match : "";
   }
   return IsCode(match) ? match : "";
+}
+
+bool TouchesWord(absl::string_view text, absl::string_view match) {
+  const size_t begin = match.data() - text.data(), end = begin + match.size();
+  return model::TouchesWord(text, static_cast<int>(begin), /*before=*/true) ||
+         model::TouchesWord(text, static_cast<int>(end), /*before=*/false);
+}
+
+// True for the tags of templates, and for <b> where it touches a word: <file> may stand for one.
+bool IsTag(absl::string_view text, absl::string_view match) {
+  static const RE2& tags = *new RE2(kTags);
+  if (match[0] != '<' && match[0] != '{') return false;
+  if (RE2::PartialMatch(re2::StringPiece(match.data(), match.size()), tags)) return true;
+  const bool angled = match.size() > 2 && match[0] == '<' && match[1] != '%' && match[1] != '?';
+  return angled && match[1] != '<' && TouchesWord(text, match);
 }
 
 absl::Status BadPattern(int index, const std::string& message) {
@@ -207,7 +236,7 @@ absl::StatusOr<std::shared_ptr<const ProtectedPatterns>> ProtectedPatterns::Make
 
 int64_t ProtectedPatterns::bytes() const { return std::ssize(own_) * kMaxPatternMemory; }
 
-void ProtectedPatterns::FindOwn(absl::string_view text, std::vector<model::TextRun>& found) const {
+void ProtectedPatterns::FindOwn(absl::string_view text, std::vector<Match>& found) const {
   const re2::StringPiece all(text.data(), text.size());
   const size_t size = text.size();
   int matches = 0;
@@ -236,15 +265,16 @@ void ProtectedPatterns::FindOwn(absl::string_view text, std::vector<model::TextR
       while (begin > 0 && in_character(begin)) --begin;
       while (in_character(behind)) ++behind;
       const bool rest = ++matches > kMaxMatches;
-      found.push_back({static_cast<int>(begin), static_cast<int>(rest ? size : behind)});
+      found.push_back({static_cast<int>(begin), static_cast<int>(rest ? size : behind),
+                       Match::Kind::kOfRequest});
       if (rest) return;
     }
   }
 }
 
-std::vector<model::TextRun> ProtectedPatterns::Find(absl::string_view text) const {
+std::vector<ProtectedPatterns::Match> ProtectedPatterns::Find(absl::string_view text) const {
   static const RE2& built_in = *new RE2(kBuiltIn);
-  std::vector<model::TextRun> found;
+  std::vector<Match> found;
   const re2::StringPiece all(text.data(), text.size());
   re2::StringPiece match;
   for (size_t at = 0;
@@ -252,8 +282,11 @@ std::vector<model::TextRun> ProtectedPatterns::Find(absl::string_view text) cons
     const size_t begin = match.data() - text.data();
     const absl::string_view whole(match.data(), match.size());
     const absl::string_view accepted = Accepted(text, whole);
-    if (!accepted.empty())
-      found.push_back({static_cast<int>(begin), static_cast<int>(begin + accepted.size())});
+    if (!accepted.empty()) {
+      const auto end = static_cast<int>(begin + accepted.size());
+      found.push_back({static_cast<int>(begin), end,
+                       IsTag(text, accepted) ? Match::Kind::kTag : Match::Kind::kVariable});
+    }
     at = begin + std::max<size_t>(accepted.empty() ? whole.size() : accepted.size(), 1);
   }
   FindOwn(text, found);

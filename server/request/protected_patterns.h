@@ -8,7 +8,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "google/protobuf/repeated_field.h"
-#include "model/runtime/tokenizer/copied_runs.h"
 
 namespace re2 {
 class RE2;
@@ -17,9 +16,9 @@ class RE2;
 namespace linnet::server {
 
 // What a translation must not change: variables of printf, Python, Rust, ICU's MessageFormat,
-// mustache and i18next, URLs, e-mail addresses, paths, @names, #tags, long digit strings, IBAN, IP
-// addresses, versions and codes of letters and digits, and what the patterns of a request match.
-// Thread-safe.
+// mustache and i18next, tags of templates, URLs, e-mail addresses, paths, @names, #tags, long digit
+// strings, IBAN, IP addresses, versions and codes of letters and digits, and what the patterns of a
+// request match. Thread-safe.
 class ProtectedPatterns {
  public:
   // Those that every request has.
@@ -30,9 +29,20 @@ class ProtectedPatterns {
       const google::protobuf::RepeatedPtrField<std::string>& patterns);
   ~ProtectedPatterns();
 
+  // Bytes [begin, end) of a text.
+  struct Match {
+    // A tag, such as {% if x %} or <b> at a word, is no part of the word that it touches, nor of
+    // the sentence that it begins or ends. Of the words at a variable, its ending or unit is a part
+    // of it ("%ds", "%spx"), and at what a pattern of the request matches, all are.
+    enum class Kind { kTag, kVariable, kOfRequest };
+    int begin = 0;
+    int end = 0;
+    Kind kind = Kind::kVariable;
+  };
+
   // Finds them in a text of about 4 KiB, in any order; they may overlap. The limit on the matches
   // of the patterns of a request is for each text.
-  std::vector<model::TextRun> Find(absl::string_view text) const;
+  std::vector<Match> Find(absl::string_view text) const;
   // The work of a search (model::TextSplitter::Step): a quarter of that of tokenising the text, and
   // more with the patterns of a request.
   int64_t SearchWork(int64_t bytes) const { return bytes / 4 + bytes * instructions_ / 256; }
@@ -40,7 +50,7 @@ class ProtectedPatterns {
   int64_t bytes() const;
 
  private:
-  void FindOwn(absl::string_view text, std::vector<model::TextRun>& found) const;
+  void FindOwn(absl::string_view text, std::vector<Match>& found) const;
 
   std::vector<std::unique_ptr<const re2::RE2>> own_;
   int64_t instructions_ = 0;  // of own_

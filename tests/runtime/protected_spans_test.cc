@@ -53,6 +53,20 @@ TEST(ProtectedSpansTest, SpansGrowToWordsAndJoinAcrossBlanks) {
   EXPECT_THAT(Merged("abcdef gh", {"abcd", "cdef"}), ElementsAre("abcdef"));
 }
 
+TEST(ProtectedSpansTest, SpanGrowsToShortWords) {
+  const auto grown = [](const std::string& text) {
+    ProtectedSpan span = SpanOf(text, "%s");
+    GrowToWords(text, span, 3);
+    return span.text;
+  };
+  EXPECT_EQ(grown("a %spx b"), "%spx");
+  EXPECT_EQ(grown("a SIG%s b"), "SIG%s");
+  EXPECT_EQ(grown("a failed%s b"), "%s");
+  EXPECT_EQ(grown("a %sBuilt b"), "%s");
+  EXPECT_EQ(grown("a %sdürr b"), "%s");
+  EXPECT_EQ(grown("a name%sname b"), "name%sname");
+}
+
 // Whichever of them are merged first, and how many bytes that adds.
 TEST(ProtectedSpansTest, SpansAreMergedInParts) {
   const std::string text = "{0} {1}, {2}\n{3}{4} abcdef";
@@ -120,7 +134,18 @@ TEST(ProtectedSpansTest, SymbolOfANumberTouchesIt) {
   EXPECT_EQ(Restore("costs £40.50 or 5€", {"£", "€"}, "custa <ph0> 40,50 ou 5 KX7"),
             (Restored{"custa £40,50 ou 5€", {}}));
   EXPECT_EQ(Restore("costs £ 40", {"£"}, "custa <ph0> 40"), (Restored{"custa £ 40", {}}));
-  EXPECT_EQ(Restore("good😊", {"😊"}, "gut <ph0>"), (Restored{"gut 😊", {}}));
+  EXPECT_EQ(Restore("costs 5€", {"€"}, "custa <ph0> 5"), (Restored{"custa € 5", {}}));
+}
+
+TEST(ProtectedSpansTest, SpanAtAWordTouchesOne) {
+  EXPECT_EQ(Restore("good😊", {"😊"}, "gut <ph0>"), (Restored{"gut😊", {}}));
+  EXPECT_EQ(Restore("a <b>cat</b> now", {"<b>", "</b>"}, "nun <ph0> Katze KX7 da"),
+            (Restored{"nun <b>Katze</b> da", {}}));
+  EXPECT_EQ(Restore("a <b>cat</b> now", {"<b>", "</b>"}, "nun <ph0> Katze KX7."),
+            (Restored{"nun <b>Katze</b>.", {}}));
+  EXPECT_EQ(Restore("a <b>cat</b> now", {"<b>", "</b>"}, "eine Katze jetzt"),
+            (Restored{"<b>eine</b> Katze jetzt", {0, 1}}))
+      << "also where they are forced";
 }
 
 TEST(ProtectedSpansTest, RepeatedStandInCountsOnce) {

@@ -46,8 +46,17 @@ std::optional<Found> FindStandIn(absl::string_view raw, int at, const Names& nam
   return Found{index, letters <= kMaxEnding ? end + letters : end};
 }
 
-bool IsDigitAt(absl::string_view text, int at) {
-  return at >= 0 && at < std::ssize(text) && absl::ascii_isdigit(text[at]);
+// The kind of the character before or behind byte `at`.
+enum class Neighbour { kOther, kLetter, kDigit };
+Neighbour NeighbourOf(absl::string_view text, int at, bool before) {
+  if (!TouchesWord(text, at, before)) return Neighbour::kOther;
+  return absl::ascii_isdigit(text[before ? at - 1 : at]) ? Neighbour::kDigit : Neighbour::kLetter;
+}
+
+// True if letters are beside both places, or digits.
+bool Touches(absl::string_view source, int at, absl::string_view text, int place, bool before) {
+  const Neighbour neighbour = NeighbourOf(source, at, before);
+  return neighbour != Neighbour::kOther && neighbour == NeighbourOf(text, place, before);
 }
 
 // True for what variables have between them that belong together: "%s:%d", "{a}/{b}".
@@ -110,10 +119,14 @@ bool TouchesWord(absl::string_view text, int at, bool before) {
   return InWord(c) && !IsUnspacedScript(c);
 }
 
-void GrowToWords(absl::string_view text, ProtectedSpan& span) {
-  int begin = span.begin, end = span.end;
-  while (TouchesWord(text, begin, /*before=*/true)) begin = CharacterBefore(text, begin).begin;
-  while (TouchesWord(text, end, /*before=*/false)) end = CharacterAt(text, end).end;
+void GrowToWords(absl::string_view text, ProtectedSpan& span, int max_letters) {
+  int begin = span.begin, end = span.end, before = 0, behind = 0;
+  for (; TouchesWord(text, begin, /*before=*/true); ++before)
+    begin = CharacterBefore(text, begin).begin;
+  for (; TouchesWord(text, end, /*before=*/false); ++behind) end = CharacterAt(text, end).end;
+  const bool within = before > 0 && behind > 0;
+  if (before > max_letters && !within) begin = span.begin;
+  if (behind > max_letters && !within) end = span.end;
   span.text = absl::StrCat(text.substr(begin, span.begin - begin), span.text,
                            text.substr(span.end, end - span.end));
   span.begin = begin;
@@ -133,7 +146,8 @@ int64_t AddSpans(absl::string_view text, std::vector<ProtectedSpan> spans,
   });
   const auto part = [&](int begin, int end) { return text.substr(begin, end - begin); };
   const auto joined = [&](const ProtectedSpan& before, const ProtectedSpan& next) {
-    return next.begin <= before.end || AreMarks(part(before.end, next.begin)) ||
+    return next.begin <= before.end ||
+           (!before.tag && !next.tag && AreMarks(part(before.end, next.begin))) ||
            (SkipWhiteSpace(text, before.end) >= next.begin &&
             !absl::StrContains(part(before.end, next.begin), '\n'));
   };
@@ -154,6 +168,7 @@ int64_t AddSpans(absl::string_view text, std::vector<ProtectedSpan> spans,
     }
     added += std::ssize(before.text) - size;
     before.end = span.end;
+    before.tag = before.tag && span.tag;
   }
   return added;
 }
@@ -168,7 +183,7 @@ std::vector<ProtectedSpan> SpansWithin(absl::string_view text, std::span<const P
     const bool whole = from == next->begin && to == next->end;
     within.push_back({from - begin, to - begin,
                       whole ? next->text : std::string(text.substr(from, to - from)),
-                      next->stand_in});
+                      next->stand_in, next->tag});
   }
   return within;
 }
@@ -208,19 +223,16 @@ RestoredText RestoreSpans(absl::string_view raw, const Names& names,
     int raw_begin = at;
     int raw_end = found->end;
     if (found->span != Found::kNone && (!once || !places[found->span].has_value())) {
-      // Within a word or number of the source the stand-in had a blank beside it.
+      // At a word or number the stand-in had a blank that the source has not.
       const ProtectedSpan& span = spans[found->span];
-      const bool same_word = begin > 1 && span.begin > 0 &&
-                             absl::ascii_isalnum(source[span.begin - 1]) &&
-                             text[begin - 2] == source[span.begin - 1];
-      if (begin > 1 && text.back() == ' ' &&
-          (same_word || (IsDigitAt(text, begin - 2) && IsDigitAt(source, span.begin - 1)))) {
+      if (begin > 0 && text.back() == ' ' &&
+          Touches(source, span.begin, text, begin - 1, /*before=*/true)) {
         text.pop_back();
         --begin;
         --raw_begin;
       }
-      if (raw_end < std::ssize(raw) && raw[raw_end] == ' ' && IsDigitAt(raw, raw_end + 1) &&
-          IsDigitAt(source, span.end))
+      if (raw_end < std::ssize(raw) && raw[raw_end] == ' ' &&
+          Touches(source, span.end, raw, raw_end + 1, /*before=*/false))
         ++raw_end;
       text += spans[found->span].text;
       places[found->span] = {begin, static_cast<int>(text.size())};
@@ -235,10 +247,15 @@ RestoredText RestoreSpans(absl::string_view raw, const Names& names,
   for (int i = 0; once && i < std::ssize(spans); ++i) {
     if (places[i].has_value()) continue;
     restored.forced.push_back(i);
-    const int at = PlaceOfForced(text, source, spans[i], spans, places);
-    const bool blank_before =
-        at > 0 && text[at - 1] != ' ' && !IsUnspacedScript(CharacterBefore(text, at).code_point);
-    const bool blank_after = TouchesWord(text, at, /*before=*/false);
+    int at = PlaceOfForced(text, source, spans[i], spans, places);
+    const bool joins_next = at < std::ssize(text) && text[at] == ' ' &&
+                            Touches(source, spans[i].end, text, at + 1, /*before=*/false);
+    if (joins_next) ++at;
+    const bool blank_before = at > 0 && text[at - 1] != ' ' &&
+                              !IsUnspacedScript(CharacterBefore(text, at).code_point) &&
+                              !Touches(source, spans[i].begin, text, at, /*before=*/true);
+    const bool blank_after = TouchesWord(text, at, /*before=*/false) &&
+                             !Touches(source, spans[i].end, text, at, /*before=*/false);
     const std::string put =
         absl::StrCat(blank_before ? " " : "", spans[i].text, blank_after ? " " : "");
     const auto size = static_cast<int>(put.size());

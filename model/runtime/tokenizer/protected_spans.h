@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,13 +20,16 @@ struct ProtectedSpan {
   int end = 0;
   std::string text;
   int stand_in = -1;  // its number, once it has one
+  bool tag = false;   // of no word and, where it begins or ends one, of no sentence
   bool operator==(const ProtectedSpan&) const = default;
 };
 
 // True if a letter, digit or mark of a script with blanks stands before or behind byte `at`.
 bool TouchesWord(absl::string_view text, int at, bool before);
-// Makes a span of the words that it touches: "%spx" for "%s".
-void GrowToWords(absl::string_view text, ProtectedSpan& span);
+// Makes a span of the words that it touches, "%spx" for "%s", if they have up to that many
+// characters, or if one of them ends at its begin and another one begins at its end.
+void GrowToWords(absl::string_view text, ProtectedSpan& span,
+                 int max_letters = std::numeric_limits<int>::max());
 // The spans without overlap, in order: spans that overlap, touch or have only white space without a
 // line end between them become one, and so do those with a few marks between them, as "%s:%d".
 std::vector<ProtectedSpan> MergeSpans(absl::string_view text, std::vector<ProtectedSpan> spans);

@@ -224,11 +224,15 @@ absl::StatusOr<TokenizedText> Tokenizer::Read(absl::string_view text,
   for (const ProtectedSpan& span : read.spans) {
     const std::string before = impl.Readable(text, begin, span.begin);
     const std::string& name = impl.stand_ins[span.stand_in];
-    // A code within a word would be none.
+    // A code within a word would be none, and a word beside a placeholder no word.
     const bool code = absl::ascii_isalnum(name.front());
+    const auto apart = [&](int at, bool side) {
+      return TouchesWord(text, at, side) &&
+             (code || !absl::ascii_isdigit(text[side ? at - 1 : at]));
+    };
     absl::StrAppend(&words, before);
-    absl::StrAppend(&all, before, code && TouchesWord(text, span.begin, true) ? " " : "", name,
-                    code && TouchesWord(text, span.end, false) ? " " : "");
+    absl::StrAppend(&all, before, apart(span.begin, true) ? " " : "", name,
+                    apart(span.end, false) ? " " : "");
     begin = span.end;
   }
   const std::string rest = impl.Readable(text, begin, static_cast<int>(text.size()));

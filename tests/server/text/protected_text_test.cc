@@ -24,7 +24,7 @@ std::vector<std::string> Found(const std::string& text,
   const auto made = ProtectedPatterns::Make(own);
   EXPECT_THAT(made, IsOk());
   std::vector<std::string> found;
-  for (const auto& [begin, end] : (*made)->Find(text))
+  for (const auto& [begin, end, kind] : (*made)->Find(text))
     found.push_back(text.substr(begin, end - begin));
   return found;
 }
@@ -65,8 +65,97 @@ TEST(ProtectedTextTest, FindsVariablesOfFrameworks) {
       Found("Open <file> or <<name>>, <a href=\"x y\"> it </a>, `ls -l` &nbsp; &#39;"),
       ElementsAre("<file>", "<<name>>", "<a href=\"x y\">", "</a>", "`ls -l`", "&nbsp;", "&#39;"));
   EXPECT_THAT(Found("a <b and c> d, 5 < 6 > 4, $5, US$ 5, AT&T; so: it, 100%, 10:30, O`Neil `s, "
-                    "[x] 50%x of it; a:b, <b>it</b> a&nbsp;b"),
+                    "[x] 50%x of it; a:b, a&nbsp;b"),
               IsEmpty());
+}
+
+TEST(ProtectedTextTest, FindsTagsAtWords) {
+  const ProtectedPatterns patterns;
+  const auto tags = [&](const std::string& text) {
+    std::vector<std::string> found;
+    for (const auto& [begin, end, kind] : patterns.Find(text)) {
+      const bool tag = kind == ProtectedPatterns::Match::Kind::kTag;
+      found.push_back(absl::StrCat(tag ? "" : "= ", text.substr(begin, end - begin)));
+    }
+    return found;
+  };
+  EXPECT_THAT(tags("{% if a %}The{%- else -%}a{% endif %}{% blocktrans %}b {% url 'c' %} {# d #}"),
+              ElementsAre("{% if a %}", "{%- else -%}", "{% endif %}", "{% blocktrans %}",
+                          "= {% url 'c' %}", "{# d #}"));
+  EXPECT_THAT(
+      tags("<% if a %>The<% else %>b<%- end %>, <%= name %>, <%- name %>"),
+      ElementsAre("<% if a %>", "<% else %>", "<%- end %>", "= <%= name %>", "= <%- name %>"));
+  EXPECT_THAT(
+      tags("<?php if ($a > 1): ?>The<?php } ?>b <?= $name ?> <?php echo 5 ?>"),
+      ElementsAre("<?php if ($a > 1): ?>", "<?php } ?>", "= <?= $name ?>", "= <?php echo 5 ?>"));
+  EXPECT_THAT(tags("{{#if a}}The{{else}}b{{/if}} {{~#each c}} {{if .X}}{{! d }} {{name}} {{end}}"),
+              ElementsAre("{{#if a}}", "{{else}}", "{{/if}}", "{{~#each c}}", "{{if .X}}",
+                          "{{! d }}", "= {{name}}", "= {{end}}"));
+  EXPECT_THAT(tags("<#if a>The</#if> {#if a}b{:else}c{/if} {if $a}b{else}c{/if} {a} {if you like}"),
+              ElementsAre("<#if a>", "</#if>", "{#if a}", "{:else}", "{/if}", "{if $a}", "{else}",
+                          "{/if}", "= {a}"));
+  EXPECT_THAT(tags("<b>it.</b> <0>is</0>a<x/>b, <a b=\"c\"> <h1> open <file> <d/> or <<name>>"),
+              ElementsAre("<b>", "</b>", "<0>", "</0>", "<x/>", "<a b=\"c\">", "<h1>", "= <file>",
+                          "= <d/>", "= <<name>>"));
+}
+
+TEST(ProtectedTextTest, WordsAtTagsAreTranslated) {
+  TextFixture fixture;  // its model copies words
+  for (const std::string text :
+       {"{% if x %}The cat{% endif %}", "<% if x %>The cat <% end %>", "{{#if x}} The cat{{/if}}",
+        "<?php if ($x): ?>The cat.<?php endif ?>", "<b>The cat</b>"}) {
+    TranslateResponse response;
+    ASSERT_THAT(fixture.Call(&TextCalls::Translate, ToGerman({text}), response), IsOk());
+    const Translation& translation = response.translations(0);
+    EXPECT_EQ(translation.text(), text);
+    EXPECT_THAT(translation.warnings(), IsEmpty()) << text;
+    ASSERT_EQ(translation.segments_size(), 1);
+    const auto& segment = translation.segments(0);
+    EXPECT_EQ(text.substr(segment.source_begin(), 7), "The cat");
+    EXPECT_LE(segment.source_end() - segment.source_begin(), 8) << "the tags are at its ends";
+    EXPECT_FALSE(segment.copied()) << text;
+  }
+}
+
+TEST(ProtectedTextTest, SentencesEndAtTags) {
+  TextFixture fixture;
+  const std::string text =
+      "{% if a %}\n<b>The dog.</b> A cat{% if b %}: a fox.{% else %}Mr.<i> Bird</i>.<br/>";
+  TranslateResponse response;
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, ToGerman({text}), response), IsOk());
+  EXPECT_EQ(response.translations(0).text(), text);
+  std::vector<std::string> segments;
+  for (const auto& segment : response.translations(0).segments())
+    segments.push_back(
+        text.substr(segment.source_begin(), segment.source_end() - segment.source_begin()));
+  EXPECT_THAT(segments, ElementsAre("The dog.", "A cat{% if b %}: a fox.", "Mr.<i> Bird</i>."));
+  TranslateResponse tag;
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, ToGerman({"{% if a %}"}), tag), IsOk());
+  EXPECT_EQ(tag.translations(0).text(), "{% if a %}") << "nothing else";
+}
+
+TEST(ProtectedTextTest, EndingsBelongToVariablesAndWordsDoNot) {
+  NoisyServer server;  // its model translates all words
+  const auto is_kept = [&](const std::string& text, const std::string& part) {
+    const std::string answer = server.Translated(ToGerman({text})).translations(0).text();
+    return answer.find(part) != std::string::npos;
+  };
+  EXPECT_TRUE(is_kept("Wait %ds here", "%ds"));
+  EXPECT_TRUE(is_kept("Signal SIG%s here", "SIG%s"));
+  EXPECT_TRUE(is_kept("Open lib%sname.so here", "lib%sname"));
+  EXPECT_FALSE(is_kept("%sPlease remove it", "Please"));
+  EXPECT_FALSE(is_kept("It has failed%s", "failed"));
+}
+
+TEST(ProtectedTextTest, TagsWithinASentenceKeepTheirBlanks) {
+  TextFixture fixture;
+  const std::string text =
+      "Dear {% if a %}Mr{% else %} Ms {% endif %}dog, <b>see</b> <i>it</i>: {% if b %}a{% endif "
+      "%}!";
+  TranslateResponse response;
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, ToGerman({text}), response), IsOk());
+  EXPECT_EQ(response.translations(0).text(), text);
+  EXPECT_THAT(response.translations(0).warnings(), IsEmpty());
 }
 
 TEST(ProtectedTextTest, FindsLinesToFillIn) {
