@@ -218,10 +218,13 @@ class AsyncConnection(shared.CallStarter):
     async def read(self, call: Any) -> Any:
         """The next message of a call, None after the last one. The read is a task, which ends with
         the call: grpc.aio 1.85 leaks what a read holds whose own task is cancelled."""
+        reading = asyncio.ensure_future(call.read())
         try:
-            message = await asyncio.shield(call.read())
+            message = await asyncio.shield(reading)
         except asyncio.CancelledError:
             call._cancel("cancelled by the caller")
+            # It may fail yet, and asyncio reports an error that nobody has asked for.
+            reading.add_done_callback(lambda it: it.cancelled() or it.exception())
             raise
         return None if message is grpc.aio.EOF else message
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import gc
 import socket
 import threading
@@ -13,15 +12,8 @@ import grpc
 import pytest
 from fake_server import FakeServer
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from malloc import used_bytes
 from python_package import english, wait_until
-
-
-class Mallinfo(ctypes.Structure):
-    """struct mallinfo2 of glibc."""
-
-    _fields_ = [(f"_{number}", ctypes.c_size_t) for number in range(7)]
-    _fields_ += [("uordblks", ctypes.c_size_t), ("fordblks", ctypes.c_size_t)]
-    _fields_ += [("keepcost", ctypes.c_size_t)]
 
 
 def test_all_first_calls_wait_for_a_starting_server(linnet, fake):
@@ -363,8 +355,6 @@ def test_failed_document_takes_no_more_lines(linnet, fake):
 
 def test_cancelled_calls_leave_no_memory(linnet):
     """grpc.aio leaks a kilobyte for each call whose own task is cancelled."""
-    libc = ctypes.CDLL(None)
-    libc.mallinfo2.restype = Mallinfo
 
     async def cancelled(client, count: int) -> int:
         """The bytes of malloc that are in use after so many cancelled calls."""
@@ -374,8 +364,7 @@ def test_cancelled_calls_leave_no_memory(linnet):
             call.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await call
-        gc.collect()
-        return int(libc.mallinfo2().uordblks)
+        return used_bytes()
 
     async def run() -> int:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
@@ -386,3 +375,36 @@ def test_cancelled_calls_leave_no_memory(linnet):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         grown = asyncio.run(run())
     assert grown < 400_000
+
+
+def test_a_read_that_fails_after_it_was_left_is_not_reported(linnet):
+    from linnet.async_connection import AsyncConnection
+
+    class Call:
+        def __init__(self) -> None:
+            self.cancelled = asyncio.Event()
+
+        async def read(self) -> None:
+            await self.cancelled.wait()
+            raise RuntimeError("as told")
+
+        def _cancel(self, details: str) -> None:
+            self.cancelled.set()
+
+    reported: list[object] = []
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: reported.append(context))
+        reading = asyncio.create_task(AsyncConnection(linnet.Options("127.0.0.1:1")).read(Call()))
+        await asyncio.sleep(0)  # it begins
+        await asyncio.sleep(0)  # the read begins
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+        while len(asyncio.all_tasks()) > 1:
+            await asyncio.sleep(0)
+        gc.collect()
+
+    asyncio.run(run())
+    assert not reported
