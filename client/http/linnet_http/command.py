@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 import json
 import logging
@@ -21,6 +22,7 @@ from .options import Options, parse
 _RESTART_SECONDS = 1.0
 _PARENT_SECONDS = 1.0  # between the checks whether the parent lives
 _DRAIN_SECONDS = 10.0
+_TRIM_SECONDS = 60.0
 _STOPS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -83,10 +85,12 @@ def _work(
     from . import connection
     from .app import make
     from .glossaries import Glossaries
+    from .loop import Loop
 
     connection.use()
     app = make(options, Glossaries(options.glossaries))
     app.cleanup_ctx.append(lambda _: _end_with(parent))
+    app.cleanup_ctx.append(_trim_memory)
 
     async def tell(_: web.Application) -> None:
         # The objects of the start live until the end. Without them collections are shorter, and a
@@ -107,6 +111,7 @@ def _work(
         shutdown_timeout=_DRAIN_SECONDS / 2,
         access_log=None,
         print=None,
+        loop=Loop(),
     )
 
 
@@ -117,6 +122,21 @@ async def _end_with(parent: int) -> AsyncIterator[None]:
         while os.getppid() == parent:
             await asyncio.sleep(_PARENT_SECONDS)
         os.kill(os.getpid(), signal.SIGTERM)
+
+    task = asyncio.create_task(watch())
+    yield
+    task.cancel()
+
+
+async def _trim_memory(_: object) -> AsyncIterator[None]:
+    """Returns free memory to the system every minute. glibc returns by itself only what lies behind
+    the last block in use, and large bodies and files leave much that does not."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc alone
+
+    async def watch() -> None:
+        while trim is not None:
+            await asyncio.sleep(_TRIM_SECONDS)
+            trim(0)
 
     task = asyncio.create_task(watch())
     yield

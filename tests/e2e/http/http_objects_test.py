@@ -1,15 +1,21 @@
-"""Requests whose client has hung up leave no objects behind."""
+"""Requests whose client has hung up leave no objects and no memory behind."""
 
 import asyncio
+import ctypes
 import gc
 import json
+import resource
+import socket
 import time
 from collections import Counter
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 
 import grpc
+import pytest
 from aiohttp import web
 from every_face import FACES
+from malloc import used_bytes
 
 KINDS = {
     "unary": FACES["libretranslate"][:2],
@@ -120,3 +126,74 @@ def test_a_hang_up_leaves_no_objects(linnet, tmp_path, monkeypatch):
                     await asyncio.sleep(0.1)
 
     asyncio.run(asyncio.wait_for(run(), 200))
+
+
+@pytest.mark.parametrize("kind", ["stream", "document"])
+def test_calls_that_are_left_leave_no_memory(linnet, kind):
+    """Without the loop of linnet-http, grpc.aio keeps 200 to 700 bytes of each."""
+    from linnet_http.loop import Loop
+
+    settings = linnet.TranslateRequest(target_language_code="de")
+
+    async def read(client) -> None:
+        if kind == "stream":
+            await client.stream_translate(settings).response()
+        async for _ in client.translate_document(settings, ["a"]):
+            pass
+
+    async def left(client, count: int) -> int:
+        """The bytes of malloc that are in use after so many calls."""
+        for _ in range(count):
+            call = asyncio.create_task(read(client))
+            await asyncio.sleep(0.001)
+            call.cancel()
+            with suppress(asyncio.CancelledError, linnet.LinnetError):
+                await call
+        while len(asyncio.all_tasks()) > 1:
+            await asyncio.sleep(0.001)
+        return used_bytes()
+
+    async def run(address: str) -> int:
+        async with linnet.AsyncClient(linnet.Options(address, wait=0)) as client:
+            before = await left(client, 300)
+            return await left(client, 600) - before
+
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,
+        asyncio.Runner(loop_factory=Loop) as runner,
+    ):
+        grown = runner.run(run(f"127.0.0.1:{silent.getsockname()[1]}"))
+    assert grown < 100_000
+
+
+@pytest.mark.memory
+def test_free_memory_is_returned_to_the_system(linnet, monkeypatch):
+    from linnet_http import command
+
+    monkeypatch.setattr(command, "_TRIM_SECONDS", 0.001)
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype = ctypes.c_void_p
+
+    def resident() -> int:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return pages * resource.getpagesize()
+
+    async def run() -> None:
+        before = resident()
+        blocks = [libc.malloc(1 << 16) for _ in range(1024)]
+        for block in blocks:
+            ctypes.memset(block, 1, 1 << 16)
+        kept = blocks.pop()  # glibc alone returns what lies behind it
+        for block in blocks:
+            libc.free(ctypes.c_void_p(block))
+        assert resident() - before > 32 << 20
+        trimming = command._trim_memory(None)
+        await anext(trimming)
+        end = time.monotonic() + 60
+        while resident() - before > 16 << 20:
+            assert time.monotonic() < end
+            await asyncio.sleep(0.01)
+        await trimming.aclose()
+        libc.free(ctypes.c_void_p(kept))
+
+    asyncio.run(run())
