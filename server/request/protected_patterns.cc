@@ -58,20 +58,30 @@ constexpr const char* kBuiltIn =
     R"re(|\b[A-Z]{2}\d{2}(?: [A-Z0-9]{4}){2,7}(?: [A-Z0-9]{1,3})?\b)re"
     R"re(|\+\d{1,3}(?:[ \-]?\(?\d{1,8}\)?){1,6}\b|\(0?\d{2,4}\) ?\d{3,8}(?:[ \-]\d{2,8})*\b)re"
     R"re(|\b\d{4}(?:[ \-]\d{4}){2,4}\b|\b97[89] \d{1,5} \d{1,7} \d{1,7} [\dX]\b)re"
-    R"re(|(?:[A-Za-z]+[-_./:])*[A-Za-z]*[0-9][A-Za-z0-9]*(?:[-_./:][A-Za-z0-9]+)*)re";
+    R"re(|(?:[A-Za-z]+[-_./:])*[A-Za-z]*[0-9][A-Za-z0-9]*(?:[-_./:][A-Za-z0-9]+)*|[A-Za-z]\w*_\w+)re";
 
 // Of those, the tags that say what of a text is shown, by their begin.
 constexpr const char* kTags =
-    R"re(^(?:\{%[-+~]?\s*(?:end|if|el(?:se|if|sif)|for|unless|case|when|with|block|plural|filter|set|assign|comment|macro|switch))re"
-    R"re(|\{\{[-~]?\s*(?:[#/^!]|else\b|(?:if|range|with|block|define)\s)|\{#|\{/|\{:(?:else|then|catch)\b)re"
+    R"re(^(?:\{%|\{\{[-~]?\s*(?:[#/^!]|else\b|(?:if|range|with|block|define)\s)|\{#|\{/|\{:(?:else|then|catch)\b)re"
     R"re(|\{(?:else\}|(?:else)?(?:if|for|foreach) )|<%(?:[^=\-]|-\s*(?:if|unless|el|end|for|while|case|when)\b))re"
     R"re(|<\?php\s*(?:if|else|end|for|while|switch|case|\})|</?#)re"
     // </b>, <b x="y">, <b>; <file>, <x/> and <x y="z"/> may stand for words.
     R"re(|</\w|<[A-Za-z][^<>]*=[^<>]*[^/<>]>|<(?:abbr|[abiqspu]|big|br|cite|code|d[dlt]|div|em|font|h[1-6r])re"
     R"re(|kbd|li|[ou]l|pre|small|span|strong|su[bp]|t[dhrt]|table)\s*/?>))re";
 
+// Tags that fill in something: {% url 'home' %}.
+constexpr const char* kValues =
+    R"re(^\{%[-+~]?\s*(?:trans|translate|url|static|now|cycle|firstof|include|get_\w+|asset|path|echo|print|t|_))re"
+    R"re([\s(]+[^\s%\-+~])re";
+
 bool IsDigits(absl::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
+}
+
+// True for snake_case, but not for "Leser_innen" of German.
+bool IsIdentifier(absl::string_view word) {
+  return absl::StrContains(word, '_') && !absl::StrContains(word, "___") &&
+         !absl::EndsWith(word, "_in") && !absl::EndsWith(word, "_innen");
 }
 
 // A word of letters, digits and the marks of codes: true for one that is no word, number, date or
@@ -79,6 +89,7 @@ bool IsDigits(absl::string_view text) {
 bool IsCode(absl::string_view word) {
   const auto digits = std::count_if(word.begin(), word.end(), absl::ascii_isdigit);
   const auto letters = std::count_if(word.begin(), word.end(), absl::ascii_isalpha);
+  if (letters > 0 && IsIdentifier(word)) return true;
   if (digits == 0) return false;
   const std::vector<absl::string_view> groups = absl::StrSplit(word, absl::ByAnyChar("-_./:"));
   if (letters == 0) {
@@ -182,8 +193,10 @@ bool TouchesWord(absl::string_view text, absl::string_view match) {
 // True for the tags of templates, and for <b> where it touches a word: <file> may stand for one.
 bool IsTag(absl::string_view text, absl::string_view match) {
   static const RE2& tags = *new RE2(kTags);
+  static const RE2& values = *new RE2(kValues);
   if (match[0] != '<' && match[0] != '{') return false;
-  if (RE2::PartialMatch(re2::StringPiece(match.data(), match.size()), tags)) return true;
+  const re2::StringPiece whole(match.data(), match.size());
+  if (RE2::PartialMatch(whole, tags)) return !RE2::PartialMatch(whole, values);
   const bool angled = match.size() > 2 && match[0] == '<' && match[1] != '%' && match[1] != '?';
   return angled && match[1] != '<' && TouchesWord(text, match);
 }

@@ -79,8 +79,8 @@ TEST(ProtectedTextTest, FindsTagsAtWords) {
     }
     return found;
   };
-  EXPECT_THAT(tags("{% if a %}The{%- else -%}a{% endif %}{% blocktrans %}b {% url 'c' %} {# d #}"),
-              ElementsAre("{% if a %}", "{%- else -%}", "{% endif %}", "{% blocktrans %}",
+  EXPECT_THAT(tags("{% if a %}The{%- else -%}a{% trans %}{% blocktrans %}b {% url 'c' %} {# d #}"),
+              ElementsAre("{% if a %}", "{%- else -%}", "{% trans %}", "{% blocktrans %}",
                           "= {% url 'c' %}", "{# d #}"));
   EXPECT_THAT(
       tags("<% if a %>The<% else %>b<%- end %>, <%= name %>, <%- name %>"),
@@ -179,6 +179,8 @@ TEST(ProtectedTextTest, FindsCodesAndNoAmounts) {
                   "+49 30 1234567"));
   EXPECT_THAT(Found("192.168.1.1 1.2.3 v2.0 x86_64 123456"),
               ElementsAre("192.168.1.1", "1.2.3", "v2.0", "x86_64", "123456"));
+  EXPECT_THAT(Found("Call imap_body() and foo_bar-1.2, LOG_INFO of _a word_ or Leser_innen, a-b"),
+              ElementsAre("imap_body", "foo_bar-1.2", "LOG_INFO"));
   EXPECT_THAT(Found("12.05.2024 1.234.567 1,234.56 10:30 10 000 000 12345 20th 5kg 1990s 500MB"),
               IsEmpty());
 }
