@@ -335,7 +335,8 @@ def main() -> None:
         "segmenter": {
             name: f"{'abcdefg'[i % 7]}{'bdhz'[i % 4]}{text}".encode()
             for i, (name, text) in enumerate(TEXTS.items())
-        },
+        }
+        | {"spans": "ahHi. See {Mr. A. It ends. {b. C} here. {No end. D. 今。 {e.\n} F.".encode()},
         "tokenizer": {
             f"{name}-{kind}": f"{kind}{text}".encode()
             for name, text in TEXTS.items()
