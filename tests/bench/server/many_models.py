@@ -20,8 +20,10 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "e2e"))
 import machine
-from started import add_server, cpu_seconds, metric, server
+from resources import cpu_seconds
+from started import add_server, metric, server
 
 ROOT = Path(__file__).resolve().parents[3]
 BUSY = 4

@@ -1,12 +1,12 @@
-"""Measures interactive calls beside a batch file, for one or several models.
+"""Measures interactive calls beside files, for one or several models.
 
 Each round starts a server of each model in turn, with two threads, and measures for a time: one
-interactive call a second alone; a file at batch priority alone; both together; ten files of one
-client at beam 8 and the interactive calls of another. With --before it also measures the programs
-of an earlier commit with the bundle. Wall times of a shared machine say little: compare
-latencies with those alone of the same server, and the pace of the file by the server's CPU time,
-less that of the interactive calls. --family adds a model of families.py, whose random weights end
-no answer: all have TARGET tokens.
+interactive call a second alone; a file at batch priority alone; both together; the same with a
+file at normal priority; ten batch files of one client at beam 8 and the interactive calls of
+another. With --before it also measures the programs of an earlier commit with the bundle. Wall
+times of a shared machine say little: compare latencies with those alone of the same server, and the
+pace of the file by the server's CPU time, less that of the interactive calls. --family adds a model
+of families.py, whose random weights end no answer: all have TARGET tokens.
 
 Writes DIR/MACHINE/priorities.json and priorities.md.
 """
@@ -30,10 +30,12 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "engine"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "e2e"))
 import machine
 from families import FAMILIES, write_bundle
+from resources import cpu_seconds
 from sentences import sentences
-from started import add_server, cpu_seconds, metric, server
+from started import add_server, metric, server
 
 FILES = 10  # of one client
 WARM_SECONDS = 3
@@ -62,11 +64,11 @@ def interactive(options: argparse.Namespace, port: str, seconds: float) -> dict[
 
 
 def start_file(
-    options: argparse.Namespace, port: str, text: Path, *flags: str
+    options: argparse.Namespace, port: str, text: Path, priority: str, *flags: str
 ) -> subprocess.Popen[bytes]:
     command = [str(options.programs / "linnet"), "translate", "--server", f"127.0.0.1:{port}"]
     command += ["--from", options.source, "--to", options.target, "--document"]
-    command += ["--priority", "batch", "--file", str(text), *flags]
+    command += ["--priority", priority, "--file", str(text), *flags]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL)
 
 
@@ -95,9 +97,9 @@ def measure(
         own_cpu = (cpu_seconds(process) - before) / alone["calls"]["OK"]
         own_tokens = (metric(page, TOKENS) - tokens) / alone["calls"]["OK"]
 
-        def file_and(beside: bool) -> dict[str, Any]:
+        def file_and(priority: str, beside: bool) -> dict[str, Any]:
             calls: dict[str, Any] = {"calls": {"OK": 0}}
-            with ended(start_file(options, port, text)) as file:
+            with ended(start_file(options, port, text, priority)) as file:
                 time.sleep(WARM_SECONDS)
                 before, tokens = cpu_seconds(process), metric(page, TOKENS)
                 if beside:
@@ -110,19 +112,25 @@ def measure(
                     raise SystemExit("error: the file ended before its time")
             return calls | {"tokens_per_cpu_second": tokens / cpu}
 
-        file_alone = file_and(beside=False)
-        together = file_and(beside=True)
+        times = {}
+        for priority in ("batch", "normal"):
+            file_alone = file_and(priority, beside=False)
+            together = file_and(priority, beside=True)
+            pace = together["tokens_per_cpu_second"] / file_alone["tokens_per_cpu_second"]
+            times |= {
+                f"{priority}_p50_times": together["p50_ms"] / alone["p50_ms"],
+                f"{priority}_p99_times": together["p99_ms"] / alone["p99_ms"],
+                f"{priority}_pace": pace,
+            }
         with ExitStack() as files:
             for _ in range(FILES):
-                files.enter_context(ended(start_file(options, port, long, "--beam", "8")))
+                files.enter_context(ended(start_file(options, port, long, "batch", "--beam", "8")))
             time.sleep(WARM_SECONDS)
             others = interactive(options, port, options.seconds)
     return {
         "alone_p50_ms": alone["p50_ms"],
         "alone_p99_ms": alone["p99_ms"],
-        "p50_times": together["p50_ms"] / alone["p50_ms"],
-        "p99_times": together["p99_ms"] / alone["p99_ms"],
-        "file_pace": together["tokens_per_cpu_second"] / file_alone["tokens_per_cpu_second"],
+        **times,
         "files_p50_times": others["p50_ms"] / alone["p50_ms"],
         "files_p99_times": others["p99_ms"] / alone["p99_ms"],
         "files_failed": sum(n for name, n in others["calls"].items() if name != "OK"),
@@ -145,9 +153,12 @@ def markdown(data: dict[str, Any]) -> str:
     rows = {
         "alone_p50_ms": "alone, p50, ms",
         "alone_p99_ms": "alone, p99, ms",
-        "p50_times": "beside a file, p50, times alone",
-        "p99_times": "beside a file, p99, times alone",
-        "file_pace": "tokens of the file per CPU second, times alone",
+        "batch_p50_times": "beside a batch file, p50, times alone",
+        "batch_p99_times": "beside a batch file, p99, times alone",
+        "batch_pace": "tokens of the batch file per CPU second, times alone",
+        "normal_p50_times": "beside a normal file, p50, times alone",
+        "normal_p99_times": "beside a normal file, p99, times alone",
+        "normal_pace": "tokens of the normal file per CPU second, times alone",
         "files_p50_times": f"beside {FILES} files of one client, p50, times alone",
         "files_p99_times": f"beside {FILES} files of one client, p99, times alone",
         "files_failed": f"beside {FILES} files of one client, failed",
@@ -155,7 +166,7 @@ def markdown(data: dict[str, Any]) -> str:
     before = f"; before is {data['before']}" if data["before"] else ""
     columns = data["columns"]
     lines = [
-        "# Interactive calls beside batch work",
+        "# Interactive calls beside files",
         "",
         f"{machine.sentence(data['machine'])}. `tests/bench/server/priorities.py`: "
         f"{data['compute']}, two threads, one interactive call a second for {data['seconds']} "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import subprocess
 import urllib.request
@@ -36,11 +35,6 @@ def server(programs: Path, models: Path, *flags: str) -> Iterator[tuple[int, str
     finally:
         process.terminate()
         process.wait(60)
-
-
-def cpu_seconds(process: int) -> float:
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def metric(page: str, name: str, labels: str = "") -> float:
