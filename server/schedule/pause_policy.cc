@@ -28,7 +28,7 @@ void PausePolicy::Observe(const Classes& classes, absl::Time now) {
 
 absl::Duration PausePolicy::Target() const {
   if (!interactive_seconds_.known()) return absl::InfiniteDuration();
-  return std::max(kMinTarget, absl::Seconds(interactive_seconds_.value()));
+  return std::max(kMinTarget, absl::Seconds(interactive_seconds_.value()) / 2);
 }
 
 absl::Duration PausePolicy::EncodingTime(int tokens) const {

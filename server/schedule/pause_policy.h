@@ -14,8 +14,9 @@ namespace linnet::server {
 //   are decoded, normal before batch and oldest first, as long as the step owes them time.
 // - While an interactive sequence waits for rows, the oldest lower sequences that hold these rows
 //   are decoded, so that they end soonest.
-// - If an interactive sequence was there within kRecently, lower work lengthens a step by at most
-//   the time of an interactive sequence. The next one waits for half of that on average.
+// - If an interactive sequence was there within kRecently, the encoder call of lower work and its
+//   part of a step take at most half of the time of an interactive sequence each. The next one
+//   waits for half of both on average.
 // - Otherwise all are decoded.
 //
 // Each limit is exceeded by at most one sequence, so none starves. Where many rows take hardly
@@ -54,7 +55,8 @@ class PausePolicy {
   void RecordInteractive(absl::Duration time);
 
  private:
-  // Max time by which lower work lengthens a step while no interactive sequence runs.
+  // Max time of an encoder call, and by which lower work lengthens a step, while no interactive
+  // sequence runs.
   absl::Duration Target() const;
   absl::Duration EncodingTime(int tokens) const;
 

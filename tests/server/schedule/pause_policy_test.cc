@@ -79,7 +79,7 @@ TEST(PausePolicyTest, FirstStepWithFewRowsShowsTheirCost) {
 
 TEST(PausePolicyTest, StepsAreShortUntilTheNextInteractiveSequence) {
   PausePolicy policy = Learned();
-  policy.RecordInteractive(absl::Milliseconds(12));
+  policy.RecordInteractive(absl::Milliseconds(24));
   policy.Observe({.interactive_waits = true}, kNow);
   policy.Observe({}, kNow + absl::Seconds(50));
   // 12 ms longer than the shortest step, and one sequence.
@@ -95,7 +95,7 @@ TEST(PausePolicyTest, StepsAreShortUntilTheNextInteractiveSequence) {
 TEST(PausePolicyTest, EncodesLittleUntilTheNextInteractiveSequence) {
   PausePolicy policy = Learned();
   policy.RecordEncoding(1000, absl::Milliseconds(100));
-  policy.RecordInteractive(absl::Milliseconds(12));
+  policy.RecordInteractive(absl::Milliseconds(24));
   policy.Observe({.interactive_waits = true}, kNow);
   EXPECT_FALSE(policy.Admits(0, 0, 0)) << "one waits";
   policy.Observe({}, kNow);
