@@ -162,6 +162,8 @@ EXCEPTIONS = {
     "tests/bench/text/protected_spans.py": "client scoring",
     "tests/bench/server/markup_cost.py": "client",
     "tests/data/marian/make_students.py": PYTHON,
+    "tests/bench/server/many_models.py": "tests/e2e",  # the time of a process
+    "tests/bench/server/priorities.py": "tests/e2e",  # the same
     "tests/bench/security/hostile_texts.py": "grpc tests/e2e",  # the same
     "tests/bench/security/one_connection.py": "grpc tests/e2e",  # the same
     "tests/bench/security/unauthenticated.py": "tests/e2e tests/deploy",  # the attackers, HAProxy

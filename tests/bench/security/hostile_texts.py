@@ -7,11 +7,11 @@ takes all work. Fragments that begin with a tag are HTML. With --search the frag
 until they are refused are searched for by random changes.
 
 Then the eight costliest of these texts are in flight all the time, each from a client of its own,
-at normal priority; some of them are translated. Meanwhile another client translates a sentence at interactive priority: its wait is the processor time that all threads of
-the server spend, also on other cores, so that other work on the machine does not count, and the
-time on the clock. *More than alone* is what a call waits beyond the median of calls without such
-texts. The eight clients are a process of their own with a low priority, because they are not what
-is measured.
+at normal priority; some of them are translated. Meanwhile another client translates a sentence at
+interactive priority: its wait is the processor time that all threads of the server spend, also on
+other cores, so that other work on the machine does not count, and the time on the clock. *More than
+alone* is what a call waits beyond the median of calls without such texts. The eight clients are a
+process of their own with a low priority, because they are not what is measured.
 With --before the same is measured with the programs of an earlier version.
 
 Writes DIR/MACHINE/hostile-texts.json and hostile-texts.md.
