@@ -110,10 +110,12 @@ def test_call_that_would_miss_its_deadline_is_refused(narrow):
 def test_overload_sheds_calls_that_wait_too_long(start):
     shedding = start("--max-batch-rows", "5", "--overload-max-queue-delay", "0.5")
     before = time.monotonic()
-    line = [call(shedding, f"client-{i % 3}", tokens=1000, timeout=600) for i in range(60)]
-    ends = {}
-    for c in line:
-        c.add_done_callback(lambda c: ends.setdefault(c, time.monotonic() - before))
+    line, ends = [], {}
+    for i in range(120):  # calls go on to come: a burst alone is worked off
+        if i >= 40:
+            time.sleep(0.05)
+        line.append(call(shedding, f"client-{i % 3}", tokens=1000, timeout=600))
+        line[-1].add_done_callback(lambda c: ends.setdefault(c, time.monotonic() - before))
     refused = [c for c in line if c.exception(timeout=600) is not None]
     assert refused
     for c in refused:
@@ -121,7 +123,7 @@ def test_overload_sheds_calls_that_wait_too_long(start):
         details = shedding.api.details(c.exception())
         assert details["ErrorInfo"].reason == "WAITED_TOO_LONG"
         assert details["RetryInfo"].retry_delay.ToTimedelta().total_seconds() >= 0.375
-        assert ends[c] < 10
+        assert ends[c] < 14
     assert len(refused) < len(line)
     assert shedding.metric('linnet_sequences_total{model="en-de",outcome="shed"}') >= len(refused)
     quiet(shedding)
