@@ -60,7 +60,7 @@ constexpr const char* kBuiltIn =
     R"re(|\b\d{4}(?:[ \-]\d{4}){2,4}\b|\b97[89] \d{1,5} \d{1,7} \d{1,7} [\dX]\b)re"
     R"re(|(?:[A-Za-z]+[-_./:])*[A-Za-z]*[0-9][A-Za-z0-9]*(?:[-_./:][A-Za-z0-9]+)*|[A-Za-z]\w*_\w+)re";
 
-// Of those, the tags that say what of a text is shown, by their begin.
+// The tags among them, which decide what of a text is shown. They match at their start.
 constexpr const char* kTags =
     R"re(^(?:\{%|\{\{[-~]?\s*(?:[#/^!]|else\b|(?:if|range|with|block|define)\s)|\{#|\{/|\{:(?:else|then|catch)\b)re"
     R"re(|\{(?:else\}|(?:else)?(?:if|for|foreach) )|<%(?:[^=\-]|-\s*(?:if|unless|el|end|for|while|case|when)\b))re"

@@ -32,8 +32,8 @@ class ProtectedPatterns {
   // Bytes [begin, end) of a text.
   struct Match {
     // A tag, such as {% if x %} or <b> at a word, is no part of the word that it touches, nor of
-    // the sentence that it begins or ends. Of the words at a variable, its ending or unit is a part
-    // of it ("%ds", "%spx"), and at what a pattern of the request matches, all are.
+    // the sentence that it begins or ends. An ending or unit at a variable is a part of it ("%ds",
+    // "%spx"). What a pattern of the request matches takes every word that it touches.
     enum class Kind { kTag, kVariable, kOfRequest };
     int begin = 0;
     int end = 0;

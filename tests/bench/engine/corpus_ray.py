@@ -174,7 +174,7 @@ def measure(arm: str, given: argparse.Namespace) -> None:
     wall, used, busy = end - begin, sum(cpu for cpu, _ in spent), max(busy for _, busy in spent)
     if arm in PEERS:
         # The second call begins before the first block is here, and delays it. Calls follow one
-        # another, so that they take at least their sum; so much CPU time is added in proportion.
+        # another, so they take at least their sum. The CPU time grows in proportion.
         busy = sum(sum(table["seconds"].to_pylist()) for table in blocks)
         wall = max(end - begin, busy)
         used *= wall / (end - begin)

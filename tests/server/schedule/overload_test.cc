@@ -30,7 +30,7 @@ TEST(ShedPolicyTest, ShedsWhileTheQueueNeverEmpties) {
 }
 
 TEST(ShedPolicyTest, ShedsNoQueueThatIsWorkedOff) {
-  // Of so many calls that come while 100 start, in each second after a burst of 1,000.
+  // After a burst of 1,000 calls, 100 start each second while so many others come.
   const auto sheds = [](int come) {
     ShedPolicy policy(kShed);
     for (int i = 0; i < 1000; ++i) policy.Arrived();
