@@ -3,9 +3,9 @@
 There are hardly any mails, minutes, news, reviews or articles with summaries that may be passed on.
 So these rows are of three kinds:
 
-- texts of texts/messages-en.txt.xz, written one by one, with other talk beside what matters in
+- texts of texts/messages-en.txt.bz2, written one by one, with other talk beside what matters in
   each row
-- points of texts/points-en.txt.xz, each a title and the sentences that matter of a text that was
+- points of texts/points-en.txt.bz2, each a title and the sentences that matter of a text that was
   not written, among the talk of texts of the same kind
 - sentences of en-de, which have more words, but do not belong together: everyday ones of
   train.tsv.xz and of english.tsv (linnet_research.data.tatoeba), of which some ask for something or
@@ -16,7 +16,7 @@ The rows go to summarize/messages.tsv of the data folder, in the domains
   message_title, message_sentence, message_paragraph
 
 None has a sentence of the tests or of the validation of en-de. Tests of these domains go beside
-them: the messages of texts/messages-test-en.txt.xz.
+them: the messages of texts/messages-test-en.txt.bz2.
 """
 
 from __future__ import annotations
