@@ -185,20 +185,22 @@ void AppendCharacter(char c, bool as_is, std::string& out) {
   }
 }
 
-// The tags of templates in a text, such as "{{ a && b }}" and "{% if a < 5 %}".
+// The tags of templates in a text, such as "{{ a && b }}", "{% if a < 5 %}" and "${a > b}".
 std::vector<ByteRange> FindTemplateTags(absl::string_view text) {
   std::vector<ByteRange> tags;
   size_t at = 0;
   while ((at = text.find('{', at)) != text.npos) {
     const char second = at + 1 < text.size() ? text[at + 1] : '\0';
-    if (second != '{' && second != '%') {
+    const bool dollar = at > 0 && absl::StrContains("$#%@", text[at - 1]);
+    if (second != '{' && second != '%' && !dollar) {
       ++at;
       continue;
     }
-    const size_t end = text.find(second == '{' ? "}}" : "%}", at + 2);
+    const absl::string_view close = second == '{' ? "}}" : second == '%' ? "%}" : "}";
+    const size_t end = text.find(close, at + 1);
     if (end == text.npos) break;
-    tags.push_back({static_cast<int>(at), static_cast<int>(end) + 2});
-    at = end + 2;
+    tags.push_back({static_cast<int>(at), static_cast<int>(end + close.size())});
+    at = end + close.size();
   }
   return tags;
 }

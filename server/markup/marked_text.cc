@@ -66,12 +66,17 @@ SegmentCodes MarkedText::FindCodes(absl::string_view fragment, int begin, int en
       inner_begin, index(std::lower_bound(codes_.begin(), codes_.end(), end,
                                           [](const Code& code, int at) { return code.at < at; })));
   SegmentCodes found = {.begin = inner_begin, .end = inner_end};
-  // Tags at the edge come with the segment if the other one of their pair is inside of it.
+  // Tags at the edge come with the segment if the other one of their pair is inside of it, and no
+  // tag of a template is between them and its text.
+  const auto blank = [&](int from, int to) {
+    return std::all_of(text_.begin() + from, text_.begin() + to, absl::ascii_isspace);
+  };
   for (int i = inner_begin; i < inner_end; ++i) {
     const int partner = codes_[i].partner;
     if (partner < 0 || codes_[partner].line != codes_[i].line) continue;
-    if (partner < found.begin && codes_[partner].at >= previous_end) found.begin = partner;
-    if (partner >= found.end && codes_[partner].at <= next_begin) found.end = partner + 1;
+    const int at = codes_[partner].at;
+    if (partner < found.begin && at >= previous_end && blank(at, begin)) found.begin = partner;
+    if (partner >= found.end && at <= next_begin && blank(end, at)) found.end = partner + 1;
   }
   const ByteRange text = SourceRange(begin, end);
   found.source = text;

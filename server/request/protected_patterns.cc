@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "model/runtime/tokenizer/apostrophes.h"
 #include "model/runtime/tokenizer/protected_spans.h"
 #include "server/base/errors.h"
 
@@ -29,26 +30,30 @@ constexpr int64_t kMaxPatternMemory = 512 << 10;  // while it searches
 // matches are none, Accepted decides, since RE2 does not look around.
 constexpr const char* kBuiltIn =
     // Mustache, i18next, and templates: {{name}}, {{{name}}}, ${name}, %{name}, #{name}, @{name},
-    // $t(key), {% if x %}, <%= name %>, {!! $name !!}, [[name]].
-    R"re(\{\{[^{}\n]+\}\}\}?|\{\{\{[^{}\n]+\}\}\}|[$%#@]\{[^{}\n]+\}|\$t\([^()\n]+\))re"
-    R"re(|\{%[^{}\n]*%\}|<%[^%\n]*%>|\{!![^{}\n]*!!\}|\[\[[^\[\]\s]+\]\])re"
+    // $t(key), {% if x %}, <%= name %>, [% name %], {!! $name !!}, [[name]].
+    R"re(\{\{(?:[^{}\n]|\{\{[^{}\n]+\}\}|\{[^{}\n]*\})+\}\}\}?|\{\{\{[^{}\n]+\}\}\}|[$%#@]\{[^{}\n]+\}|\$t\([^()\n]+\))re"
+    R"re(|\{%(?:[^%{\n]|%[^}\n]|\{[^%\n])*%\}|<%[^%\n]*%>|\[%[^%\n]*%\]|\{!![^{}\n]*!!\}|\[\[[^\[\]\s]+\]\])re"
     // PHP, FreeMarker, Jinja's comments, Svelte and Smarty: <?= $x ?>, <#if x>, {# x #}, {#if x},
     // {if $x}.
     R"re(|<\?(?:php\b|=)[^\n]*?\?>|</?#[a-z]\w*[^<>\n]*>|\{#[^{}\n]*#\}|\{[#:/][a-z]+ [^{}\n]*\})re"
     R"re(|\{(?:else)?(?:if|for|foreach) [^{}\n]*\$[^{}\n]*\})re"
-    // $name, %name%, %%name%%, ##name##, $NAME$, :name, and names and tags in angle brackets:
+    // LaTeX and escapes: $x_i$, $$x$$, \(x\), \alpha, \n.
+    R"re(|\$\$[^$\n]+\$\$|\$[^\s$](?:[^$\n]*[^\s$])?\$\B|\\\((?:[^\\\n]|\\[^()\n])*\\\))re"
+    R"re(|\\(?:[A-Za-z][a-z]|[A-Z]{2})[A-Za-z]*\*?|(?:\\[nrt])+)re"
+    // $name, $1, %name%, %%name%%, ##name##, $NAME$, :name, and names and tags in angle brackets:
     // <name>, </b>, <a b="c">, <0>.
-    R"re(|\$[A-Za-z_]\w+\$?|%%[A-Za-z_]\w+%%|%[A-Za-z_]\w+%|##[A-Za-z_]\w+##|:[A-Za-z_]\w+:?)re"
+    R"re(|\$[1-9]\b|\$[A-Za-z_]\w+\$?|%%[A-Za-z_]\w+%%|%[A-Za-z_]\w+%|##[A-Za-z_]\w+##|:[A-Za-z_]\w+:?)re"
     R"re(|<</?[A-Za-z][\w:.\-]*>>|</?[A-Za-z][\w:.\-]*(?:[ \t]+[\w:.\-]+=(?:"[^"<>\n]*"|'[^'<>\n]*'))*[ \t]*/?>|</?\d{1,2}/?>)re"
-    // Code in marks, and references: `name`, &amp;.
-    R"re(|`[^`\s](?:[^`\n]{0,100}[^`\s])?`|&(?:[A-Za-z]\w{1,30}|#[0-9A-Fa-fx]{1,8});)re"
+    // Code in marks, and references: `name`, ``name``, `name`_, &amp;. Marks of a wiki: '''a'''.
+    R"re(|``[^`\n]+``|`[^`\s](?:[^`\n]{0,100}[^`\s])?`_{0,2}|'{2,5}|&(?:[A-Za-z]\w{1,30}|#[0-9A-Fa-fx]{1,8});)re"
     // Lines to fill in, and leaders of dots.
     R"re(|_{3,}(?:[-/. ]_{2,})*|\.{4,})re"
     // ICU, Python and Rust: {}, {0}, {name!r:>8}, {n, plural, one {# file} other {# files}}.
     R"re(|\{[ \t]*[\w.$:!?<>^#+\-\[\]@/*|&=~()]*[ \t]*(?:,[^{}]*(?:\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}[^{}]*)*)?\})re"
-    // printf, strftime, Qt and Python: %s, %-5.2f, %1$s, %lld, %(name)s, %@, %Y-%m-%d, %1, %%.
+    // printf, strftime, Qt, Python, Ruby, Mozilla: %s, %-5.2f, %1$s, %lld, %(name)s, %<name>s, %@,
+    // %Y-%m-%d, %1, %S, %%.
     R"re(|%[A-Za-z](?:[-/:. ]?%[A-Za-z])+)re"
-    R"re(|%(?:\d{1,2}\$|\(\w+\))?[-+0#]{0,4}(?:\d{1,4}|\*)?(?:\.(?:\d{1,4}|\*))?(?:hh?|ll?|[qLjzt])?[diouxXeEfFgGaAcspn@]|%L?[1-9]\b|%%)re"
+    R"re(|%(?:\d{1,2}\$|\(\w+\)|<\w+>)?[-+0#]{0,4}(?:\d{1,4}|\*)?(?:\.(?:\d{1,4}|\*))?(?:hh?|ll?|[qLjzt])?[diouxXeEfFgGaAcrsSpmn@]|%L?[1-9]\b|%%)re"
     R"re(|(?:https?|ftp|file|mailto|git|ssh)://?[^\s<>"“”«»]+|www\.[^\s<>"“”«»]+)re"
     R"re(|[\w.+\-]+@[\w\-]+(?:\.[\w\-]+)+)re"
     // Paths: /etc/passwd, ./a, ~/a, C:\a.
@@ -73,6 +78,53 @@ constexpr const char* kTags =
 constexpr const char* kValues =
     R"re(^\{%[-+~]?\s*(?:trans|translate|url|static|now|cycle|firstof|include|get_\w+|asset|path|echo|print|t|_))re"
     R"re([\s(]+[^\s%\-+~])re";
+
+// References that are no letters, and letters.
+constexpr const char* kPunctuation =
+    R"re(^&(?:#\w+|lt|gt|amp|quot|apos|nbsp|[lr][sd]quo|hellip|[mn]dash|middot|bull|copy|reg|trade);)re";
+constexpr const char* kLetter =
+    R"re(^&(?:[A-Za-z](?:grave|acute|circ|tilde|uml|ring|cedil|caron|slash)|[A-Za-z]{2}lig|shy)re"
+    R"re(|#(?:19[2-9]|2\d\d|[xX][c-fC-F][0-9a-fA-F]));)re";
+
+bool Matches(absl::string_view text, const RE2& pattern) {
+  return RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), pattern);
+}
+
+// False for a letter, and for what may be no reference: "R&Ds;".
+bool IsPunctuation(absl::string_view reference) {
+  static const RE2& punctuation = *new RE2(kPunctuation);
+  return Matches(reference, punctuation);
+}
+
+bool IsLetter(absl::string_view reference) {
+  static const RE2& letter = *new RE2(kLetter);
+  return Matches(reference, letter);
+}
+
+// True for "\n", and false for "\nu" of LaTeX.
+bool IsEscape(absl::string_view match) {
+  return match.size() > 1 && match[0] == '\\' && absl::StrContains("nrt", match[1]) &&
+         (match.size() == 2 || match[2] == '\\');
+}
+
+// True for "$x_i$" and "$f : A$", but not for "$5 or 6$" and "$name is the name of $".
+bool IsFormula(absl::string_view match) {
+  if (!absl::StrContains(match, ' ')) return true;
+  if (absl::ascii_isdigit(match[1]) && match.find_first_of("\\^_=<>+") == match.npos) return false;
+  constexpr size_t kShortWord = 3;
+  const std::vector<absl::string_view> words = absl::StrSplit(match, ' ');
+  return std::count_if(words.begin(), words.end(), [](absl::string_view word) {
+           return word.size() >= kShortWord &&
+                  std::all_of(word.begin(), word.end(), absl::ascii_isalpha);
+         }) < 2;
+}
+
+// "$name" of "$name is the name of $"; empty if it begins with no name.
+absl::string_view NameOf(absl::string_view match) {
+  size_t end = 1;
+  while (end < match.size() && (absl::ascii_isalnum(match[end]) || match[end] == '_')) ++end;
+  return end > 2 && !absl::ascii_isdigit(match[1]) ? match.substr(0, end) : "";
+}
 
 bool IsDigits(absl::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
@@ -153,12 +205,26 @@ absl::string_view Accepted(absl::string_view text, absl::string_view match) {
     return absl::ascii_isalnum(c) || c == '_' || c >= 0x80;
   };
   const char first = match.front(), second = match.size() > 1 ? match[1] : ' ';
-  if (first == '{' || second == '{' || (first == '$' && second == 't')) return match;
-  if (first == '[') return match;
+  if (first == '{' || second == '{' || absl::StartsWith(match, "$t(")) return match;
+  if (first == '[' || IsEscape(match)) return match;
+  if (first == '$' && match.size() == 2 && absl::StrContains(",.-", after) &&
+      end + 1 < text.size() && absl::ascii_isdigit(text[end + 1]))
+    return "";  // $5.20
+  if (first == '$' && second != '$' && match.back() == '$' && !IsFormula(match))
+    match = NameOf(match);
   if (first == '$' || first == '`') return in_word(before) ? "" : match;
+  if (first == '\'') {
+    const bool opens = !absl::StrContains(" \t\n\"),;.:!?]", after);
+    const bool closes = !absl::StrContains(" \t\n\"(=[,", before);
+    return opens != closes ? match : "";
+  }
+  if (first == '\\') return in_word(before) || before == '\\' ? "" : match;
   if (first == ':') return before == ' ' || before == '(' || before == '"' ? match : "";
-  // A reference beside a word is not for the model either, but its word is.
-  if (first == '&') return in_word(before) || in_word(after) ? "" : match;
+  if (first == '&') {
+    if (model::EndOfApostrophe(text, begin) > begin) return "";
+    const bool apart = !in_word(before) && !in_word(after);
+    return apart || IsPunctuation(match) || IsLetter(match) ? match : "";
+  }
   if (first == '<' || (first == '.' && absl::StartsWith(match, "...."))) return match;
   if (first == '_') return in_word(before) || in_word(after) ? "" : match;
   if (first == '%') {
@@ -190,15 +256,28 @@ bool TouchesWord(absl::string_view text, absl::string_view match) {
          model::TouchesWord(text, static_cast<int>(end), /*before=*/false);
 }
 
-// True for the tags of templates, and for <b> where it touches a word: <file> may stand for one.
-bool IsTag(absl::string_view text, absl::string_view match) {
+// True for "\n" as a word of a sentence: "a tab (\t)".
+bool IsMentioned(absl::string_view text, absl::string_view match) {
+  const size_t begin = match.data() - text.data(), end = begin + match.size();
+  return begin > 0 && absl::StrContains(" ([\"'`", text[begin - 1]) &&
+         (end == text.size() || absl::StrContains(" )],;.:\"'`", text[end]));
+}
+
+using Kind = ProtectedPatterns::Match::Kind;
+
+Kind KindOf(absl::string_view text, absl::string_view match) {
   static const RE2& tags = *new RE2(kTags);
   static const RE2& values = *new RE2(kValues);
-  if (match[0] != '<' && match[0] != '{') return false;
-  const re2::StringPiece whole(match.data(), match.size());
-  if (RE2::PartialMatch(whole, tags)) return !RE2::PartialMatch(whole, values);
-  const bool angled = match.size() > 2 && match[0] == '<' && match[1] != '%' && match[1] != '?';
-  return angled && match[1] != '<' && TouchesWord(text, match);
+  const char first = match[0];
+  if (first == '&' && IsLetter(match)) return Kind::kWord;
+  if (first == '&') return TouchesWord(text, match) ? Kind::kTag : Kind::kVariable;
+  if (IsEscape(match) && IsMentioned(text, match)) return Kind::kVariable;
+  if (first == '\'' || IsEscape(match)) return Kind::kTag;
+  if (first != '<' && first != '{') return Kind::kVariable;
+  if (Matches(match, tags)) return Matches(match, values) ? Kind::kVariable : Kind::kTag;
+  // <b> where it touches a word: <file> may stand for one.
+  const bool angled = match.size() > 2 && first == '<' && match[1] != '%' && match[1] != '?';
+  return angled && match[1] != '<' && TouchesWord(text, match) ? Kind::kTag : Kind::kVariable;
 }
 
 absl::Status BadPattern(int index, const std::string& message) {
@@ -278,8 +357,8 @@ void ProtectedPatterns::FindOwn(absl::string_view text, std::vector<Match>& foun
       while (begin > 0 && in_character(begin)) --begin;
       while (in_character(behind)) ++behind;
       const bool rest = ++matches > kMaxMatches;
-      found.push_back({static_cast<int>(begin), static_cast<int>(rest ? size : behind),
-                       Match::Kind::kOfRequest});
+      found.push_back(
+          {static_cast<int>(begin), static_cast<int>(rest ? size : behind), Match::Kind::kWord});
       if (rest) return;
     }
   }
@@ -297,10 +376,19 @@ std::vector<ProtectedPatterns::Match> ProtectedPatterns::Find(absl::string_view 
     const absl::string_view accepted = Accepted(text, whole);
     if (!accepted.empty()) {
       const auto end = static_cast<int>(begin + accepted.size());
-      found.push_back({static_cast<int>(begin), end,
-                       IsTag(text, accepted) ? Match::Kind::kTag : Match::Kind::kVariable});
+      found.push_back({static_cast<int>(begin), end, KindOf(text, accepted)});
     }
-    at = begin + std::max<size_t>(accepted.empty() ? whole.size() : accepted.size(), 1);
+    // "$5" is not a part of "$5 or $name$", which is no formula.
+    const bool skips = accepted.empty() && whole[0] != '$';
+    at = begin + std::max<size_t>(skips ? whole.size() : accepted.size(), 1);
+  }
+  // "$5" is a price in a text without "$1".
+  static const RE2& first = *new RE2(R"re(\$1(?:[^\w.,]|[.,](?:\D|$)|$))re");
+  if (!Matches(text, first)) {
+    std::erase_if(found, [&](const Match& each) {
+      return each.end == each.begin + 2 && text[each.begin] == '$' &&
+             absl::ascii_isdigit(text[each.begin + 1]);
+    });
   }
   FindOwn(text, found);
   return found;

@@ -16,9 +16,9 @@ class RE2;
 namespace linnet::server {
 
 // What a translation must not change: variables of printf, Python, Rust, ICU's MessageFormat,
-// mustache and i18next, tags of templates, URLs, e-mail addresses, paths, @names, #tags, long digit
-// strings, IBAN, IP addresses, versions and codes of letters and digits, and what the patterns of a
-// request match. Thread-safe.
+// mustache, i18next and MediaWiki, tags of templates, escapes, commands and formulas of LaTeX,
+// URLs, e-mail addresses, paths, @names, #tags, long digit strings, IBAN, IP addresses, versions
+// and codes of letters and digits, and what the patterns of a request match. Thread-safe.
 class ProtectedPatterns {
  public:
   // Those that every request has.
@@ -33,8 +33,9 @@ class ProtectedPatterns {
   struct Match {
     // A tag, such as {% if x %} or <b> at a word, is no part of the word that it touches, nor of
     // the sentence that it begins or ends. An ending or unit at a variable is a part of it ("%ds",
-    // "%spx"). What a pattern of the request matches takes every word that it touches.
-    enum class Kind { kTag, kVariable, kOfRequest };
+    // "%spx"). What a pattern of the request matches takes every word that it touches, and so does
+    // a letter, as in "M&uuml;nchen".
+    enum class Kind { kTag, kVariable, kWord };
     int begin = 0;
     int end = 0;
     Kind kind = Kind::kVariable;

@@ -71,7 +71,7 @@ std::vector<model::ProtectedSpan> FindProtected(const ProtectedPatterns& pattern
         .begin = begin, .end = end, .text = std::string(text.substr(begin, end - begin))});
     span.tag = kind == Kind::kTag;
     if (kind == Kind::kVariable) model::GrowToWords(text, span, kMaxEnding);
-    if (kind == Kind::kOfRequest) model::GrowToWords(text, span);
+    if (kind == Kind::kWord) model::GrowToWords(text, span);
   }
   return spans;
 }
@@ -281,7 +281,9 @@ absl::Status TextPreparer::State::BlankTags() {
   RETURN_IF_ERROR(limits.hold(std::ssize(*text)));
   blanked = *text;
   for (const model::ProtectedSpan& span : spans) {
-    if (span.tag) std::fill(blanked.begin() + span.begin, blanked.begin() + span.end, ' ');
+    // A tag, or "\n" of a program, which ends a line.
+    const char blank = span.text[0] == '\\' ? '\n' : ' ';
+    if (span.tag) std::fill(blanked.begin() + span.begin, blanked.begin() + span.end, blank);
   }
   worked += std::ssize(*text) / kBlankedBytesPerWork;
   if (model::IsBlank(blanked)) blanked.clear();

@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "model/runtime/text/facts.h"
+#include "model/runtime/tokenizer/apostrophes.h"
 
 namespace linnet::server {
 
@@ -74,6 +75,12 @@ Findings CompareWithSource(const TextRequest& request, const PreparedSegment& se
   model::FactText written = {answer.text, request.languages->target_language_code()};
   for (const model::ProtectedSpan& span : segment.spans)
     read.apart.push_back({span.begin, span.end});
+  // A number such as the 39 of "don&#39;t" is none.
+  for (size_t at = 0; at < segment.text.size(); ++at) {
+    if (const size_t end = model::EndOfApostrophe(segment.text, at); end > at)
+      read.apart.push_back({static_cast<int>(at), static_cast<int>(end)});
+  }
+  std::ranges::sort(read.apart, {}, &model::TextRun::begin);
   for (const model::RestoredText::Edit& edit : answer.edits)
     written.apart.push_back({edit.begin, edit.end});
   const model::FactDifferences differences =

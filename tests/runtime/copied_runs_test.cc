@@ -184,6 +184,15 @@ TEST_F(CopyingTokenizerTest, ReadsInvisibleCharactersAsAbsent) {
   EXPECT_EQ(Read("👩\u200D💻 works").second, (std::vector<std::string>{"👩\u200D💻"}));
 }
 
+TEST_F(CopyingTokenizerTest, ReadsApostrophesOfReferencesAndEscapes) {
+  for (const std::string mark : {"&#39;", "&#8217;", "&rsquo;", "\\'", "''"}) {
+    EXPECT_EQ(Read("the cat" + mark + "s house", "the cat's house"),
+              ReadText("the cat's house", {}))
+        << mark;
+    EXPECT_EQ(Read("the cats" + mark), ReadText("the cats" + mark, {})) << "it may be a quotation";
+  }
+}
+
 TEST_F(CopyingTokenizerTest, MarksCapitalsAndKeepsCopiesUnchanged) {
   EXPECT_EQ(Read("THE HOUSE ♥ жЖ."), ReadText("<ph7> The house <ph0>.", {"♥ жЖ"}));
   EXPECT_EQ(Read("A ♥").first, "A <ph0>") << "a placeholder is no word in capitals";

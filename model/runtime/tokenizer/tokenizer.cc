@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "model/runtime/text/characters.h"
 #include "model/runtime/text/invisible.h"
+#include "model/runtime/tokenizer/apostrophes.h"
 #include "model/runtime/tokenizer/capitals.h"
 #include "model/runtime/tokenizer/copied_runs.h"
 #include "model/runtime/tokenizer/load_subwords.h"
@@ -92,7 +93,11 @@ std::string Tokenizer::Impl::Readable(absl::string_view whole, int begin, int en
     const UChar32 c = character.code_point;
     const absl::string_view part = whole.substr(begin, character.end - begin);
     begin = character.end;
-    if (c < 0x80) {
+    if (const size_t behind = EndOfApostrophe(whole, character.begin);
+        c < 0x80 && std::cmp_greater(behind, character.begin) && std::cmp_less_equal(behind, end)) {
+      read += '\'';
+      begin = static_cast<int>(behind);
+    } else if (c < 0x80) {
       read += whole[character.begin];
     } else if (IsInvisible(c)) {
       if (IsNeededJoiner(whole, character) && spellings->Of(part) == Spelling::kSpelled)

@@ -283,6 +283,7 @@ TEST(MarkedAnswerTest, TagsOfTemplatesStayAsTheyAre) {
   EXPECT_EQ(Translated("<p title='{{ 1 && 2 }} a > b'>c</p>", {.attributes = true}),
             "<p title='{{ 1 && 2 }} A &gt; B'>C</p>");
   EXPECT_EQ(Translated("a {% 1 > 2 %} > b", kXml), "A {% 1 > 2 %} &gt; B");
+  EXPECT_EQ(Translated("a ${1 > 2} {3 > 4}", kXml), "A ${1 > 2} {3 &gt; 4}");
 }
 
 TEST(MarkedAnswerTest, WritesAttributes) {

@@ -65,8 +65,33 @@ TEST(ProtectedTextTest, FindsVariablesOfFrameworks) {
       Found("Open <file> or <<name>>, <a href=\"x y\"> it </a>, `ls -l` &nbsp; &#39;"),
       ElementsAre("<file>", "<<name>>", "<a href=\"x y\">", "</a>", "`ls -l`", "&nbsp;", "&#39;"));
   EXPECT_THAT(Found("a <b and c> d, 5 < 6 > 4, $5, US$ 5, AT&T; so: it, 100%, 10:30, O`Neil `s, "
-                    "[x] 50%x of it; a:b, a&nbsp;b"),
+                    "[x] 50%x of it; a:b, don&#39;t, R&Ds; it''s, '' or \\o/ a\\b, $a is $ or 5$"),
               IsEmpty());
+}
+
+TEST(ProtectedTextTest, FindsMarksOfMarkupLanguages) {
+  EXPECT_THAT(Found("%(name)r, %S, %m, %<name>s [% name %]"),
+              ElementsAre("%(name)r", "%S", "%m", "%<name>s", "[% name %]"));
+  EXPECT_THAT(Found("Union of ``X, Y``, `text <https://a.org>`_ and :func:`dir`"),
+              ElementsAre("``X, Y``", "`text <https://a.org>`_", ":func:", "`dir`"));
+  EXPECT_THAT(Found("From $1, at $2. '''Note:''' ''It'' costs $3.20"),
+              ElementsAre("$1", "$2", "'''", "'''", "''", "''"));
+  EXPECT_THAT(Found("It costs $5, not $3 or $1.50"), IsEmpty());
+  EXPECT_THAT(
+      Found(
+          "Let $x_i$ and $(s, t)$ of \\emph{a b} be \\(n < 1\\), $5 or $6; $$a$$, $is the sum 5$"),
+      ElementsAre("$x_i$", "$(s, t)$", "\\emph", "\\(n < 1\\)", "$$a$$", "$is"));
+  EXPECT_THAT(Found("It is.\\n\\nTry on C:\\new, a&lt;b, caf&eacute;, Theme&#8230;"),
+              ElementsAre("\\n\\n", "C:\\new", "&lt;", "&eacute;", "&#8230;"));
+}
+
+TEST(ProtectedTextTest, EscapedLineEndsEndSegments) {
+  TextFixture fixture;
+  TranslateResponse response;
+  const std::string text = "The cat\\n\\nThe dog";
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, ToGerman({text}), response), IsOk());
+  EXPECT_EQ(response.translations(0).text(), text);
+  EXPECT_EQ(response.translations(0).segments_size(), 2);
 }
 
 TEST(ProtectedTextTest, FindsTagsAtWords) {
@@ -94,6 +119,8 @@ TEST(ProtectedTextTest, FindsTagsAtWords) {
   EXPECT_THAT(tags("<#if a>The</#if> {#if a}b{:else}c{/if} {if $a}b{else}c{/if} {a} {if you like}"),
               ElementsAre("<#if a>", "</#if>", "{#if a}", "{:else}", "{/if}", "{if $a}", "{else}",
                           "{/if}", "= {a}"));
+  EXPECT_THAT(tags("It is.\\nIt\\tIs a tab (\\t), &lt;b&gt; &amp; '''a'''"),
+              ElementsAre("\\n", "\\t", "= \\t", "&lt;", "&gt;", "= &amp;", "'''", "'''"));
   EXPECT_THAT(tags("<b>it.</b> <0>is</0>a<x/>b, <a b=\"c\"> <h1> open <file> <d/> or <<name>>"),
               ElementsAre("<b>", "</b>", "<0>", "</0>", "<x/>", "<a b=\"c\">", "<h1>", "= <file>",
                           "= <d/>", "= <<name>>"));
@@ -132,6 +159,20 @@ TEST(ProtectedTextTest, SentencesEndAtTags) {
   TranslateResponse tag;
   ASSERT_THAT(fixture.Call(&TextCalls::Translate, ToGerman({"{% if a %}"}), tag), IsOk());
   EXPECT_EQ(tag.translations(0).text(), "{% if a %}") << "nothing else";
+}
+
+TEST(ProtectedTextTest, TagsOfTemplatesKeepTheirPlaceAmongElements) {
+  TextFixture fixture;
+  for (const std::string text :
+       {"<p><a>{% if a %}The</a> cat{% endif %}</p>", "<p>The <a>cat{% endif %}</a></p>",
+        "<b>{% set a = { 'b': {c} } %}The</b> cat {{ d | merge({e: 1}) }}",
+        "The {{PLURAL:$1|cat of {{SITE}}|cats}}"}) {
+    TranslateRequest request = ToGerman({text});
+    request.set_mime_type("text/html");
+    TranslateResponse response;
+    ASSERT_THAT(fixture.Call(&TextCalls::Translate, request, response), IsOk());
+    EXPECT_EQ(response.translations(0).text(), text);
+  }
 }
 
 TEST(ProtectedTextTest, EndingsBelongToVariablesAndWordsDoNot) {
@@ -323,6 +364,11 @@ TEST(ProtectedTextTest, AnswerThatKeepsEverythingHasNoWarning) {
   const std::string text = "I have 3 🐱, 1,234.56 \u00B5g (about %d) and 2 🐶.";
   ASSERT_THAT(fixture.Call(&TextCalls::Translate, ToGerman({text}), response), IsOk());
   EXPECT_EQ(response.translations(0).text(), text);
+  EXPECT_THAT(response.translations(0).warnings(), IsEmpty());
+  response.Clear();
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, ToGerman({"I don&#39;t have 3."}), response),
+              IsOk());
+  EXPECT_EQ(response.translations(0).text(), "I don't have 3.");
   EXPECT_THAT(response.translations(0).warnings(), IsEmpty());
 }
 
