@@ -37,6 +37,8 @@ constexpr const char* kBuiltIn =
     // {if $x}.
     R"re(|<\?(?:php\b|=)[^\n]*?\?>|</?#[a-z]\w*[^<>\n]*>|\{#[^{}\n]*#\}|\{[#:/][a-z]+ [^{}\n]*\})re"
     R"re(|\{(?:else)?(?:if|for|foreach) [^{}\n]*\$[^{}\n]*\})re"
+    // BBCode: [b], [/b], [url=a], [*].
+    R"re(|\[/?(?:[bius*]|url|img|code|quote|colou?r|size|font|list|email|attachment|center|spoiler)(?:=[^\[\]\n]*)?\])re"
     // LaTeX and escapes: $x_i$, $$x$$, \(x\), \alpha, \n.
     R"re(|\$\$[^$\n]+\$\$|\$[^\s$](?:[^$\n]*[^\s$])?\$\B|\\\((?:[^\\\n]|\\[^()\n])*\\\))re"
     R"re(|\\(?:[A-Za-z][a-z]|[A-Z]{2})[A-Za-z]*\*?|(?:\\[nrt])+)re"
@@ -99,6 +101,20 @@ bool IsPunctuation(absl::string_view reference) {
 bool IsLetter(absl::string_view reference) {
   static const RE2& letter = *new RE2(kLetter);
   return Matches(reference, letter);
+}
+
+// False for "[[name]]" and "[% name %]".
+bool IsBbCode(absl::string_view match) {
+  return match[0] == '[' && !absl::StrContains("[%", match[1]);
+}
+
+// True if the text has "[/b]" for "[b]" or the other way round: a[i] is no tag.
+bool HasOtherEnd(absl::string_view text, absl::string_view tag) {
+  if (tag == "[*]") return absl::StrContains(text, "[/list");
+  if (tag[1] == '/')
+    return absl::StrContains(text, absl::StrCat("[", tag.substr(2, tag.size() - 3)));
+  return absl::StrContains(text,
+                           absl::StrCat("[/", tag.substr(1, tag.find_first_of("=]") - 1), "]"));
 }
 
 // True for "\n", and false for "\nu" of LaTeX.
@@ -206,6 +222,7 @@ absl::string_view Accepted(absl::string_view text, absl::string_view match) {
   };
   const char first = match.front(), second = match.size() > 1 ? match[1] : ' ';
   if (first == '{' || second == '{' || absl::StartsWith(match, "$t(")) return match;
+  if (IsBbCode(match)) return HasOtherEnd(text, match) ? match : "";
   if (first == '[' || IsEscape(match)) return match;
   if (first == '$' && match.size() == 2 && absl::StrContains(",.-", after) &&
       end + 1 < text.size() && absl::ascii_isdigit(text[end + 1]))
@@ -272,7 +289,7 @@ Kind KindOf(absl::string_view text, absl::string_view match) {
   if (first == '&' && IsLetter(match)) return Kind::kWord;
   if (first == '&') return TouchesWord(text, match) ? Kind::kTag : Kind::kVariable;
   if (IsEscape(match) && IsMentioned(text, match)) return Kind::kVariable;
-  if (first == '\'' || IsEscape(match)) return Kind::kTag;
+  if (first == '\'' || IsBbCode(match) || IsEscape(match)) return Kind::kTag;
   if (first != '<' && first != '{') return Kind::kVariable;
   if (Matches(match, tags)) return Matches(match, values) ? Kind::kVariable : Kind::kTag;
   // <b> where it touches a word: <file> may stand for one.

@@ -119,6 +119,9 @@ TEST(ProtectedTextTest, FindsTagsAtWords) {
   EXPECT_THAT(tags("<#if a>The</#if> {#if a}b{:else}c{/if} {if $a}b{else}c{/if} {a} {if you like}"),
               ElementsAre("<#if a>", "</#if>", "{#if a}", "{:else}", "{/if}", "{if $a}", "{else}",
                           "{/if}", "= {a}"));
+  EXPECT_THAT(
+      tags("[b]A [url=%s]b[/url][/b] a[i] [list][*]c[/list] [1] [s] [[d]]"),
+      ElementsAre("[b]", "[url=%s]", "[/url]", "[/b]", "[list]", "[*]", "[/list]", "= [[d]]"));
   EXPECT_THAT(tags("It is.\\nIt\\tIs a tab (\\t), &lt;b&gt; &amp; '''a'''"),
               ElementsAre("\\n", "\\t", "= \\t", "&lt;", "&gt;", "= &amp;", "'''", "'''"));
   EXPECT_THAT(tags("<b>it.</b> <0>is</0>a<x/>b, <a b=\"c\"> <h1> open <file> <d/> or <<name>>"),
