@@ -17,6 +17,11 @@ from .problem import Problem, invalid, missing
 _JSON = re.compile(r"application/(?:[\w.+-]+\+)?json")
 _FORM = "application/x-www-form-urlencoded"
 MAX_FORM_FIELDS = 4096
+# Ruby writes nil as a name without "=": Mastodon sends "source_lang" so.
+_NAMES = re.compile(
+    "alternatives|api_key|context|format|formality|from|glossary_id|html|source|source_lang|"
+    "src_lang|tag_handling"
+)
 BODY_SECONDS = 30  # for all of a body to arrive
 
 Value = Any  # what JSON holds; of a form, a str or a list of them
@@ -189,7 +194,7 @@ def parse_form(text: str) -> dict[str, Value]:
     """The fields of a form or of the query string of a URL, as it was sent."""
     parts = [part for part in text.split("&") if part]
     for part in parts:
-        if "=" not in part:  # the rest of a text would be lost
+        if "=" not in part and not _NAMES.fullmatch(part):  # the rest of a text would be lost
             raise Problem(
                 400,
                 f'the form has "{part[:40]}" without "=": write "&" in a text as %26',

@@ -110,6 +110,8 @@ def test_no_server(open_door):
         ("application/x-www-form-urlencoded", b"q=a&q=b&source=en&target=de", 200),
         ("application/x-www-form-urlencoded", b"&q=a&&source=en&target=de&", 200),
         ("application/x-www-form-urlencoded", b"q=AT&T&source=en&target=de", 400),
+        ("application/x-www-form-urlencoded", b"q=a&source&target=de&format&api_key", 200),
+        ("application/x-www-form-urlencoded", b"text=a&source_lang&target_lang=de", 200),
         ("application/x-www-form-urlencoded", b' {"q": "a"}', 415),  # curl -d
         ("application/json", b'\xef\xbb\xbf{"q": "a", "source": "en", "target": "de"}', 200),
         ("application/json", b'{"q": 1, "source": "en", "target": "de"}', 400),
