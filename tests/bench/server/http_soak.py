@@ -2,8 +2,8 @@
 
 Clients translate in each API, read streams, ask for answers with their ETag, keep and delete
 glossaries, upload files, send what is wrong or too large, and hang up. Resident memory of the
-worker is read every ten seconds; what the first third of the time takes, while caches fill, does
-not count. Writes DIR/MACHINE/http-soak.json and http-soak.md.
+worker is read every ten seconds, more often in short runs; what the first third of the time takes,
+while caches fill, does not count. Writes DIR/MACHINE/http-soak.json and http-soak.md.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ from aiohttp import ClientError, ClientSession, ClientTimeout, FormData
 from http_overhead import front_end
 from sentences import sentences
 from server_overhead import Placement
-from slope import Slope, fit
+from slope import BLOCKS, Slope, fit
 
 EVERY_SECONDS = 10.0
+MIN_SAMPLES = 2 * BLOCKS  # a third of which do not count
 CLIENTS = 8
 MAX_GROWTH_PER_HOUR = 0.02
 
@@ -134,7 +135,7 @@ def resident(pid: int) -> int:
 
 
 async def soak(
-    address: str, pid: int, documents: Path, minutes: float
+    address: str, pid: int, documents: Path, minutes: float, every: float
 ) -> tuple[list[int], Counter[str]]:
     begin, seen = time.monotonic(), Counter[str]()
     end = begin + 60 * minutes
@@ -144,7 +145,7 @@ async def soak(
         clients = [Client(http, texts, documents, number, seen) for number in range(CLIENTS)]
         running = asyncio.gather(*(client.run(end) for client in clients))
         while not running.done():
-            await asyncio.sleep(EVERY_SECONDS)
+            await asyncio.sleep(every)
             samples.append(resident(pid))
         await running
     return samples, seen
@@ -193,6 +194,7 @@ def parse(words: list[str] | None) -> argparse.Namespace:
 def main(words: list[str] | None = None) -> int:
     options = parse(words)
     cores = sorted(os.sched_getaffinity(0))
+    every = min(EVERY_SECONDS, 60 * options.minutes / MIN_SAMPLES)
     facts = machine.facts(cores)  # before: the tree may change meanwhile
     placement = Placement(cores[:1], cores[:1])
     with (
@@ -200,11 +202,12 @@ def main(words: list[str] | None = None) -> int:
         server_overhead.server(options, placement, "int8", 4) as grpc,
         front_end(cores, grpc, "--documents", documents) as (http, process),
     ):
-        samples, seen = asyncio.run(soak(http, process.pid, Path(documents), options.minutes))
+        running = soak(http, process.pid, Path(documents), options.minutes, every)
+        samples, seen = asyncio.run(running)
     results = {
         "machine": facts,
         "minutes": options.minutes,
-        "every_seconds": EVERY_SECONDS,
+        "every_seconds": every,
         "requests": dict(sorted(seen.items())),
         "resident_bytes": samples,
     }
