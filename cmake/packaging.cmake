@@ -132,7 +132,7 @@ set(CPACK_DEBIAN_CLIENT_PACKAGE_DEPENDS "libc6 (>= 2.36), libabsl20220623, libc-
 set(CPACK_DEBIAN_HTTP_PACKAGE_DEPENDS "libc6 (>= 2.36), python3 (>= 3.11), python3 (<< 3.12)")
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libabsl-dev, libgrpc++-dev, libprotobuf-dev")
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
-set(CPACK_DEBIAN_SERVER_PACKAGE_CONTROL_EXTRA "${CMAKE_SOURCE_DIR}/deploy/systemd/conffiles")
+set(CPACK_DEBIAN_SERVER_PACKAGE_CONTROL_EXTRA "${CMAKE_SOURCE_DIR}/deploy/systemd/conffiles" "${CMAKE_SOURCE_DIR}/deploy/systemd/prerm")
 set(CPACK_DEBIAN_HTTP_PACKAGE_CONTROL_EXTRA "${CMAKE_SOURCE_DIR}/deploy/systemd/http/conffiles")
 include(CPack)
 foreach(group server model http client dev)

@@ -5,6 +5,8 @@ In a container, so slow, and skipped where there is no engine: see container_tes
 
 from __future__ import annotations
 
+import json
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from replicas import free_port
 
 pytestmark = pytest.mark.slow
 
-NAMES = ("linnet-server", "linnet-model", "linnet-client", "linnet-dev")
+NAMES = ("linnet-server", "linnet-model", "linnet-http", "linnet-client", "linnet-dev")
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +41,8 @@ def test_every_package_is_configured(machine):
         assert status == "installed"
 
 
-def test_installed_client_calls_installed_server(machine):
-    grpc, metrics = free_port(), free_port()
+def test_installed_client_and_linnet_http_call_installed_server(machine):
+    grpc, metrics, http = free_port(), free_port(), free_port()
     flags = f"--listen 127.0.0.1:{grpc} --metrics-listen 127.0.0.1:{metrics} --threads 1"
     serve = f"linnet-server --models /usr/share/linnet/models {flags}"
     machine.exec("sh", "-c", f"{serve} >/tmp/log 2>&1 & echo $! >/tmp/pid")
@@ -50,6 +52,12 @@ def test_installed_client_calls_installed_server(machine):
         return machine.exec(*ask, "Where is the train station?", check=False).stdout
 
     assert wait_until(answer, "an answer") == "Wo ist der Bahnhof?\n"
+    flags = f"--server 127.0.0.1:{grpc} --listen 127.0.0.1:{http} --glossaries /tmp/glossaries"
+    machine.exec("sh", "-c", f"linnet-http {flags} >/tmp/http 2>&1 & echo $! >>/tmp/pid")
+    wait_until(lambda: "ready http=" in machine.exec("cat", "/tmp/http").stdout, "linnet-http")
+    body = b"q=Where is the train station?&source=en&target=de"
+    with urllib.request.urlopen(f"http://127.0.0.1:{http}/translate", body, timeout=60) as reply:
+        assert json.load(reply)["translatedText"] == "Wo ist der Bahnhof?"
     machine.exec("sh", "-c", "kill -TERM $(cat /tmp/pid)")
     wait_until(lambda: "draining signal=15" in machine.exec("cat", "/tmp/log").stdout, "it ends")
 
@@ -61,12 +69,13 @@ def test_installed_linnet_model_checks_a_bundle(machine):
     assert (missing.returncode, missing.stderr) == (1, "linnet-model info: nothing at /nowhere\n")
 
 
-def test_installed_unit_starts_an_existing_program(machine):
-    unit = machine.exec("cat", "/usr/lib/systemd/system/linnet-server.service").stdout
+@pytest.mark.parametrize("name", ["linnet-server", "linnet-http"])
+def test_installed_unit_starts_an_existing_program(machine, name):
+    unit = machine.exec("cat", f"/usr/lib/systemd/system/{name}.service").stdout
     (start,) = [line for line in unit.splitlines() if line.startswith("ExecStart=")]
     program = start.removeprefix("ExecStart=").split()[0]
-    assert machine.exec(program, "--version").stdout.startswith("linnet-server ")
-    assert machine.exec("cat", "/etc/default/linnet-server").stdout.startswith("#")
+    assert machine.exec(program, "--version").stdout.startswith(f"{name} ")
+    assert machine.exec("cat", f"/etc/default/{name}").stdout.startswith("#")
 
 
 def test_purge_leaves_nothing(machine):
