@@ -68,7 +68,7 @@ TEST(EncoderBlocksTest, AnswersDoNotDependOnTheOtherSourcesOfACall) {
   }
 }
 
-// The encoder cache after calls with so many of the sources each, the last block left out.
+// The encoder cache after calls with so many of the sources each, without that of the padding.
 std::vector<at::Tensor> CacheAfter(const std::vector<EncoderSource>& sources, int blocks,
                                    size_t in_call) {
   auto model = ScriptedModel::Load(BlocksBundle().model_file(), at::kCPU, ComputeType::kFloat32);
@@ -84,7 +84,8 @@ std::vector<at::Tensor> CacheAfter(const std::vector<EncoderSource>& sources, in
     encoder.Encode(all.subspan(i, std::min(in_call, all.size() - i)));
   }
   std::vector<at::Tensor> found;
-  for (const at::Tensor& layer : layers) found.push_back(layer.narrow(0, 0, blocks).clone());
+  for (const at::Tensor& layer : layers)
+    found.push_back(layer.narrow(0, kPaddingBlock + 1, blocks).clone());
   return found;
 }
 
@@ -98,7 +99,7 @@ TEST(EncoderBlocksTest, CacheHasTheSameBitsAfterCallsOfAnySize) {
     source.tokens.push_back(2);
     for (int i = BlocksFor(std::ssize(source.tokens)); i > 0; --i) {
       source.blocks.push_back(0);
-      places.push_back(static_cast<int32_t>(places.size()));
+      places.push_back(kPaddingBlock + 1 + static_cast<int32_t>(places.size()));
     }
   }
   const int blocks = static_cast<int>(places.size());

@@ -30,6 +30,11 @@ TEST(FreeListTest, LeaseFreesItsNumbersOnce) {
   EXPECT_EQ(list.used(), 0);
 }
 
+TEST(FreeListTest, NumbersBeginWithTheFirst) {
+  FreeList list(2, /*first=*/1);
+  EXPECT_THAT(list.Take(2).numbers(), ElementsAre(1, 2));
+}
+
 TEST(FreeListTest, AssignmentFreesTheOldLease) {
   FreeList list(4);
   FreeList::Lease lease = list.Take(2);

@@ -15,10 +15,6 @@ namespace {
 
 int BlocksOf(const EncoderSource& source) { return BlocksFor(std::ssize(source.tokens)); }
 
-int64_t UnusedBlock(const std::vector<at::Tensor>& layers) {
-  return layers.empty() ? 0 : layers[0].size(0) - 1;
-}
-
 }  // namespace
 
 std::vector<int> CallSizes(int max) {
@@ -30,19 +26,20 @@ std::vector<int> CallSizes(int max) {
   return sizes;
 }
 
-BlockEncoder::Inputs::Inputs(int64_t blocks, TokenId pad, int64_t unused, at::Device device)
+BlockEncoder::Inputs::Inputs(int64_t blocks, TokenId pad, at::Device device)
     : tokens(at::full({blocks, kBlockTokens}, int64_t{pad},
                       at::TensorOptions(device).dtype(at::kLong))),
       lengths(at::zeros({blocks}, at::TensorOptions(device).dtype(at::kInt))),
       starts(at::zeros({blocks}, at::TensorOptions(device).dtype(at::kInt))),
-      blocks(at::full({blocks}, unused, at::TensorOptions(device).dtype(at::kLong))) {}
+      blocks(
+          at::full({blocks}, int64_t{kPaddingBlock}, at::TensorOptions(device).dtype(at::kLong))) {}
 
 BlockEncoder::BlockEncoder(ScriptedModel& model, const std::vector<at::Tensor>& layers,
                            int source_blocks, TokenId pad, bool time_gemms)
     : model_(model),
       layers_(layers),
       pad_(pad),
-      inputs_(std::max(source_blocks, kMaxBlocks), pad, UnusedBlock(layers), model.device()),
+      inputs_(std::max(source_blocks, kMaxBlocks), pad, model.device()),
       calls_("an encoder call", "blocks", CallSizes(std::max(source_blocks, kMaxBlocks)),
              time_gemms, [this](int size) { Run(size); }) {}
 
@@ -62,7 +59,7 @@ void BlockEncoder::Encode(std::span<const EncoderSource> sources) {
 
 void BlockEncoder::EncodeTogether(std::span<const EncoderSource> sources, int blocks) {
   const int size = calls_.SizeFor(blocks);
-  const Inputs host(size, pad_, UnusedBlock(layers_), at::kCPU);
+  const Inputs host(size, pad_, at::kCPU);
   int64_t row = 0;
   for (const EncoderSource& source : sources) {
     std::copy(source.tokens.begin(), source.tokens.end(),

@@ -32,8 +32,8 @@ class BlockEncoder {
   // Blocks of the largest call: 4,096 tokens, or the longest source. More are encoded in several.
   static constexpr int kMaxBlocks = 256;
 
-  // Requires model.packs_sources(). `layers` are those of the encoder cache, whose last block takes
-  // the padding; a source has at most `source_blocks`. `model` must outlive it. Throws c10::Error.
+  // Requires model.packs_sources(). `layers` are those of the encoder cache; a source has at most
+  // `source_blocks`. `model` must outlive it. Throws c10::Error.
   BlockEncoder(ScriptedModel& model, const std::vector<at::Tensor>& layers, int source_blocks,
                TokenId pad, bool time_gemms);
   BlockEncoder(const BlockEncoder&) = delete;
@@ -52,7 +52,7 @@ class BlockEncoder {
  private:
   // The inputs of a call of N blocks.
   struct Inputs {
-    Inputs(int64_t blocks, TokenId pad, int64_t unused, at::Device device);
+    Inputs(int64_t blocks, TokenId pad, at::Device device);
     at::Tensor tokens;   // int64 [N, kBlockTokens]
     at::Tensor lengths;  // int32 [N]: ops/first_position.h
     at::Tensor starts;   // int32 [N]

@@ -50,7 +50,7 @@ EncoderCache::EncoderCache(ScriptedModel& model, int64_t tokens, int max_source_
     : model_(model),
       max_source_tokens_(max_source_tokens),
       pad_(pad),
-      blocks_(BlocksFor(tokens)),
+      blocks_(BlocksFor(tokens), kPaddingBlock + 1),
       layers_(model_.NewEncoderCache(blocks_.size() + 1, kBlockTokens)),
       stream_(c10::Stream::DEFAULT, model_.device()) {}
 
@@ -145,7 +145,7 @@ void EncoderCache::EncodeBatch(std::span<const Source> sources) {
   const auto width = static_cast<int64_t>(std::min(rounded, std::max(longest, max_source_tokens_)));
   at::Tensor source = at::full({batch, width}, int64_t{pad_}, at::kLong);
   at::Tensor lengths = at::empty({batch}, at::kInt);
-  at::Tensor places = at::full({batch, width}, int64_t{blocks_.size()} * kBlockTokens, at::kLong);
+  at::Tensor places = at::full({batch, width}, int64_t{kPaddingBlock} * kBlockTokens, at::kLong);
   for (int64_t b = 0; b < batch; ++b) {
     const auto& [tokens, blocks] = sources[b];
     std::copy(tokens.begin(), tokens.end(), source.mutable_data_ptr<int64_t>() + b * width);

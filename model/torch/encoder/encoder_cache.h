@@ -22,6 +22,9 @@ namespace linnet::model {
 
 // Tokens in a block of the encoder cache. A source wastes half a block on average.
 inline constexpr int kBlockTokens = 16;
+// The block that takes the padding. It is the first one, so that it shares its pages with the
+// blocks that are used first.
+inline constexpr int kPaddingBlock = 0;
 
 // Blocks that a source takes.
 int BlocksFor(int64_t tokens);
@@ -71,7 +74,7 @@ class EncoderCache {
   // failed; the next step reports it.
   bool encoding() const;
 
-  // Per layer, [blocks + 1, kBlockTokens, 2, d]; the last block takes the padding.
+  // Per layer, [blocks + 1, kBlockTokens, 2, d]; kPaddingBlock takes the padding.
   const std::vector<at::Tensor>& layers() const { return layers_; }
 
  private:

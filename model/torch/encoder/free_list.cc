@@ -26,9 +26,9 @@ void FreeList::Lease::Free() {
   list_ = nullptr;
 }
 
-FreeList::FreeList(int size) : size_(size) {
+FreeList::FreeList(int size, int first) : size_(size) {
   free_.reserve(size);
-  for (int32_t number = size - 1; number >= 0; --number) free_.push_back(number);
+  for (int32_t i = size - 1; i >= 0; --i) free_.push_back(first + i);
 }
 
 FreeList::Lease FreeList::Take(int count) {

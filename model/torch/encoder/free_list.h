@@ -6,7 +6,8 @@
 
 namespace linnet::model {
 
-// Allocates the numbers 0 … size-1: decoder slots, blocks of the encoder cache. Not thread-safe.
+// Allocates the numbers first … first+size-1: decoder slots, blocks of the encoder cache. Not
+// thread-safe.
 class FreeList {
  public:
   // Owns allocated numbers and frees them when it is destroyed. The list must outlive it.
@@ -28,7 +29,7 @@ class FreeList {
     std::vector<int32_t> numbers_;
   };
 
-  explicit FreeList(int size);
+  explicit FreeList(int size, int first = 0);
   FreeList(const FreeList&) = delete;
   FreeList& operator=(const FreeList&) = delete;
 
