@@ -313,9 +313,11 @@ TEST(SegmenterTest, PartsDoNotDependOnHowFarTheSentenceIsKnown) {
     while (text.size() < 2000) text += RandomText(random);
     const auto size = SkipWhiteSpaceBefore(text, static_cast<int>(text.size()));
     const TokenCounter count = CountCharacters;
-    const auto bytes = static_cast<int64_t>(random() % 200);
-    SentenceCutter whole(text, 0, 100, count, bytes);
-    SentenceCutter growing(text, 0, 100, count, bytes);
+    PartLength length(100);
+    if (random() % 2 == 0) length.Add(1 + random() % 200, 100);
+    PartLength same = length;
+    SentenceCutter whole(text, 0, 100, count, same);
+    SentenceCutter growing(text, 0, 100, count, length);
     for (int known = 0;;) {
       const bool ends = known == size;
       const auto part = growing.Next(known, ends);
@@ -402,6 +404,23 @@ TEST(SegmenterTest, TextOfFewTokensIsCutByItsBytes) {
   EXPECT_THAT(SplitText("b " + accents, "en", 200, [](absl::string_view) { return 2; }).status(),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        "the character at byte 2 has 20001 bytes, at most 16384 are read"));
+}
+
+// Behind so many protected spans that no more have a stand-in, each byte has many more tokens: the
+// end of a part is not expected where the bytes before it would let it be.
+TEST(SegmenterTest, TokensThatBecomeDenserAreCountedFewTimes) {
+  const TokenCounter count = [](absl::string_view part) {
+    constexpr int kSparse = 1100;
+    const auto bytes = static_cast<int>(part.size());
+    return 1 + std::min(bytes, kSparse) / 7 + std::max(bytes - kSparse, 0);
+  };
+  std::string text;
+  while (text.size() < 200'000) {
+    std::string sentence = "A";
+    while (sentence.size() < 4000) sentence += " dog runs";
+    absl::StrAppend(&text, sentence, ".\n");
+  }
+  EXPECT_LE(CountedPerByte(text, 256, count), 2.2);
 }
 
 // Finds the span among those between braces.

@@ -21,9 +21,10 @@ namespace linnet::model {
 namespace {
 
 constexpr UChar32 kEmDash = 0x2014;
-constexpr int kMinBytes = 16;   // of the first text that is tried
-constexpr int kMaxGrowth = 4;   // of the text that is tried next
-constexpr int kNearClause = 8;  // share of a text that is tried, in which a clause ends behind it
+constexpr int kMinBytes = 16;  // of the first text that is tried
+constexpr int kMaxGrowth = 4;  // of the text that is tried next
+constexpr int kNearClause =
+    8;  // share of a text that is tried, in which a clause ends near its end
 constexpr int kMaxGuesses = 3;  // of a place before halves are tried
 constexpr int kLeftOver = 8;    // share of the tokens that a part may lack that is full
 
@@ -69,14 +70,15 @@ struct SentenceCutter::Graphemes {
 };
 
 SentenceCutter::SentenceCutter(absl::string_view text, int begin, int max_tokens,
-                               const TokenCounter& count_tokens, int64_t bytes)
+                               const TokenCounter& count_tokens, PartLength& length)
     : text_(text),
       sentence_begin_(begin),
       max_tokens_(max_tokens),
       max_bytes_(MaxSegmentBytes(max_tokens)),
       count_tokens_(count_tokens),
+      length_(length),
       cuts_known_(begin) {
-  StartPart(begin, bytes);
+  StartPart(begin, length.known() ? length.Guess() : max_bytes_);
 }
 
 SentenceCutter::~SentenceCutter() = default;
@@ -116,7 +118,7 @@ void SentenceCutter::StartPart(int begin, int64_t bytes) {
 bool SentenceCutter::Fits(int end) {
   if (end - begin_ > max_bytes_) return false;
   const int tokens = count_tokens_(text_.substr(begin_, end - begin_));
-  guess_ = end + int64_t{max_tokens_ - tokens} * (end - begin_) / std::max(tokens, 1);
+  length_.Add(end - begin_, tokens);
   if (tokens > max_tokens_) return false;
   fitting_ = std::max(fitting_, end);
   fills_ = tokens >= max_tokens_ - max_tokens_ / kLeftOver;
@@ -132,7 +134,7 @@ int SentenceCutter::CutThatFits(std::span<const int> cuts) {
   for (int i = 0; fit != unfit; ++i) {
     auto cut = fit + (unfit - fit) / 2;
     if (i < kMaxGuesses) {
-      cut = std::upper_bound(fit, unfit, guess_);
+      cut = std::upper_bound(fit, unfit, begin_ + length_.Guess());
       if (cut != fit) --cut;
     }
     if (Fits(*cut)) {
@@ -160,14 +162,18 @@ std::optional<int> SentenceCutter::FindLimit(int known, bool ends) {
     if (ends && begin_ + bytes_ >= known) return Fits(known) ? known + 1 : known;
     if (!ends && begin_ + 2 * bytes_ >= cuts_known_) return std::nullopt;
     int probe = static_cast<int>(begin_ + bytes_);
-    const auto end_before = [&](const std::vector<int>& cuts, int64_t limit) {
-      const auto cut = std::lower_bound(cuts.begin(), cuts.end(), probe);
-      return cut != cuts.end() && *cut < std::min(limit, last) ? *cut : -1;
+    // The last cut in (begin, probe], or the first one in [probe, end).
+    const auto near_probe = [&](const std::vector<int>& cuts, int64_t begin, int64_t end) {
+      const auto behind = std::upper_bound(cuts.begin(), cuts.end(), probe);
+      if (behind != cuts.begin() && *(behind - 1) > begin) return *(behind - 1);
+      return behind != cuts.end() && *behind < std::min(end, last) ? *behind : -1;
     };
-    if (const int clause_end = end_before(clauses_, probe + bytes_ / kNearClause);
+    const int64_t near = bytes_ / kNearClause;
+    const int64_t least = std::max<int64_t>(fitting_, probe - bytes_ / 2);
+    if (const int clause_end = near_probe(clauses_, std::max(least, probe - near), probe + near);
         clause_end >= 0) {
       probe = clause_end;
-    } else if (const int word_end = end_before(words_, probe + bytes_); word_end >= 0) {
+    } else if (const int word_end = near_probe(words_, least, probe + bytes_); word_end >= 0) {
       probe = word_end;
     } else if (probe == last) {
       while (U8_IS_TRAIL(text_[probe])) --probe;
@@ -178,7 +184,7 @@ std::optional<int> SentenceCutter::FindLimit(int known, bool ends) {
     if (!Fits(probe)) return probe;
     if (fills_) return probe + 1;
     const int64_t tried = std::max<int64_t>(bytes_, probe - begin_);
-    bytes_ = std::clamp(guess_ - begin_, tried + step_, kMaxGrowth * tried + step_);
+    bytes_ = std::clamp(length_.Guess(), tried + step_, kMaxGrowth * tried + step_);
     bytes_ = std::min(bytes_, max_bytes_);
     step_ *= 2;
   }
@@ -245,6 +251,7 @@ absl::StatusOr<std::optional<TextSegment>> SentenceCutter::Next(int known, bool 
   const TextSegment part = {.begin = begin_, .end = cut, .part_of_sentence = true};
   // The next part is probably as long.
   const int begin = SkipWhiteSpace(text_, cut);
+  length_.StartNext();
   StartPart(ends ? std::min(begin, known) : begin, cut - begin_);
   return part;
 }

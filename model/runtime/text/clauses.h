@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "model/runtime/text/part_length.h"
 #include "model/runtime/text/segmenter.h"
 
 namespace linnet::model {
@@ -19,9 +20,9 @@ namespace linnet::model {
 // space between parts belongs to none. Text and counter must outlive it.
 class SentenceCutter {
  public:
-  // `bytes`: about the length of the first part, as far as the caller knows it.
+  // `length`: of the first part, as far as the caller knows it. Must outlive it.
   SentenceCutter(absl::string_view text, int begin, int max_tokens,
-                 const TokenCounter& count_tokens, int64_t bytes);
+                 const TokenCounter& count_tokens, PartLength& length);
   ~SentenceCutter();
 
   // Returns the next part, given that the sentence ends at `known` or, unless `ends`, behind it.
@@ -52,7 +53,7 @@ class SentenceCutter {
   int64_t step_ = 1;    // bytes by which that grows at least
   int fitting_ = 0;     // end of the longest text from there that was seen to fit
   bool fills_ = false;  // of the last one that fitted: nearly all tokens of a part
-  int64_t guess_ = 0;   // where the last count lets expect the end of the part
+  PartLength& length_;  // of the next part
   // Offsets at which the sentence may be cut, ascending, of text[begin, cuts_known_); the end of
   // the sentence is the last one once it is known. None follows white space.
   std::vector<int> clauses_, words_;

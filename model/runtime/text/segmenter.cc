@@ -63,9 +63,12 @@ constexpr int kPlacesPerTurn = 256;
 // The end of a sentence is not waited for if this many bytes of it have too many tokens.
 constexpr int kLongSentence = 16 << 10;
 constexpr int64_t kMaxBytesPerToken = 32;  // of a segment
-// The first start of a sentence that is counted to see whether it is that long; each other one is
-// twice as long as the one before. So little is tokenised at once.
+// The first start of a sentence that is counted to see whether it is that long. Each other one is
+// at most four times as long as the one before, so that little is tokenised at once, and no longer
+// than what is expected to have a quarter too many tokens.
 constexpr int kFirstStart = kLongSentence / 16;
+constexpr int64_t kStartGrowth = 4;
+constexpr double kTooManyTokens = 1.25;
 
 }  // namespace
 
@@ -123,6 +126,7 @@ struct TextSplitter::State {
   int begin = 0;                    // of the sentence
   std::optional<int> sentence_end;  // with the white space behind it
   int counted = 0;                  // bytes of its longest start that was counted
+  PartLength length{max_tokens};    // of the sentence or its next part
   std::unique_ptr<SentenceCutter> cutter;
 };
 
@@ -160,27 +164,31 @@ absl::Status TextSplitter::State::Add(TextSegment segment) {
 void TextSplitter::State::EndSentence() {
   cutter = nullptr;
   counted = 0;
+  length.StartNext();
   begin = SkipWhiteSpace(text, line + *sentence_end);
   sentence_end.reset();
 }
 
 bool TextSplitter::State::CountStart(int end) {
-  const int start = counted == 0 ? kFirstStart : 2 * counted;
-  const bool all = start > kLongSentence || end - begin < 2 * start;
+  int64_t start = kFirstStart;
+  bool all = end - begin < 2 * start;
+  if (counted > 0) {
+    start = std::min({kStartGrowth * counted, length.Bytes(kTooManyTokens * max_tokens),
+                      int64_t{kLongSentence}});
+    all = counted >= kLongSentence || end - begin <= start;
+  }
   if (!all) {
-    counted = start;
-    end = begin + start;
+    counted = static_cast<int>(start);
+    end = begin + counted;
     while (U8_IS_TRAIL(text[end])) --end;
   }
-  if (end - begin > max_bytes) {
-    cutter = std::make_unique<SentenceCutter>(text, begin, max_tokens, count, max_bytes);
-    return false;
+  const bool too_long = end - begin > max_bytes;
+  if (!too_long) {
+    const int tokens = count(text.substr(begin, end - begin));
+    length.Add(end - begin, tokens);
+    if (tokens <= max_tokens) return all;
   }
-  const int tokens = count(text.substr(begin, end - begin));
-  if (tokens <= max_tokens) return all;
-  const int64_t bytes = end - begin;
-  cutter =
-      std::make_unique<SentenceCutter>(text, begin, max_tokens, count, bytes * max_tokens / tokens);
+  cutter = std::make_unique<SentenceCutter>(text, begin, max_tokens, count, length);
   return false;
 }
 
