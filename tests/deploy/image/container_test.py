@@ -162,7 +162,7 @@ def test_wrong_flag_ends_the_container_with_a_message(failing):
     assert "--max-batch-rows" in log
     status, log = failing(arguments=("--device", "cuda"))
     assert status == 1
-    assert re.search(r"^linnet-server: .*cuda", log, re.MULTILINE), log
+    assert re.search(r"^ +en-de: device cuda ", log, re.MULTILINE), log
 
 
 def test_unreadable_bundles_are_named_in_the_error(failing, tmp_path):
