@@ -423,6 +423,22 @@ TEST(SegmenterTest, TokensThatBecomeDenserAreCountedFewTimes) {
   EXPECT_LE(CountedPerByte(text, 256, count), 2.2);
 }
 
+TEST(SegmenterTest, TextOfTooManySentencesIsNotTokenised) {
+  std::string text;
+  for (int i = 0; i < 1000; ++i) text += i % 3 == 0 ? "A dog runs. " : "It sleeps.\n \n";
+  bool counted = false;
+  const auto count = [&](absl::string_view part) {
+    counted = true;
+    return CountCharacters(part);
+  };
+  EXPECT_THAT(SplitText(text, "en", 200, count, 999).status(),
+              StatusIs(absl::StatusCode::kOutOfRange, "text has more than 999 segments"));
+  EXPECT_FALSE(counted);
+  const auto segments = SplitText(text, "en", 200, count, 1000);
+  ASSERT_THAT(segments, IsOk());
+  EXPECT_EQ(segments->size(), 1000);
+}
+
 // Finds the span among those between braces.
 SpanEnd BetweenBraces(const std::string& text) {
   return [text](int at) {

@@ -63,6 +63,9 @@ constexpr int kPlacesPerTurn = 256;
 // The end of a sentence is not waited for if this many bytes of it have too many tokens.
 constexpr int kLongSentence = 16 << 10;
 constexpr int64_t kMaxBytesPerToken = 32;  // of a segment
+// The sentences of a text of so many bytes for each segment that it may have are counted before any
+// is tokenised, so that one that has too many costs little.
+constexpr size_t kManyBytes = 4;
 // The first start of a sentence that is counted to see whether it is that long. Each other one is
 // at most four times as long as the one before, so that little is tokenised at once, and no longer
 // than what is expected to have a quarter too many tokens.
@@ -90,12 +93,19 @@ struct TextSplitter::State {
           return tokens;
         }),
         span_end(std::move(span_end)),
-        scanner(language_code) {}
+        scanner(language_code),
+        counting(text.size() / kManyBytes >= max_segments) {}
 
   absl::Status Check();
   absl::Status Continue();
   absl::Status StartLine();
+  void EndLine();
+  // Counts the sentences up to the next end of one, or behind it; at the end of the text goes back.
+  absl::Status CountSentence();
+  // Looks for the next end of a sentence.
+  absl::Status FindEnd();
   absl::Status Scan();
+  absl::Status CheckSegments(size_t count) const;
   absl::Status Add(TextSegment segment);
   // The end of the protected span that goes on behind a sentence or line and the white space at its
   // end, or `end` if there is none.
@@ -120,6 +130,8 @@ struct TextSplitter::State {
   int64_t worked = 0;
   bool checked = false;
   bool done = false;
+  bool counting;         // the sentences of all the text, before the first one is tokenised
+  size_t sentences = 0;  // that were counted
   bool in_line = false;
   int line = 0;  // its begin
   int line_end = 0;
@@ -155,10 +167,19 @@ absl::Status TextSplitter::State::StartLine() {
   return scanner.Start(text.substr(line, line_end - line));
 }
 
+void TextSplitter::State::EndLine() {
+  in_line = false;
+  line = SkipWhiteSpace(text, line_end);
+}
+
+absl::Status TextSplitter::State::CheckSegments(size_t count) const {
+  if (count <= max_segments) return absl::OkStatus();
+  return absl::OutOfRangeError(absl::StrCat("text has more than ", max_segments, " segments"));
+}
+
 absl::Status TextSplitter::State::Add(TextSegment segment) {
   segments.push_back(segment);
-  if (segments.size() <= max_segments) return absl::OkStatus();
-  return absl::OutOfRangeError(absl::StrCat("text has more than ", max_segments, " segments"));
+  return CheckSegments(segments.size());
 }
 
 void TextSplitter::State::EndSentence() {
@@ -213,40 +234,53 @@ absl::Status TextSplitter::State::Cut(int known, bool ends) {
   return Scan();
 }
 
-// Looks for the next end of a sentence.
-absl::Status TextSplitter::State::Scan() {
+absl::Status TextSplitter::State::FindEnd() {
   const int64_t before = scanner.places();
   ASSIGN_OR_RETURN(sentence_end, scanner.Next(kPlacesPerTurn));
   worked += (scanner.places() - before) * kWorkOfPlace;
-  if (!sentence_end.has_value()) {
-    CutIfLong(line + scanner.scanned());
-  } else if (const int end = line + *sentence_end; EndOfSpan(end) > end) {
-    sentence_end.reset();
-    CutIfLong(end);
+  if (!sentence_end.has_value()) return absl::OkStatus();
+  const int end = line + *sentence_end;
+  // White space alone belongs to the next sentence.
+  if (SkipWhiteSpaceBefore(text, end) <= begin || EndOfSpan(end) > end) sentence_end.reset();
+  return absl::OkStatus();
+}
+
+absl::Status TextSplitter::State::Scan() {
+  RETURN_IF_ERROR(FindEnd());
+  if (!sentence_end.has_value()) CutIfLong(line + scanner.scanned());
+  return absl::OkStatus();
+}
+
+absl::Status TextSplitter::State::CountSentence() {
+  if (!in_line) {
+    RETURN_IF_ERROR(StartLine());
+    if (!done) return absl::OkStatus();
+    counting = done = false;
+    line = SkipWhiteSpace(text, ByteOrderMarkBytes(text));
+    return absl::OkStatus();
   }
+  RETURN_IF_ERROR(FindEnd());
+  if (sentence_end.has_value()) {
+    EndSentence();
+    return CheckSegments(++sentences);
+  }
+  if (scanner.done()) EndLine();
   return absl::OkStatus();
 }
 
 absl::Status TextSplitter::State::Continue() {
+  if (counting) return CountSentence();
   if (!in_line) return StartLine();
   if (sentence_end.has_value()) {
     const int end = SkipWhiteSpaceBefore(text, line + *sentence_end);
     if (cutter != nullptr) return Cut(end, /*ends=*/true);
-    if (end > begin) {
-      if (!CountStart(end)) return absl::OkStatus();
-      RETURN_IF_ERROR(Add({.begin = begin, .end = end}));
-    }
-    // White space alone belongs to the next sentence.
-    if (end > begin) {
-      EndSentence();
-    } else {
-      sentence_end.reset();
-    }
+    if (!CountStart(end)) return absl::OkStatus();
+    RETURN_IF_ERROR(Add({.begin = begin, .end = end}));
+    EndSentence();
     return absl::OkStatus();
   }
   if (scanner.done()) {
-    in_line = false;
-    line = SkipWhiteSpace(text, line_end);
+    EndLine();
     return absl::OkStatus();
   }
   return cutter != nullptr ? Cut(line + scanner.scanned(), /*ends=*/false) : Scan();
