@@ -143,12 +143,13 @@ def requests() -> dict[str, bytes]:
 
 def manifests() -> dict[str, bytes]:
     """Manifests as JSON, and after a "p" as serialised messages."""
-    found = {}
-    for name in ("en-de", "en-summary"):
-        found[name] = (ROOT / "model/bundles" / name / "manifest.json").read_bytes()
+    inputs = {
+        name: json.loads((ROOT / "model/bundles" / name / "manifest.json").read_text())
+        for name in ("en-de", "en-summary")
+    }
     # The files of tests/support/tiny_bundle.h, which are in the target's folder.
     files = {"model.pt": b"echo", "tiny.spm": (ROOT / "tests/data/tiny.spm").read_bytes()}
-    tiny = json.loads(found["en-de"]) | {
+    tiny = inputs["en-de"] | {
         "vocabulary": {"size": 400, "bos_id": 0, "pad_id": 1, "eos_id": 2, "unk_id": 3},
         "source_tokenizer_file": "tiny.spm",
         "target_tokenizer_file": "tiny.spm",
@@ -157,10 +158,11 @@ def manifests() -> dict[str, bytes]:
             {"name": name, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
             for name, data in files.items()
         ],
+        "license": "CC0 1.0",
     }
     tiny.pop("capitals_mark", None)
-    found["tiny"] = json.dumps(tiny, indent=1).encode()
     changes: dict[str, dict[str, Any]] = {
+        "tiny": {},
         "defaults": {"default_options": {}},
         "no-tokenizers": {"source_tokenizer_file": "", "target_tokenizer_file": ""},
         "not-a-number": {"default_options": {"length_penalty": "NaN"}},
@@ -194,11 +196,12 @@ def manifests() -> dict[str, bytes]:
             ],
         },
     }
-    for name, change in changes.items():
-        found[name] = json.dumps(tiny | change).encode()
+    inputs |= {name: tiny | change for name, change in changes.items()}
     kind = Messages()["linnet.v1.BundleManifest"]
-    for name, text in list(found.items()):
-        message = json_format.Parse(text, kind())
+    found = {}
+    for name, manifest in inputs.items():
+        found[name] = json.dumps(manifest, separators=(",", ":")).encode()
+        message = json_format.ParseDict(manifest, kind())
         found[f"message-{name}"] = b"p" + message.SerializeToString(deterministic=True)
     return found
 
@@ -299,7 +302,7 @@ def transport() -> dict[str, bytes]:
         + body(1, messages["document-without-settings"]),
         "half-a-message": hello
         + headers(1, document)
-        + frame(DATA, 0, 1, message_prefix(4_000_000) + b"a" * 16000),
+        + frame(DATA, 0, 1, message_prefix(4_000_000) + b"a" * 1000),
         "health": hello + call(1, "/grpc.health.v1.Health/Check", b""),
         "watch": hello + call(1, "/grpc.health.v1.Health/Watch", b""),
         "admin": hello + call(1, "/linnet.v1.AdminService/Reload", b"", authorization="Bearer x"),
