@@ -13,7 +13,7 @@ import socket
 import ssl
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
@@ -89,8 +89,8 @@ def _work(
 
     connection.use()
     app = make(options, Glossaries(options.glossaries))
-    app.cleanup_ctx.append(lambda _: _end_with(parent))
-    app.cleanup_ctx.append(_trim_memory)
+    app.cleanup_ctx.append(lambda _: _beside(_end_with, parent))
+    app.cleanup_ctx.append(lambda _: _beside(_trim_memory))
 
     async def tell(_: web.Application) -> None:
         # The objects of the start live until the end. Without them collections are shorter, and a
@@ -115,32 +115,29 @@ def _work(
     )
 
 
-async def _end_with(parent: int) -> AsyncIterator[None]:
-    """Ends this process when the one that started it was killed: nobody else would."""
-
-    async def watch() -> None:
-        while os.getppid() == parent:
-            await asyncio.sleep(_PARENT_SECONDS)
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    task = asyncio.create_task(watch())
+async def _beside(
+    work: Callable[..., Coroutine[Any, Any, None]], *given: Any
+) -> AsyncIterator[None]:
+    """Does this work as long as the application runs."""
+    task = asyncio.create_task(work(*given))
     yield
     task.cancel()
 
 
-async def _trim_memory(_: object) -> AsyncIterator[None]:
+async def _end_with(parent: int) -> None:
+    """Ends this process when the one that started it was killed: nobody else would."""
+    while os.getppid() == parent:
+        await asyncio.sleep(_PARENT_SECONDS)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+async def _trim_memory() -> None:
     """Returns free memory to the system every minute. glibc returns by itself only what lies behind
     the last block in use, and large bodies and files leave much that does not."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc alone
-
-    async def watch() -> None:
-        while trim is not None:
-            await asyncio.sleep(_TRIM_SECONDS)
-            trim(0)
-
-    task = asyncio.create_task(watch())
-    yield
-    task.cancel()
+    while trim is not None:
+        await asyncio.sleep(_TRIM_SECONDS)
+        trim(0)
 
 
 class _Workers:
