@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -108,14 +109,27 @@ bool IsBbCode(absl::string_view match) {
   return match[0] == '[' && !absl::StrContains("[%", match[1]);
 }
 
-// True if the text has "[/b]" for "[b]" or the other way round: a[i] is no tag.
-bool HasOtherEnd(absl::string_view text, absl::string_view tag) {
-  if (tag == "[*]") return absl::StrContains(text, "[/list");
-  if (tag[1] == '/')
-    return absl::StrContains(text, absl::StrCat("[", tag.substr(2, tag.size() - 3)));
-  return absl::StrContains(text,
-                           absl::StrCat("[/", tag.substr(1, tag.find_first_of("=]") - 1), "]"));
-}
+// Tells whether the other end of a tag of BBCode is in a text, "[/b]" for "[b]" or the other way
+// round: a[i] is no tag. Looks for each once.
+class OtherEnds {
+ public:
+  explicit OtherEnds(absl::string_view text) : text_(text) {}
+  bool Has(absl::string_view tag) {
+    std::string end = "[/list";  // of "[*]"
+    if (tag[1] == '/') {
+      end = absl::StrCat("[", tag.substr(2, tag.size() - 3));
+    } else if (tag != "[*]") {
+      end = absl::StrCat("[/", tag.substr(1, tag.find_first_of("=]") - 1), "]");
+    }
+    const auto [found, is_new] = found_.try_emplace(std::move(end), false);
+    if (is_new) found->second = absl::StrContains(text_, found->first);
+    return found->second;
+  }
+
+ private:
+  const absl::string_view text_;
+  absl::flat_hash_map<std::string, bool> found_;
+};
 
 // True for "\n", and false for "\nu" of LaTeX.
 bool IsEscape(absl::string_view match) {
@@ -212,7 +226,7 @@ absl::string_view Trimmed(absl::string_view match) {
 }
 
 // The part of a match that is protected; empty if none is.
-absl::string_view Accepted(absl::string_view text, absl::string_view match) {
+absl::string_view Accepted(absl::string_view text, absl::string_view match, OtherEnds& ends) {
   const size_t begin = match.data() - text.data();
   const unsigned char before = begin == 0 ? ' ' : text[begin - 1];
   const size_t end = begin + match.size();
@@ -222,7 +236,7 @@ absl::string_view Accepted(absl::string_view text, absl::string_view match) {
   };
   const char first = match.front(), second = match.size() > 1 ? match[1] : ' ';
   if (first == '{' || second == '{' || absl::StartsWith(match, "$t(")) return match;
-  if (IsBbCode(match)) return HasOtherEnd(text, match) ? match : "";
+  if (IsBbCode(match)) return ends.Has(match) ? match : "";
   if (first == '[' || IsEscape(match)) return match;
   if (first == '$' && match.size() == 2 && absl::StrContains(",.-", after) &&
       end + 1 < text.size() && absl::ascii_isdigit(text[end + 1]))
@@ -386,11 +400,12 @@ std::vector<ProtectedPatterns::Match> ProtectedPatterns::Find(absl::string_view 
   std::vector<Match> found;
   const re2::StringPiece all(text.data(), text.size());
   re2::StringPiece match;
+  OtherEnds ends(text);
   for (size_t at = 0;
        at < text.size() && built_in.Match(all, at, text.size(), RE2::UNANCHORED, &match, 1);) {
     const size_t begin = match.data() - text.data();
     const absl::string_view whole(match.data(), match.size());
-    const absl::string_view accepted = Accepted(text, whole);
+    const absl::string_view accepted = Accepted(text, whole, ends);
     if (!accepted.empty()) {
       const auto end = static_cast<int>(begin + accepted.size());
       found.push_back({static_cast<int>(begin), end, KindOf(text, accepted)});
