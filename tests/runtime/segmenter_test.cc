@@ -423,20 +423,39 @@ TEST(SegmenterTest, TokensThatBecomeDenserAreCountedFewTimes) {
   EXPECT_LE(CountedPerByte(text, 256, count), 2.2);
 }
 
+// Bytes passed to the token counter, and the work.
+std::pair<int64_t, int64_t> CostOfTooMany(const std::string& text, size_t max_segments) {
+  int64_t counted = 0, work = 0;
+  TextSplitter splitter(
+      text, "en", 200,
+      [&](absl::string_view part) {
+        counted += std::ssize(part);
+        return CountCharacters(part);
+      },
+      max_segments);
+  while (!splitter.done()) {
+    const absl::StatusOr<int64_t> step = splitter.Step(100);
+    if (!step.ok()) {
+      EXPECT_THAT(step.status(), StatusIs(absl::StatusCode::kOutOfRange));
+      return {counted, work};
+    }
+    work += *step;
+  }
+  EXPECT_LE(splitter.segments().size(), max_segments);
+  return {counted, work};
+}
+
 TEST(SegmenterTest, TextOfTooManySentencesIsNotTokenised) {
-  std::string text;
+  std::string text, initials;
   for (int i = 0; i < 1000; ++i) text += i % 3 == 0 ? "A dog runs. " : "It sleeps.\n \n";
-  bool counted = false;
-  const auto count = [&](absl::string_view part) {
-    counted = true;
-    return CountCharacters(part);
-  };
-  EXPECT_THAT(SplitText(text, "en", 200, count, 999).status(),
-              StatusIs(absl::StatusCode::kOutOfRange, "text has more than 999 segments"));
-  EXPECT_FALSE(counted);
-  const auto segments = SplitText(text, "en", 200, count, 1000);
-  ASSERT_THAT(segments, IsOk());
-  EXPECT_EQ(segments->size(), 1000);
+  while (initials.size() < 100'000) initials += "Z. ";
+  EXPECT_EQ(CostOfTooMany(text, 900).first, 0);
+  const auto [counted, work] = CostOfTooMany(text, 1000);
+  EXPECT_GE(counted, 10'000);
+  EXPECT_LE(counted, std::ssize(text));
+  // What has few sentences is not searched for more of them first.
+  const int64_t once = CostOfTooMany(initials, initials.size()).second;
+  EXPECT_LE(CostOfTooMany(initials, 20'000).second, once * 11 / 10);
 }
 
 // Finds the span among those between braces.

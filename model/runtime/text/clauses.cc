@@ -21,10 +21,9 @@ namespace linnet::model {
 namespace {
 
 constexpr UChar32 kEmDash = 0x2014;
-constexpr int kMinBytes = 16;  // of the first text that is tried
-constexpr int kMaxGrowth = 4;  // of the text that is tried next
-constexpr int kNearClause =
-    8;  // share of a text that is tried, in which a clause ends near its end
+constexpr int kMinBytes = 16;   // of the first text that is tried
+constexpr int kMaxGrowth = 4;   // of the text that is tried next
+constexpr int kNearClause = 8;  // share of a text that is tried, by which a clause end is near
 constexpr int kMaxGuesses = 3;  // of a place before halves are tried
 constexpr int kLeftOver = 8;    // share of the tokens that a part may lack that is full
 

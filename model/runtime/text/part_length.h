@@ -4,9 +4,9 @@
 
 namespace linnet::model {
 
-// Guesses how much of a text is one part of at most `max_tokens`, from the tokens of starts of it
-// that were counted. Sentences have about as many tokens in each of their bytes; a text with more
-// protected spans than a sequence may have, for one, has many more behind some place.
+// Guesses how many bytes of a text are one part of at most `max_tokens`, from the tokens of those
+// starts of the part that were counted. Mostly all bytes have about as many tokens. Some text has
+// many more of them behind some place: protected spans, for example, once no stand-in is left.
 class PartLength {
  public:
   explicit PartLength(int max_tokens) : max_tokens_(max_tokens) {}

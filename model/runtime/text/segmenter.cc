@@ -63,9 +63,10 @@ constexpr int kPlacesPerTurn = 256;
 // The end of a sentence is not waited for if this many bytes of it have too many tokens.
 constexpr int kLongSentence = 16 << 10;
 constexpr int64_t kMaxBytesPerToken = 32;  // of a segment
-// The sentences of a text of so many bytes for each segment that it may have are counted before any
-// is tokenised, so that one that has too many costs little.
-constexpr size_t kManyBytes = 4;
+// The sentences of a text are counted before any is tokenised, as long as it seems to have too
+// many: by so many bytes at least, and if it does not take long, with few places that are no end.
+constexpr int64_t kBytesThatTell = 4 << 10;
+constexpr int64_t kPlacesOfSentence = 8;
 // The first start of a sentence that is counted to see whether it is that long. Each other one is
 // at most four times as long as the one before, so that little is tokenised at once, and no longer
 // than what is expected to have a quarter too many tokens.
@@ -94,18 +95,20 @@ struct TextSplitter::State {
         }),
         span_end(std::move(span_end)),
         scanner(language_code),
-        counting(text.size() / kManyBytes >= max_segments) {}
+        counting(text.size() / 2 > max_segments) {}
 
   absl::Status Check();
   absl::Status Continue();
   absl::Status StartLine();
   void EndLine();
-  // Counts the sentences up to the next end of one, or behind it; at the end of the text goes back.
+  // Looks for the next end of a sentence and counts it. Goes back to the begin of the text at its
+  // end, or when it has hardly too many.
   absl::Status CountSentence();
+  bool HasHardlyTooMany() const;
   // Looks for the next end of a sentence.
   absl::Status FindEnd();
   absl::Status Scan();
-  absl::Status CheckSegments(size_t count) const;
+  absl::Status CheckSegments(int64_t count) const;
   absl::Status Add(TextSegment segment);
   // The end of the protected span that goes on behind a sentence or line and the white space at its
   // end, or `end` if there is none.
@@ -130,8 +133,8 @@ struct TextSplitter::State {
   int64_t worked = 0;
   bool checked = false;
   bool done = false;
-  bool counting;         // the sentences of all the text, before the first one is tokenised
-  size_t sentences = 0;  // that were counted
+  bool counting;          // the sentences of all the text, before the first one is tokenised
+  int64_t sentences = 0;  // that were counted
   bool in_line = false;
   int line = 0;  // its begin
   int line_end = 0;
@@ -172,14 +175,14 @@ void TextSplitter::State::EndLine() {
   line = SkipWhiteSpace(text, line_end);
 }
 
-absl::Status TextSplitter::State::CheckSegments(size_t count) const {
-  if (count <= max_segments) return absl::OkStatus();
+absl::Status TextSplitter::State::CheckSegments(int64_t count) const {
+  if (std::cmp_less_equal(count, max_segments)) return absl::OkStatus();
   return absl::OutOfRangeError(absl::StrCat("text has more than ", max_segments, " segments"));
 }
 
 absl::Status TextSplitter::State::Add(TextSegment segment) {
   segments.push_back(segment);
-  return CheckSegments(segments.size());
+  return CheckSegments(std::ssize(segments));
 }
 
 void TextSplitter::State::EndSentence() {
@@ -251,20 +254,32 @@ absl::Status TextSplitter::State::Scan() {
   return absl::OkStatus();
 }
 
+bool TextSplitter::State::HasHardlyTooMany() const {
+  const int64_t scanned = line + scanner.scanned();
+  if (scanned < kBytesThatTell) return false;
+  const double expected =
+      static_cast<double>(sentences) * static_cast<double>(text.size()) / scanned;
+  return expected < static_cast<double>(max_segments) * 7 / 8 ||
+         scanner.places() > kPlacesOfSentence * sentences;
+}
+
 absl::Status TextSplitter::State::CountSentence() {
   if (!in_line) {
     RETURN_IF_ERROR(StartLine());
     if (!done) return absl::OkStatus();
-    counting = done = false;
-    line = SkipWhiteSpace(text, ByteOrderMarkBytes(text));
-    return absl::OkStatus();
+  } else {
+    RETURN_IF_ERROR(FindEnd());
+    const bool go_back = HasHardlyTooMany();
+    if (sentence_end.has_value()) {
+      EndSentence();
+      RETURN_IF_ERROR(CheckSegments(++sentences));
+    } else if (scanner.done()) {
+      EndLine();
+    }
+    if (!go_back) return absl::OkStatus();
   }
-  RETURN_IF_ERROR(FindEnd());
-  if (sentence_end.has_value()) {
-    EndSentence();
-    return CheckSegments(++sentences);
-  }
-  if (scanner.done()) EndLine();
+  counting = done = in_line = false;
+  line = SkipWhiteSpace(text, ByteOrderMarkBytes(text));
   return absl::OkStatus();
 }
 
