@@ -187,13 +187,12 @@ def test_free_memory_is_returned_to_the_system(linnet, monkeypatch):
         for block in blocks:
             libc.free(ctypes.c_void_p(block))
         assert resident() - before > 32 << 20
-        trimming = command._trim_memory(None)
-        await anext(trimming)
+        trimming = asyncio.create_task(command._trim_memory())
         end = time.monotonic() + 60
         while resident() - before > 16 << 20:
             assert time.monotonic() < end
             await asyncio.sleep(0.01)
-        await trimming.aclose()
+        trimming.cancel()
         libc.free(ctypes.c_void_p(kept))
 
     asyncio.run(run())
