@@ -6,6 +6,7 @@
 #include <array>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -15,6 +16,7 @@
 #include "gmock/gmock.h"
 #include "model/runtime/text/characters.h"
 #include "model/runtime/text/clauses.h"
+#include "model/runtime/text/part_length.h"
 #include "model/runtime/tokenizer/tokenizer.h"
 #include "tests/support/places.h"
 #include "tests/support/status_matchers.h"

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "model/runtime/text/characters.h"
 #include "model/runtime/text/clauses.h"
+#include "model/runtime/text/part_length.h"
 #include "model/runtime/text/sentences.h"
 #include "proto/status_macros.h"
 
