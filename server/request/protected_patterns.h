@@ -33,8 +33,8 @@ class ProtectedPatterns {
   struct Match {
     // A tag, such as {% if x %} or <b> at a word, is no part of the word that it touches, nor of
     // the sentence that it begins or ends. An ending or unit at a variable is a part of it ("%ds",
-    // "%spx"). What a pattern of the request matches takes every word that it touches, and so does
-    // a letter, as in "M&uuml;nchen".
+    // "%spx"). A match of a pattern of the request takes in every word that it touches, and so
+    // does a letter that is written as a reference: "M&uuml;nchen".
     enum class Kind { kTag, kVariable, kWord };
     int begin = 0;
     int end = 0;

@@ -18,7 +18,7 @@
 
 namespace linnet::server {
 
-// What a request asks for, with the field names of its method. Borrows from the request.
+// What a request asks for, and the names of the fields of its method. It points into the request.
 struct Asked {
   linnet::v1::Task task = linnet::v1::TASK_UNSPECIFIED;
   absl::string_view items_field = "contents";

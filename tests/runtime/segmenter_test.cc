@@ -455,7 +455,7 @@ TEST(SegmenterTest, TextOfTooManySentencesIsNotTokenised) {
   const auto [counted, work] = CostOfTooMany(text, 1000);
   EXPECT_GE(counted, 10'000);
   EXPECT_LE(counted, std::ssize(text));
-  // What has few sentences is not searched for more of them first.
+  // A text of few sentences is tokenised at once.
   const int64_t once = CostOfTooMany(initials, initials.size()).second;
   EXPECT_LE(CostOfTooMany(initials, 20'000).second, once * 11 / 10);
 }

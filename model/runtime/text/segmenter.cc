@@ -100,6 +100,7 @@ struct TextSplitter::State {
 
   absl::Status Check();
   absl::Status Continue();
+  void StartText();
   absl::Status StartLine();
   void EndLine();
   // Looks for the next end of a sentence and counts it. Goes back to the begin of the text at its
@@ -156,9 +157,11 @@ absl::Status TextSplitter::State::Check() {
         absl::StrCat("text is not UTF-8: byte ", invalid, " is wrong"));
   }
   worked += std::ssize(text) / kCheckedBytesPerWork;
-  line = SkipWhiteSpace(text, ByteOrderMarkBytes(text));
+  StartText();
   return absl::OkStatus();
 }
+
+void TextSplitter::State::StartText() { line = SkipWhiteSpace(text, ByteOrderMarkBytes(text)); }
 
 absl::Status TextSplitter::State::StartLine() {
   done = line >= std::ssize(text);
@@ -280,7 +283,7 @@ absl::Status TextSplitter::State::CountSentence() {
     if (!go_back) return absl::OkStatus();
   }
   counting = done = in_line = false;
-  line = SkipWhiteSpace(text, ByteOrderMarkBytes(text));
+  StartText();
   return absl::OkStatus();
 }
 
